@@ -17,13 +17,13 @@ export type {
 export type { PolicyState } from "./contract/policy-source.ts";
 export { repeat } from "./contract/repeat.ts";
 export type { ReadPolicy, WrittenSet } from "./contract/trials.ts";
-export { type ActionEntry, differences, historyOf } from "./domain/action-history.ts";
+export { type ActionEntry, differingColumns, buildActionHistory } from "./domain/action-history.ts";
 export { ACTION_STATUSES, type ActionRequest } from "./domain/actions.ts";
-export { RELATION_WORDS, type SelfRelation, selfRelation } from "./domain/approval.ts";
+export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { canonicalBytes, canonicalText } from "./domain/canonical.ts";
-export { keyEntry, policyChange } from "./domain/changes.ts";
+export { buildKeyEntry, toPolicyChange } from "./domain/changes.ts";
 export { parseVkey } from "./domain/checkpoint.ts";
-export { DENIED_BY, deniedBy } from "./domain/denied-by.ts";
+export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {
   type Actor,
   type AgentEntry,
@@ -34,40 +34,40 @@ export {
   type PolicyChange,
   type RedecisionEntry,
   type StopEntry,
-  sealEntry,
+  encodeEntry,
 } from "./domain/entries.ts";
-export { openBecause } from "./domain/erasure.ts";
-export { concat, equalBytes, fromHex, sha256, toBase64, toBase64Url, toHex } from "./domain/hash.ts";
+export { findErasureBlocker } from "./domain/erasure.ts";
+export { concatBytes, equalBytes, fromHex, sha256, toBase64, toBase64Url, toHex } from "./domain/hash.ts";
 export { type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
-export { commitKept, opensKept, readKept } from "./domain/kept.ts";
-export { USES_KEPT, mayHaveRun, usedBy } from "./domain/limit-uses.ts";
+export { commitSalted, matchesCommitment, decodeSalted } from "./domain/kept.ts";
+export { USE_RETENTION_MS, mayHaveRun, selectCountedLimits } from "./domain/limit-uses.ts";
 export { hashLeaf } from "./domain/merkle.ts";
-export { MAX_META_BYTES, isTraceparent, metaBytes, openMeta, sealMeta } from "./domain/meta.ts";
+export { MAX_META_BYTES, isTraceparent, countMetaBytes, decodeMeta, commitMeta } from "./domain/meta.ts";
 export { foldName } from "./domain/names.ts";
-export { aboutAction, cancellation } from "./domain/open-actions.ts";
+export { actionEntryFields, cancellationEntry } from "./domain/open-actions.ts";
 export { FOLD } from "./domain/outline.ts";
-export { isOwner } from "./domain/owner.ts";
-export { commitPast, openFacts, openPast, readPasts, sealFacts } from "./domain/past.ts";
+export { isValidOwner } from "./domain/owner.ts";
+export { commitPast, restoreFacts, findPast, decodePasts, commitFacts } from "./domain/past.ts";
 export {
   PERMIT_ALGORITHMS,
   PERMIT_TYPE,
   type PermitFault,
-  type PermitGrant,
+  type PermitTerms,
   type PermitSubject,
-  groundOf,
-  permitTimes,
+  permitDecisionHash,
+  computePermitTimes,
 } from "./domain/permit.ts";
-export { unknownChannels } from "./domain/policy/check/channels.ts";
+export { findUnknownChannels } from "./domain/policy/check/channels.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export type { CompiledPolicySet } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
-export { decide, decideOn, decideToRecord } from "./domain/policy/decide/decide.ts";
+export { decide, decideEvaluation, decideForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
-export { type LimitNeed, limitNeeds, usedBefore } from "./domain/policy/decide/limit-facts.ts";
-export { shownFirst } from "./domain/policy/decide/shown-first.ts";
-export { rejectionHoldOf, validityOf } from "./domain/policy/decide/validity.ts";
+export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/policy/decide/limit-facts.ts";
+export { findMembersShownFirst } from "./domain/policy/decide/shown-first.ts";
+export { rejectionHoldMs, approvalValidityMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
-export { MAX_FILE } from "./domain/policy/parse/parse.ts";
+export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";
 export { PolicySchema } from "./domain/policy/parse/schema.ts";
 export type {
   Decision,
@@ -77,16 +77,23 @@ export type {
   RecordedFacts,
   RejectionFact,
 } from "./domain/policy/types.ts";
-export { actionDigest, commit, commitResult, requestOf, sealRequest, wholeRequestOf } from "./domain/request.ts";
-export { PRESETS, type Preset, holds, makesApprovers } from "./domain/scopes.ts";
-export { type RecordedKey, countPeople, lineOf } from "./domain/standing.ts";
-export { type Stop, type Stops, heldStops, isHeld } from "./domain/stops.ts";
+export {
+  computeActionDigest,
+  commitDigest,
+  commitResult,
+  parseStoredRequest,
+  encodeRequest,
+  parseCompleteRequest,
+} from "./domain/request.ts";
+export { PRESETS, type Preset, hasScope, canCreateApprovers } from "./domain/scopes.ts";
+export { type RecordedKey, countPeople, listKeyMakers } from "./domain/standing.ts";
+export { type Stop, type Stops, listActiveStops, isStopActive } from "./domain/stops.ts";
 export { suggest } from "./domain/suggest.ts";
-export { oneLine } from "./domain/text.ts";
+export { toSingleLine } from "./domain/text.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";
 export { parseRfc3339 } from "./domain/time.ts";
 export { formatTlogProof } from "./domain/tlog-proof.ts";
-export { type TokenClaims, type TokenVerdict, checkToken, makeToken, readToken } from "./domain/tokens.ts";
+export { type TokenClaims, type TokenCheckResult, checkToken, makeToken, decodeToken } from "./domain/tokens.ts";
 export { type AssetFile, createAssets, createDocument } from "./http/resource/assets.ts";
 export { BacktestAnswer, FlipFields, SpanFields, backtestJson, spanOf } from "./http/resource/backtest.ts";
 export { candidatesOf } from "./http/resource/candidates.ts";

@@ -98,12 +98,12 @@ export type { Document, DocumentReader, Documents, DocumentWriter } from "./cont
 export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
 export type { LedgerTransaction } from "./contract/host.ts";
 export { defineRoute, type Reply, type RequestContext, type Route } from "./contract/resource.ts";
-export { actorOf } from "./domain/actor.ts";
-export { openEntry, type DecisionEntry, type EntryBody, type PluginEntry } from "./domain/entries.ts";
+export { toActor } from "./domain/actor.ts";
+export { decodeEntry, type DecisionEntry, type EntryBody, type PluginEntry } from "./domain/entries.ts";
 export { sha256Hex, utf8 } from "./domain/hash.ts";
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 export { toRfc3339 } from "./domain/time.ts";
-export { maySee, type Visibility } from "./domain/visibility.ts";
+export { canSee, type Visibility } from "./domain/visibility.ts";
 export { confirmed } from "./http/resource/authority.ts";
 export { assertMatch, IF_MATCH } from "./http/resource/preconditions.ts";
 export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, pageOf } from "./http/resource/paging.ts";

@@ -5,19 +5,19 @@
 import { type DecisionEntry, type LedgerTransaction, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import {
-  aboutAction,
+  actionEntryFields,
   type ActionRequest,
-  decideOn,
+  decideEvaluation,
   type Decision,
   Evaluation,
   type Facts,
   type LimitFact,
-  limitNeeds,
-  openFacts,
+  findMatchedLimits,
+  restoreFacts,
   type RecordedFacts,
   type RedecisionEntry,
-  sealFacts,
-  usedBefore,
+  commitFacts,
+  findUsedBefore,
 } from "../../src/core.ts";
 import { readUse, releaseUses } from "./limits.ts";
 import { reread } from "./rows.ts";
@@ -57,16 +57,16 @@ export async function decideAgain(
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const evaluation = new Evaluation(compiled, request, now, tx.now);
-  const counted = openFacts(first.facts, row.past);
+  const counted = restoreFacts(first.facts, row.past);
   const limits: LimitFact[] = [];
-  for (const need of limitNeeds(evaluation)) {
+  for (const need of findMatchedLimits(evaluation)) {
     const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: usedBefore(counted, need) ?? (await readUse(tx, need)) });
+    limits.push({ policy, limit, basis, used: findUsedBefore(counted, need) ?? (await readUse(tx, need)) });
   }
   const facts = { ...now, limits };
-  const decision = decideOn(evaluation, { ...facts, ...tx.stopFacts(row) });
+  const decision = decideEvaluation(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decision.reason_code === "STOPPED") throw stopped(row, decision);
-  return { decision, policySet: digest, ...sealFacts(facts, newSalt, row.past) };
+  return { decision, policySet: digest, ...commitFacts(facts, newSalt, row.past) };
 }
 
 /** The stop decides nothing: when it is lifted, the action is where it was, unless its time is over. */
@@ -140,7 +140,7 @@ async function record(
     {
       type: "redecision",
       v: 3,
-      ...aboutAction(row, tx.now),
+      ...actionEntryFields(row, tx.now),
       occasion,
       by,
       policy_set: policySet,

@@ -1,6 +1,6 @@
 /** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
 import {
-  actorOf,
+  toActor,
   confirmed,
   type Credential,
   type Host,
@@ -9,7 +9,14 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow, StartablePlace } from "../../src/storage/index.ts";
-import { aboutAction, behind, cancellation, countPeople, rejectionHoldOf, validityOf } from "../../src/core.ts";
+import {
+  actionEntryFields,
+  behind,
+  cancellationEntry,
+  countPeople,
+  rejectionHoldMs,
+  approvalValidityMs,
+} from "../../src/core.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
 import { releaseUses } from "./limits.ts";
 import { assertRecorded } from "./recorded.ts";
@@ -46,7 +53,7 @@ export async function voteOn(
     assertPending(row);
     const people = votes.filter((vote) => vote.approve).map((vote) => behind(host, vote));
     // As it was asked for, or for less where the policies of now say so.
-    let validFor = validityOf(newest.decision.approval ?? first.decision.approval);
+    let validFor = approvalValidityMs(newest.decision.approval ?? first.decision.approval);
     if (body.approve) {
       const before = countPeople(people);
       people.push(behind(host, actor));
@@ -62,20 +69,20 @@ export async function voteOn(
       // The vote counts, for more than were asked before.
       if (outcome === "pending_approval") row = await askMore(tx, row, again, cause);
       const { approval } = again.decision;
-      if (approval !== null) validFor = Math.min(validFor, validityOf(approval));
+      if (approval !== null) validFor = Math.min(validFor, approvalValidityMs(approval));
     }
 
     const quorum = row.quorum ?? 1;
     const approvals = countPeople(people);
     const status = !body.approve ? "denied" : approvals >= quorum ? "approved" : "pending_approval";
     const approvedUntil = status === "approved" ? tx.now + validFor : null;
-    const holdsFor = status === "denied" ? rejectionHoldOf(newest.decision.approval ?? first.decision.approval) : 0;
+    const holdsFor = status === "denied" ? rejectionHoldMs(newest.decision.approval ?? first.decision.approval) : 0;
     const rejectionUntil = holdsFor > 0 ? tx.now + holdsFor : null;
     const { seq } = tx.record(
       {
         type: "approval",
         v: 4,
-        ...aboutAction(row, tx.now),
+        ...actionEntryFields(row, tx.now),
         verdict: body.approve ? "approve" : "deny",
         by: actor,
         comment: body.reason ?? null,
@@ -136,8 +143,8 @@ export function cancelAction(
     const startable = isStartable(row, tx.now);
     if (!(startable && who.holds("admin"))) assertPending(row);
     const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
-    const by = actorOf(who.key, who.principal);
-    tx.record(cancellation(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
+    const by = toActor(who.key, who.principal);
+    tx.record(cancellationEntry(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
     const guard = startable
       ? { status: row.status, approved_after: tx.now }
       : { status: row.status, expires_after: tx.now };
@@ -211,7 +218,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
     {
       type: "approval",
       v: 4,
-      ...aboutAction(row, tx.now),
+      ...actionEntryFields(row, tx.now),
       verdict: "expired",
       by: null,
       comment: null,

@@ -1,8 +1,8 @@
 /** Takes what was asked and reported out of the store, and records who did and why. The ledger keeps its commitments. */
 import { setImmediate } from "node:timers/promises";
-import { actorOf, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import { toActor, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { aboutAction, type ErasureEntry, openBecause, USES_KEPT } from "../../src/core.ts";
+import { actionEntryFields, type ErasureEntry, findErasureBlocker, USE_RETENTION_MS } from "../../src/core.ts";
 import { assertRecorded } from "./recorded.ts";
 import { reread, visibleAction } from "./rows.ts";
 import type { Selector } from "./selector.ts";
@@ -35,7 +35,7 @@ export async function eraseIn(
   // All are looked at before the first is written: what one of them is refused for costs the others nothing.
   for (const id of ids) {
     const row = await tx.action(id);
-    if (row === null || row.erased_at !== null || openBecause(row, tx.now) !== null) continue;
+    if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
     try {
       await assertRecorded(host, tx, row);
       over.push(row);
@@ -45,12 +45,12 @@ export async function eraseIn(
     }
   }
   for (const row of over) {
-    tx.record({ type: "erasure", v: 1, ...aboutAction(row, tx.now), ...because }, row.submitted_by);
+    tx.record({ type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...because }, row.submitted_by);
     if (!(await tx.eraseAction(row.id, tx.now)))
       throw new Error(`${row.id} was not erased although the ledger's lock was held`);
   }
   // What they counted against limits goes when it cannot count any more.
-  if (over.length > 0) await tx.pruneLimitUses(tx.now - USES_KEPT, PAGE);
+  if (over.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE);
   return { erased: over.length, altered };
 }
 
@@ -58,10 +58,10 @@ export function eraseAction(host: Host, credential: Credential, id: string, reas
   return host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "actions:erase");
     const row = await visibleAction(tx, id, who);
-    const open = row.erased_at === null ? openBecause(row, tx.now) : null;
+    const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
     if (row.erased_at === null) await assertRecorded(host, tx, row);
-    await eraseIn(host, tx, [id], { cause: "asked", reason, by: actorOf(who.key, who.principal) });
+    await eraseIn(host, tx, [id], { cause: "asked", reason, by: toActor(who.key, who.principal) });
     return reread(tx, id);
   });
 }
@@ -115,7 +115,7 @@ export async function eraseMatching(
       // Others have their turn between large ones.
       if (holds !== null && row.request.length > LARGE) await setImmediate();
     }
-    const over = due.filter((row) => openBecause(row, host.clock()) === null);
+    const over = due.filter((row) => findErasureBlocker(row, host.clock()) === null);
     count.looked_at += rows.length;
     count.matched += due.length;
     count.open += due.length - over.length;
@@ -123,7 +123,7 @@ export async function eraseMatching(
       const ids = over.map(({ id }) => id);
       const done = await host.ledger.transact(async (tx) => {
         const who = await confirmed(tx, credential, "actions:erase");
-        return eraseIn(host, tx, ids, { cause: "asked", reason, by: actorOf(who.key, who.principal) });
+        return eraseIn(host, tx, ids, { cause: "asked", reason, by: toActor(who.key, who.principal) });
       });
       count.erased += done.erased;
       count.altered += done.altered;

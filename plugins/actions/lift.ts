@@ -1,7 +1,7 @@
 /** Ends the time in which a rejection refuses the same request. */
-import { actorOf, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import { toActor, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
-import { aboutAction } from "../../src/core.ts";
+import { actionEntryFields } from "../../src/core.ts";
 import { assertRecorded } from "./recorded.ts";
 import { rejectionIn } from "./rejection.ts";
 import { assertKept, reread, visibleAction } from "./rows.ts";
@@ -28,9 +28,9 @@ export function liftRejection(
       {
         type: "approval",
         v: 4,
-        ...aboutAction(row, tx.now),
+        ...actionEntryFields(row, tx.now),
         verdict: "rejection_lifted",
-        by: actorOf(who.key, who.principal),
+        by: toActor(who.key, who.principal),
         comment: reason,
         self_approval: self !== null,
         approvals: votes.filter(({ approve }) => approve).length,

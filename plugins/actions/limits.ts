@@ -5,10 +5,10 @@ import {
   type Evaluation,
   type Facts,
   type LimitFact,
-  type LimitNeed,
-  limitNeeds,
+  type MatchedLimit,
+  findMatchedLimits,
   mayHaveRun,
-  USES_KEPT,
+  USE_RETENTION_MS,
 } from "../../src/core.ts";
 
 /** Removed with each batch that writes uses: more than come in. */
@@ -16,7 +16,7 @@ const SWEEP = 1024;
 
 export interface KnownUses {
   facts: Facts;
-  needs: readonly LimitNeed[];
+  needs: readonly MatchedLimit[];
 }
 
 export async function readUses(
@@ -24,7 +24,7 @@ export async function readUses(
   evaluation: Evaluation,
   facts: Facts,
 ): Promise<KnownUses> {
-  const needs = limitNeeds(evaluation);
+  const needs = findMatchedLimits(evaluation);
   if (needs.length === 0) return { facts, needs };
   const limits: LimitFact[] = [];
   for (const need of needs) {
@@ -36,13 +36,13 @@ export async function readUses(
 
 export async function readUse(
   reader: Pick<StorageReader, "limitUsed">,
-  { policy, limit, subject, since, unit }: LimitNeed,
+  { policy, limit, subject, since, unit }: MatchedLimit,
 ): Promise<number> {
   const used = await reader.limitUsed(policy, limit, subject, since);
   return unit === "count" ? used.count : used.sum;
 }
 
-export const spanOf = ({ policy, limit, subject, since }: LimitNeed): LimitSpan => ({
+export const spanOf = ({ policy, limit, subject, since }: MatchedLimit): LimitSpan => ({
   policy,
   limit_name: limit,
   subject,
@@ -52,12 +52,16 @@ export const spanOf = ({ policy, limit, subject, since }: LimitNeed): LimitSpan 
 /** Batches that have removed what is over. */
 const swept = new WeakSet<LedgerTransaction>();
 
-export async function writeUses(tx: LedgerTransaction, needs: readonly LimitNeed[], actionId: string): Promise<void> {
+export async function writeUses(
+  tx: LedgerTransaction,
+  needs: readonly MatchedLimit[],
+  actionId: string,
+): Promise<void> {
   if (needs.length === 0) return;
   // Before the first row of the batch: those behind it then go in together.
   if (!swept.has(tx)) {
     swept.add(tx);
-    await tx.pruneLimitUses(tx.now - USES_KEPT, SWEEP);
+    await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, SWEEP);
   }
   for (const { policy, limit, subject, amount, until } of needs)
     await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: actionId, at: tx.now, amount, until });

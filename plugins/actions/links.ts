@@ -1,7 +1,7 @@
 /** What the approval page needs: one action by a link token, without a key. */
 import type { Static } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { requestOf, shownFirst } from "../../src/core.ts";
+import { parseStoredRequest, findMembersShownFirst } from "../../src/core.ts";
 import { voteOn } from "./approve.ts";
 import { readVotes, setFor, votesOf } from "./record.ts";
 import { asOf } from "./rows.ts";
@@ -11,7 +11,7 @@ import { lookByLink } from "./voter.ts";
 async function linkAnswer(host: Host, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row: linked, approver, refusal } = await lookByLink(host, token);
   const { row, votes } = await readVotes(host, linked);
-  const { params, context } = requestOf(row) ?? { params: {}, context: {} };
+  const { params, context } = parseStoredRequest(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
   const set = await setFor(host, row);
   const { status } = asOf(row, host.clock());
@@ -30,7 +30,7 @@ async function linkAnswer(host: Host, token: string): Promise<Static<typeof Link
       risk_level,
       policy,
       rule,
-      ...(set === undefined ? {} : { shown_first: shownFirst(set, row) }),
+      ...(set === undefined ? {} : { shown_first: findMembersShownFirst(set, row) }),
       request_hash,
       approvals: votesOf(votes),
       approvals_needed: row.quorum,

@@ -5,7 +5,7 @@ import {
   defineRoute,
   type Host,
   nextLink,
-  openEntry,
+  decodeEntry,
   Refusal,
   type Route,
   toRfc3339,
@@ -101,7 +101,7 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
               type,
               at: toRfc3339(created_at),
               action_id,
-              entry: openEntry(bytes),
+              entry: decodeEntry(bytes),
             })),
           },
         };

@@ -1,7 +1,7 @@
 /** Permits of actions: decided about, made of a row, and held against one. */
 import { randomBytes } from "node:crypto";
 import {
-  actorOf,
+  toActor,
   confirmed,
   type Credential,
   type DecisionEntry,
@@ -11,16 +11,16 @@ import {
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
-  actionDigest,
+  computeActionDigest,
   behind,
   countPeople,
   type PermitFault,
-  type PermitGrant,
+  type PermitTerms,
   type PermitSubject,
-  permitTimes,
+  computePermitTimes,
   type RedecisionEntry,
-  requestOf,
-  sealRequest,
+  parseStoredRequest,
+  encodeRequest,
   toBase64Url,
 } from "../../src/core.ts";
 import { askMore, confirmNow, decideAgain, denyNow, outcomeOf, type Redecision } from "./again.ts";
@@ -56,7 +56,7 @@ export async function grantPermit(host: Host, credential: Credential, id: string
     const votes = row.quorum === null ? [] : await tx.approvals(id);
     const { first, newest: before, permits } = await assertRecorded(host, tx, row, votes);
     const until = assertStartable(row, tx.now);
-    const times = permitTimes(tx.now, host.config.permits.valid_seconds, until);
+    const times = computePermitTimes(tx.now, host.config.permits.valid_seconds, until);
     if (times.expires_at <= tx.now) throw startExpired(until);
     host.permits.assertSigns(times.expires_at);
     if (permits >= MOST_PERMITS)
@@ -66,7 +66,7 @@ export async function grantPermit(host: Host, credential: Credential, id: string
       );
     const again = await decideAgain(tx, row, first);
     const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
-    const cause = { occasion: "permit", by: actorOf(who.key, who.principal) } as const;
+    const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
     const now = { decision: again.decision, policySet: again.policySet };
     const outcome = outcomeOf(again, approvals);
     if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), grant: null, before, now };
@@ -81,7 +81,7 @@ export async function grantPermit(host: Host, credential: Credential, id: string
 /** The permit that the decision itself gives, to an action as that has just written it. */
 export function firstPermit(host: Host, row: ActionRow): Promise<Permit | null> {
   if (row.approved_until === null) return Promise.resolve(null);
-  const times = permitTimes(row.created_at, host.config.permits.valid_seconds, row.approved_until);
+  const times = computePermitTimes(row.created_at, host.config.permits.valid_seconds, row.approved_until);
   return permitOf(host, row, { decision_hash: row.decision_hash, ...times });
 }
 
@@ -106,7 +106,7 @@ function startExpired(until: number): Refusal {
   return new Refusal("START_EXPIRED", `the time to start the action ended at ${toRfc3339(until)}; submit it again`);
 }
 
-async function permitOf(host: Host, row: ActionRow, grant: Omit<PermitGrant, "id">): Promise<Permit | null> {
+async function permitOf(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<Permit | null> {
   const text = await mintPermit(host, row, grant);
   return text === null ? null : { text, expires_at: grant.expires_at };
 }
@@ -116,15 +116,15 @@ async function permitOf(host: Host, row: ActionRow, grant: Omit<PermitGrant, "id
  * wrote into the store must not be signed.
  */
 function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
-  const request = requestOf(row);
-  if (request === null || sealRequest(request).hash !== row.request_hash) return null;
+  const request = parseStoredRequest(row);
+  if (request === null || encodeRequest(request).hash !== row.request_hash) return null;
   return {
     issuer: host.ledger.origin,
     action_id: row.id,
     agent_id: row.agent_id,
     tool: row.tool,
     operation: row.operation,
-    action_digest: actionDigest(request),
+    action_digest: computeActionDigest(request),
     request_hash: row.request_hash,
   };
 }
@@ -133,7 +133,7 @@ function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
  * A new permit for an action as the ledger has it. Null when nothing of it may be signed.
  * @param grant `issued_at` is the ledger's clock in the transaction that grants it: a permit from later is refused
  */
-function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitGrant, "id">): Promise<string | null> {
+function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<string | null> {
   const subject = subjectOf(host, row);
   if (subject === null) return Promise.resolve(null);
   return host.permits.make(subject, { ...grant, id: toBase64Url(randomBytes(16)) });

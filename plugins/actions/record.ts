@@ -4,11 +4,11 @@ import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import {
   type CompiledPolicySet,
   type Decision,
-  deniedBy,
+  findDeniedBy,
   makeToken,
-  openMeta,
-  requestOf,
-  shownFirst,
+  decodeMeta,
+  parseStoredRequest,
+  findMembersShownFirst,
   type TokenClaims,
 } from "../../src/core.ts";
 import { isWaitedFor } from "./asks.ts";
@@ -66,7 +66,7 @@ function toRecord(
   options: RecordOptions,
 ): ActionRecord {
   const { permit = null, redecision } = options;
-  const request = requestOf(row) ?? { params: {}, context: {} };
+  const request = parseStoredRequest(row) ?? { params: {}, context: {} };
   const record: ActionRecord = {
     id: row.id,
     agent_id: row.agent_id,
@@ -74,13 +74,13 @@ function toRecord(
     operation: row.operation,
     params: request.params,
     context: request.context,
-    meta: openMeta(row.meta),
+    meta: decodeMeta(row.meta),
     status: asOf(row, host.clock()).status,
     decision: row.decision,
     outcome: OUTCOME[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,
-    denied_by: deniedBy(row),
+    denied_by: findDeniedBy(row),
     rejection,
     risk_level: row.risk_level,
     policy: row.policy,
@@ -106,7 +106,8 @@ function toRecord(
   };
   const token = options.token ? tokenFor(host, row, votes, credential) : null;
   if (token !== null) record.approval_token = token;
-  if (options.set !== undefined && row.status === "pending_approval") record.shown_first = shownFirst(options.set, row);
+  if (options.set !== undefined && row.status === "pending_approval")
+    record.shown_first = findMembersShownFirst(options.set, row);
   if (redecision !== undefined) record.redecision = redecision;
   return record;
 }

@@ -1,5 +1,5 @@
 /** What a verdict, a start or a result relies on, held against the ledger: the tables are a cache that whoever writes to the database can change. */
-import { type DecisionEntry, type Host, openEntry, Refusal } from "../../src/plugin.ts";
+import { type DecisionEntry, type Host, decodeEntry, Refusal } from "../../src/plugin.ts";
 import {
   type ActionRow,
   type ApprovalRow,
@@ -12,15 +12,15 @@ import {
   type ActionRequest,
   type Actor,
   type ApprovalEntry,
-  commit,
-  differences,
+  commitDigest,
+  differingColumns,
   equalBytes,
   type ExecutionEntry,
   hashLeaf,
-  historyOf,
-  opensKept,
+  buildActionHistory,
+  matchesCommitment,
   type RedecisionEntry,
-  sealRequest,
+  encodeRequest,
   toHex,
 } from "../../src/core.ts";
 
@@ -98,9 +98,9 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   const whole = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
   // What plugins record about an action changes nothing of it.
   const own = entries.filter(({ type }) => !type.includes(":"));
-  const opened = own.map(({ bytes }) => openEntry<ActionEntry>(bytes));
+  const opened = own.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
   const [first] = opened;
-  const history = head === undefined || !whole ? null : historyOf(opened, toHex(head.leaf_hash));
+  const history = head === undefined || !whole ? null : buildActionHistory(opened, toHex(head.leaf_hash));
   if (history === null || history.faults.length > 0 || first?.type !== "decision")
     return { recorded: null, altered: ["entries"] };
   const hashes = own.map(({ leaf_hash }) => toHex(leaf_hash));
@@ -112,15 +112,15 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     rejection: rejectionIn(opened),
     result: history.result,
   };
-  const altered = differences(history.action, row);
-  if (commit(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
+  const altered = differingColumns(history.action, row);
+  if (commitDigest(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
   if (votes === undefined) return { recorded, altered };
   // People decide on what they are shown, and so do policies.
-  if (sealRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
-  if (!opensKept(first.meta, row.meta)) altered.push("meta");
+  if (encodeRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
+  if (!matchesCommitment(first.meta, row.meta)) altered.push("meta");
   const same =
     votes.length === history.votes.length &&
-    history.votes.every((vote) => votes.some((stored) => differences(vote, stored).length === 0));
+    history.votes.every((vote) => votes.some((stored) => differingColumns(vote, stored).length === 0));
   if (!same) altered.push("approvals");
   return { recorded, altered };
 }

@@ -1,7 +1,7 @@
 /** Rejections by people: they refuse the same request for a time. lift.ts ends that. */
-import { type DecisionEntry, type Host, openEntry, toRfc3339 } from "../../src/plugin.ts";
+import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type ApprovalRow, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
-import { deniedBy, oneLine, parseRfc3339, type RejectionFact } from "../../src/core.ts";
+import { findDeniedBy, toSingleLine, parseRfc3339, type RejectionFact } from "../../src/core.ts";
 import { assertRecorded } from "./recorded.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
@@ -33,7 +33,7 @@ export async function heldRejection(
   };
 }
 
-const commentOf = (text: string | null): string | null => oneLine(text ?? "", MAX_COMMENT) || null;
+const commentOf = (text: string | null): string | null => toSingleLine(text ?? "", MAX_COMMENT) || null;
 
 /** The person's rejection that ended this action, or an earlier action with its request; null for none. */
 export async function rejectionIn(
@@ -42,10 +42,10 @@ export async function rejectionIn(
   votes: readonly ApprovalRow[],
   now: number,
 ): Promise<Rejection | null> {
-  const by = deniedBy(row);
+  const by = findDeniedBy(row);
   if (by === "earlier_rejection") {
     const [first] = (await unlessCorrupt(reader.entriesOfAction(row.id))) ?? [];
-    const { rejection = null } = first === undefined ? {} : openEntry<DecisionEntry>(first.bytes).facts;
+    const { rejection = null } = first === undefined ? {} : decodeEntry<DecisionEntry>(first.bytes).facts;
     if (rejection === null) return null;
     const { action_id, approver, comment, at, until } = rejection;
     const holds = (parseRfc3339(until) ?? 0) > now;

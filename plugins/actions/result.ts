@@ -1,6 +1,6 @@
 /** One result of what was started, by the key that started it. */
-import { actorOf, type Credential, type Host, type LedgerTransaction, maySee, Refusal } from "../../src/plugin.ts";
-import { aboutAction, canonicalText, commitResult, type JsonObject, type Prefetch } from "../../src/core.ts";
+import { toActor, type Credential, type Host, type LedgerTransaction, canSee, Refusal } from "../../src/plugin.ts";
+import { actionEntryFields, canonicalText, commitResult, type JsonObject, type Prefetch } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertRecorded } from "./recorded.ts";
 import { assertKept, unknownAction } from "./rows.ts";
@@ -31,7 +31,7 @@ export async function recordResult(
 ): Promise<Reported> {
   const row = await tx.action(id);
   const starter = row !== null && row.started_by === who.key.id;
-  if (row === null || !(maySee(who.visibility, row) || starter)) throw unknownAction(id);
+  if (row === null || !(canSee(who.visibility, row) || starter)) throw unknownAction(id);
   assertKept(row);
   const { start, result: reported } = await assertRecorded(host, tx, row);
   const ofStart = starter && attempt !== null && start?.attempt === attempt;
@@ -54,9 +54,9 @@ export async function recordResult(
     {
       type: "execution",
       v: 3,
-      ...aboutAction(row, tx.now),
+      ...actionEntryFields(row, tx.now),
       phase: "result",
-      by: actorOf(who.key, who.principal),
+      by: toActor(who.key, who.principal),
       permit: null,
       attempt: null,
       success: result.success,

@@ -4,7 +4,7 @@
  * twice, it erases nothing twice.
  */
 import { setImmediate } from "node:timers/promises";
-import { type Duty, openBecause, repeat, USES_KEPT } from "../../src/core.ts";
+import { type Duty, findErasureBlocker, repeat, USE_RETENTION_MS } from "../../src/core.ts";
 import type { Host } from "../../src/plugin.ts";
 import { eraseIn } from "./erase.ts";
 
@@ -77,7 +77,7 @@ export function createRetention(host: Host): Retention {
   /** What was altered does not hold up those behind it. */
   async function isOpen(id: string): Promise<boolean> {
     const row = await host.storage.action(id);
-    return row !== null && row.erased_at === null && openBecause(row, host.clock()) !== null;
+    return row !== null && row.erased_at === null && findErasureBlocker(row, host.clock()) !== null;
   }
 
   async function remember(passed: number, version: number | null): Promise<void> {
@@ -85,7 +85,7 @@ export function createRetention(host: Host): Retention {
   }
 
   async function prunedUses(): Promise<number> {
-    return host.ledger.transact((tx) => tx.pruneLimitUses(tx.now - USES_KEPT, USES));
+    return host.ledger.transact((tx) => tx.pruneLimitUses(tx.now - USE_RETENTION_MS, USES));
   }
 
   async function mine(): Promise<boolean> {

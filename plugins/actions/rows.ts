@@ -1,12 +1,12 @@
 /** Actions inside a job: found, read again, and named in entries. */
-import { type Credential, maySee, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, canSee, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, StorageReader } from "../../src/storage/index.ts";
 
 type Reader = Pick<StorageReader, "action">;
 
 export async function visibleAction(reader: Reader, id: string, credential: Credential): Promise<ActionRow> {
   const row = await reader.action(id);
-  if (row === null || !maySee(credential.visibility, row)) throw unknownAction(id);
+  if (row === null || !canSee(credential.visibility, row)) throw unknownAction(id);
   return row;
 }
 

@@ -1,7 +1,7 @@
 /** Which actions an erasure is about, by what was asked and reported. */
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { type JsonValue, requestOf } from "../../src/core.ts";
+import { type JsonValue, parseStoredRequest } from "../../src/core.ts";
 
 type Scalar = string | number | boolean | null;
 
@@ -24,7 +24,7 @@ export function holding(value: Scalar, pointer?: string): Selector {
 }
 
 function contentOf(row: ActionRow): JsonValue {
-  const request = requestOf(row);
+  const request = parseStoredRequest(row);
   if (request === null) return null;
   const result = row.result === null ? null : (JSON.parse(row.result) as JsonValue);
   return { params: request.params, context: request.context, result };

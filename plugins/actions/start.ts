@@ -1,15 +1,22 @@
 /** Start once, as the submitter or with a permit. */
 import {
-  actorOf,
+  toActor,
   type Credential,
   type Host,
   type LedgerTransaction,
-  maySee,
+  canSee,
   Refusal,
   sha256Hex,
   utf8,
 } from "../../src/plugin.ts";
-import { aboutAction, behind, countPeople, type ExecutionEntry, groundOf, type Prefetch } from "../../src/core.ts";
+import {
+  actionEntryFields,
+  behind,
+  countPeople,
+  type ExecutionEntry,
+  permitDecisionHash,
+  type Prefetch,
+} from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { askMore, decideAgain, denyNow, isNoLongerAllowed, outcomeOf, type Redecision } from "./again.ts";
 import { assertInTime, assertStartable, permitFault } from "./permits.ts";
@@ -49,7 +56,7 @@ export async function decideStart(
   const row = await tx.action(id);
   const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
   const genuine = permit !== null && (fault === null || fault === "expired");
-  const reachable = row !== null && (maySee(who.visibility, row) || (genuine && who.key.agent_id === null));
+  const reachable = row !== null && (canSee(who.visibility, row) || (genuine && who.key.agent_id === null));
   if (!reachable) throw unknownAction(id);
   assertKept(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
@@ -72,12 +79,12 @@ export async function decideStart(
   else assertStartable(row, tx.now);
   if (fault === "expired")
     throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
-  if (permit !== null && !grounds.has(groundOf(permit)))
+  if (permit !== null && !grounds.has(permitDecisionHash(permit)))
     throw new Refusal(
       "PERMIT_INVALID",
       "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
     );
-  const by = actorOf(who.key, who.principal);
+  const by = toActor(who.key, who.principal);
   const again = await decideAgain(tx, row, first);
   const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
   const outcome = outcomeOf(again, approvals);
@@ -92,7 +99,7 @@ export async function decideStart(
     {
       type: "execution",
       v: 3,
-      ...aboutAction(row, tx.now),
+      ...actionEntryFields(row, tx.now),
       phase: "start",
       by,
       ...call,

@@ -10,7 +10,7 @@ import {
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { decideOn, Evaluation, idempotencyKeyOf, isNeverAllowed, sealRequest } from "../../src/core.ts";
+import { decideEvaluation, Evaluation, idempotencyKeyOf, isNeverAllowed, encodeRequest } from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
 import { firstPermit, grantPermit, type Permit } from "./permits.ts";
@@ -177,11 +177,11 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           return { ...reply, headers: SAID[by] };
         }
         const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
-        const { hash } = sealRequest(request);
-        let decision = decideOn(evaluation, facts);
+        const { hash } = encodeRequest(request);
+        let decision = decideEvaluation(evaluation, facts);
         const rejection =
           decision.effect === "require_approval" ? await heldRejection(host, host.storage, hash, now) : null;
-        if (rejection !== null) decision = decideOn(evaluation, { ...facts, rejection });
+        if (rejection !== null) decision = decideEvaluation(evaluation, { ...facts, rejection });
         const enforced = needs.find((need) =>
           compiled.policies.some(({ name, shadow }) => name === need.policy && !shadow),
         );

@@ -1,6 +1,6 @@
 /** From a request to a recorded decision. */
 import {
-  actorOf,
+  toActor,
   createdEarlier,
   type Credential,
   type Host,
@@ -12,25 +12,25 @@ import {
 import {
   type ActionRequest,
   type AgentFacts,
-  commit,
-  decideToRecord,
+  commitDigest,
+  decideForEntry,
   type Decision,
-  deniedBy,
+  findDeniedBy,
   Evaluation,
   type Facts,
   type IdempotentCall,
   isTraceparent,
   type JsonObject,
-  limitNeeds,
+  findMatchedLimits,
   MAX_META_BYTES,
-  metaBytes,
+  countMetaBytes,
   nameOf,
   type Prefetch,
   type RecordedFacts,
-  sealFacts,
-  sealMeta,
-  sealRequest,
-  usedBy,
+  commitFacts,
+  commitMeta,
+  encodeRequest,
+  selectCountedLimits,
   usedOtherwise,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -61,7 +61,7 @@ export function requestOf(body: ActionBody): ActionRequest {
  * VALIDATION_FAILED.
  */
 export function metaOf({ meta = {} }: ActionBody, headers: Headers): JsonObject {
-  const bytes = metaBytes(meta as JsonObject);
+  const bytes = countMetaBytes(meta as JsonObject);
   if (bytes > MAX_META_BYTES)
     throw new Refusal(
       "VALIDATION_FAILED",
@@ -139,8 +139,8 @@ export function sealSubmission(
     id: host.newId(),
     salt: newSalt(),
     request,
-    sealed: sealRequest(request),
-    beside: sealMeta(meta, newSalt),
+    sealed: encodeRequest(request),
+    beside: commitMeta(meta, newSalt),
     call: idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" },
     join,
   };
@@ -180,14 +180,14 @@ export async function decideSubmission(
   };
   const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
   const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
-  let { decision, facts } = decideToRecord(evaluation, read);
+  let { decision, facts } = decideForEntry(evaluation, read);
   if (decision.effect === "require_approval") {
     const rejection = await heldRejection(host, tx, sealed.hash, tx.now);
     if (rejection === null) await assertFewWait(host, tx, who);
-    else ({ decision, facts } = decideToRecord(evaluation, { ...read, rejection }));
+    else ({ decision, facts } = decideForEntry(evaluation, { ...read, rejection }));
   }
-  const row = record(host, tx, who, { ...submission, ...sealFacts(facts, newSalt), decision });
-  await writeUses(tx, usedBy(decision, needs), id);
+  const row = record(host, tx, who, { ...submission, ...commitFacts(facts, newSalt), decision });
+  await writeUses(tx, selectCountedLimits(decision, needs), id);
   await tx.insertAction(row);
   await rememberCreated(tx, who, call, id);
   return { row, by: "made" };
@@ -197,8 +197,8 @@ export async function decideSubmission(
 export function prefetchSubmission(credential: Credential, { request, call }: SealedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => ({
     ...(call === null ? {} : { idempotency: nameOf(credential, call) }),
-    ...(compiled.limited
-      ? { limits: limitNeeds(new Evaluation(compiled, request, factsOf(credential, {}), now)).map(spanOf) }
+    ...(compiled.hasLimits
+      ? { limits: findMatchedLimits(new Evaluation(compiled, request, factsOf(credential, {}), now)).map(spanOf) }
       : {}),
   });
 }
@@ -221,16 +221,16 @@ function record(host: Host, tx: LedgerTransaction, who: Credential, it: Decided)
       agent_id: request.agent_id,
       approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
       at: toRfc3339(tx.now),
-      commitment: commit(salt, sealed.hash),
+      commitment: commitDigest(salt, sealed.hash),
       decision,
-      denied_by: deniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
+      denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
       expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
       facts,
       meta: beside.commitment,
       operation: request.operation,
       policy_set: tx.activePolicies.digest,
       status,
-      submitted_by: actorOf(who.key, who.principal),
+      submitted_by: toActor(who.key, who.principal),
       tool: request.tool,
       type: "decision",
       v: 5,

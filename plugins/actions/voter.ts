@@ -1,14 +1,14 @@
 /** Who may decide on an action: the holder of a key with its token, or the person whom a link was sent to. */
-import { actorOf, type Credential, type DecisionEntry, type Host, openEntry, Refusal } from "../../src/plugin.ts";
+import { toActor, type Credential, type DecisionEntry, type Host, decodeEntry, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
 import {
   type Actor,
   checkToken,
-  readToken,
+  decodeToken,
   type RedecisionEntry,
-  RELATION_WORDS,
+  SELF_RELATION_REASONS,
   type SelfRelation,
-  type TokenVerdict,
+  type TokenCheckResult,
 } from "../../src/core.ts";
 import { approvalMac, linkMac, tokenClaims } from "./record.ts";
 import { recordAltered } from "./recorded.ts";
@@ -27,7 +27,7 @@ export function voterByKey(host: Host, row: ActionRow, who: Credential, token: s
   const self = selfRelationOf(host, row, who);
   assertNotSelf(host, self);
   assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
-  return { actor: actorOf(who.key, who.principal), self };
+  return { actor: toActor(who.key, who.principal), self };
 }
 
 /** A link is good for whom it was sent to, for as long as the configuration names them in a channel of the decision. */
@@ -77,7 +77,7 @@ export async function linkedAction(tx: Pick<StorageReader, "action">, token: str
 
 /** What a link token says of itself, true or not. */
 function claimsOf(token: string): { action_id: string; approver: string } {
-  const claims = readToken("link", token);
+  const claims = decodeToken("link", token);
   if (claims === null) throw refusalOf("malformed");
   return claims;
 }
@@ -89,7 +89,7 @@ async function channelsOf(tx: Pick<StorageReader, "entriesOfAction">, row: Actio
   if (entries === null) throw recordAltered(row, ["entries"]);
   for (const { type, bytes } of entries) {
     if (type !== "decision" && type !== "redecision") continue;
-    const { status, decision } = openEntry<DecisionEntry | RedecisionEntry>(bytes);
+    const { status, decision } = decodeEntry<DecisionEntry | RedecisionEntry>(bytes);
     if (status === "pending_approval") named.push(...(decision.approval?.notify ?? []));
   }
   return named;
@@ -97,14 +97,14 @@ async function channelsOf(tx: Pick<StorageReader, "entriesOfAction">, row: Actio
 
 export function assertNotSelf(host: Host, self: SelfRelation | null): void {
   if (self !== null && !host.config.approvals.allow_self_approval)
-    throw new Refusal("SELF_APPROVAL", `${RELATION_WORDS[self]}; somebody else must decide`);
+    throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; somebody else must decide`);
 }
 
-function assertToken(verdict: TokenVerdict): void {
+function assertToken(verdict: TokenCheckResult): void {
   if (verdict !== "ok") throw refusalOf(verdict);
 }
 
-function refusalOf(verdict: Exclude<TokenVerdict, "ok">): Refusal {
+function refusalOf(verdict: Exclude<TokenCheckResult, "ok">): Refusal {
   switch (verdict) {
     case "malformed":
       return new Refusal(

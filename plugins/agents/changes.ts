@@ -1,6 +1,6 @@
 /** What the API does to agents: each is one job, a compare-and-set beside its entry. */
 import {
-  actorOf,
+  toActor,
   assertMatch,
   confirmed,
   createdEarlier,
@@ -151,7 +151,7 @@ export async function resumeAgent(host: Host, request: ChangeRequest): Promise<A
 
 function whyCancelled({ id, suspended_reason }: AgentRow, who: Credential) {
   const comment = `the agent "${id}" was suspended${suspended_reason === null ? "" : `: ${suspended_reason}`}`;
-  return { by: actorOf(who.key, who.principal), comment };
+  return { by: toActor(who.key, who.principal), comment };
 }
 
 /** A key that is bound to an agent could otherwise widen its own tools, or end its own suspension. */
@@ -183,7 +183,7 @@ function record(tx: LedgerTransaction, change: AgentEntry["change"], row: AgentR
     at: toRfc3339(tx.now),
     change,
     agent,
-    by: actorOf(who.key, who.principal),
+    by: toActor(who.key, who.principal),
   });
   tx.bumpEpoch();
   return appended;

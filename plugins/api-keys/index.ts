@@ -1,6 +1,6 @@
 /** API keys: make, list, revoke. A change holds from the next request on. */
 import {
-  actorOf,
+  toActor,
   confirmed,
   createdEarlier,
   type Credential,
@@ -18,7 +18,7 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
-import { holds, isOwner, keyEntry, makesApprovers, parseRfc3339, PRESETS } from "../../src/core.ts";
+import { hasScope, isValidOwner, buildKeyEntry, canCreateApprovers, parseRfc3339, PRESETS } from "../../src/core.ts";
 import { meRoutes } from "./me.ts";
 import * as schema from "./schemas.ts";
 
@@ -122,14 +122,14 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
       errors: [{ pointer: "/scopes", detail: `one or more of ${host.scopes.join(", ")}` }],
     });
   }
-  if (holds(scopes, "approvals:decide") && typeof wanted.owner !== "string") {
+  if (hasScope(scopes, "approvals:decide") && typeof wanted.owner !== "string") {
     throw new Refusal(
       "VALIDATION_FAILED",
       `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner: votes are counted by the people behind them`,
       { errors: [{ pointer: "/owner", detail: "the name of the person who decides with it" }] },
     );
   }
-  if (typeof wanted.owner === "string" && !isOwner(wanted.owner)) {
+  if (typeof wanted.owner === "string" && !isValidOwner(wanted.owner)) {
     throw new Refusal(
       "VALIDATION_FAILED",
       `the owner ${JSON.stringify(wanted.owner)} has nothing visible in it or is too long; give the name of a person or team, or leave it out`,
@@ -176,7 +176,7 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
       );
     const newKey = { ...minted.row, created_at: tx.now };
     await tx.insertKey(newKey);
-    tx.record(keyEntry("created", newKey, tx.now, actorOf(who.key, who.principal)));
+    tx.record(buildKeyEntry("created", newKey, tx.now, toActor(who.key, who.principal)));
     tx.bumpEpoch();
     await rememberCreated(tx, who, call, newKey.id);
     return { row: newKey, replayed: false };
@@ -190,7 +190,7 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
 
 function warningsOf(host: Host, { scopes, agent_id }: KeyRow): string[] {
   const warnings: string[] = [];
-  if (makesApprovers(scopes))
+  if (canCreateApprovers(scopes))
     warnings.push(
       "this key may approve and make keys that approve; its votes and theirs count as one person's. Give keys:manage and approvals:decide to different people where you can",
     );
@@ -223,8 +223,8 @@ async function revoke(host: Host, id: string, credential: Credential): Promise<R
         );
     }
     await tx.revokeKey(id, tx.now);
-    const by = actorOf(who.key, who.principal);
-    tx.record(keyEntry("revoked", key, tx.now, by));
+    const by = toActor(who.key, who.principal);
+    tx.record(buildKeyEntry("revoked", key, tx.now, by));
     tx.bumpEpoch();
     const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
     const left = await host.containment.cancelOpen(tx, { key_id: id }, why, null);
@@ -238,7 +238,7 @@ async function revoke(host: Host, id: string, credential: Credential): Promise<R
 }
 
 function isAdmin(key: KeyRow): boolean {
-  return holds(key.scopes, "admin");
+  return hasScope(key.scopes, "admin");
 }
 
 function isLive(key: KeyRow, now: number): boolean {

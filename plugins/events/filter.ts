@@ -1,5 +1,5 @@
 /** Which ledger entries a subscriber gets, and how they look. */
-import { type Credential, type Host, maySee, openEntry, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, type Host, canSee, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 import { type JsonObject, toHex } from "../../src/core.ts";
 import type { Event, EventsQuery } from "./schemas.ts";
@@ -19,7 +19,7 @@ export function eventOf(row: EntryRow): Event {
     type,
     at: toRfc3339(created_at),
     action_id,
-    entry: openEntry<JsonObject>(bytes),
+    entry: decodeEntry<JsonObject>(bytes),
   };
 }
 
@@ -56,13 +56,13 @@ export function createFilter(query: EventsQuery, { visibility }: Credential, too
   const agent = query.agent_id ?? query.agent;
   return {
     async passes(row) {
-      if (!maySee(visibility, row)) return false;
+      if (!canSee(visibility, row)) return false;
       if (types !== null && !types.has(row.type)) return false;
       if (agent !== undefined && row.agent_id !== agent) return false;
       if (query.action_id !== undefined && row.action_id !== query.action_id) return false;
       if (query.tool === undefined) return true;
       if (row.action_id === null) return false;
-      return ((openEntry(row.bytes)["tool"] as string | undefined) ?? (await toolOf(row.action_id))) === query.tool;
+      return ((decodeEntry(row.bytes)["tool"] as string | undefined) ?? (await toolOf(row.action_id))) === query.tool;
     },
   };
 }

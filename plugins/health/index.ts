@@ -1,7 +1,7 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type } from "@sinclair/typebox";
 import { definePlugin, defineRoute, type Host, toRfc3339 } from "../../src/plugin.ts";
-import { heldStops, type PolicyState } from "../../src/core.ts";
+import { listActiveStops, type PolicyState } from "../../src/core.ts";
 import { StorageError } from "../../src/storage/index.ts";
 
 /** A batch or two is in flight at any time under load. */
@@ -205,7 +205,7 @@ async function replicasOf(host: Host): Promise<{ ok: boolean; detail: string; pr
 /** Which they are is for who has a key. */
 async function stopsOf(host: Host): Promise<{ ok: boolean; detail: string; held: number }> {
   try {
-    const held = heldStops(await host.stops.list(), host.clock());
+    const held = listActiveStops(await host.stops.list(), host.clock());
     const whole = held.some(({ agent, tool, policy }) => agent === null && tool === null && policy === null);
     const detail = whole ? "everything is stopped" : held.length > 0 ? "some actions are stopped" : "ok";
     return { ok: held.length === 0, detail, held: held.length };

@@ -1,9 +1,9 @@
 /** What the service does and how it is, for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { type DecisionEntry, definePlugin, defineRoute, type Host, openEntry } from "../../src/plugin.ts";
+import { type DecisionEntry, definePlugin, defineRoute, type Host, decodeEntry } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
-import { heldStops } from "../../src/core.ts";
+import { listActiveStops } from "../../src/core.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -38,7 +38,7 @@ export default definePlugin({
         entries.inc({ type: row.type });
         if (row.type !== "decision") continue;
         // Parsed, and not searched: what stands in the texts of an entry must not decide what is counted.
-        const { effect, reason_code } = openEntry<DecisionEntry>(row.bytes).decision;
+        const { effect, reason_code } = decodeEntry<DecisionEntry>(row.bytes).decision;
         decisions.inc({ effect, reason_code });
       }
     }
@@ -121,7 +121,7 @@ function gauges(host: Host, register: Registry): void {
   );
   const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
   gauge("assent_stops_held", "Stops that hold.", async (it) =>
-    it.set(heldStops(await host.stops.list(), host.clock()).length),
+    it.set(listActiveStops(await host.stops.list(), host.clock()).length),
   );
   gauge("assent_approvals_pending", "Actions that wait for a person and have not run out.", async (it) =>
     it.set(await host.storage.pendingCount({ all: true }, host.clock())),

@@ -11,7 +11,7 @@ import {
 } from "../../src/plugin.ts";
 import {
   type IdempotentCall,
-  policyChange,
+  toPolicyChange,
   type PolicyChange,
   type PolicyEdit,
   type ReadPolicy,
@@ -139,7 +139,7 @@ async function saveAll(
     const activated = activate && plan.row?.active_version !== plan.version;
     if (activated) await tx.updatePolicy(plan.id, { active_version: plan.version, updated_at: tx.now });
     if (outcome !== "nothing" || activated)
-      changes.push(policyChange(await saved(tx, plan), outcome === "version" ? plan.read.digest : null));
+      changes.push(toPolicyChange(await saved(tx, plan), outcome === "version" ? plan.read.digest : null));
   }
   await host.policies.commit(tx, set, { kind: "api", ...source }, who, changes);
   return set.digest;
@@ -168,7 +168,7 @@ export function activatePolicy(
     const after = { ...row, ...change };
     await tx.updatePolicy(row.id, change);
     await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, who, [
-      policyChange(after, null),
+      toPolicyChange(after, null),
     ]);
     return after;
   });
@@ -217,6 +217,6 @@ async function takeOut(
   await tx.updatePolicy(row.id, left);
   const after = { ...row, ...left };
   const source = { kind: "api", change: deleted_at === null ? "deactivate" : "delete", policy: row.name };
-  await host.policies.commit(tx, set, source, who, [policyChange(after, null)]);
+  await host.policies.commit(tx, set, source, who, [toPolicyChange(after, null)]);
   return after;
 }

@@ -1,7 +1,7 @@
 /** Policies as the API shows them. */
 import { type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
-import { type PolicyDocument, unknownChannels } from "../../src/core.ts";
+import { type PolicyDocument, findUnknownChannels } from "../../src/core.ts";
 import { etagOf } from "./changes.ts";
 import { documentOf, findVersion, managerOf } from "./library.ts";
 import type * as schema from "./schemas.ts";
@@ -57,7 +57,7 @@ export async function show(host: Host, row: PolicyRow, version: PolicyVersionRow
 }
 
 export function warningsOf(host: Host, documents: readonly PolicyDocument[]): string[] {
-  return unknownChannels(documents, host.channels.names()).map(({ message }) => message);
+  return findUnknownChannels(documents, host.channels.names()).map(({ message }) => message);
 }
 
 export async function summary(host: Host, row: PolicyRow, version: PolicyVersionRow): Promise<schema.PolicySummary> {

@@ -1,7 +1,7 @@
 /** A bare mirror of one branch or tag, and the files of one commit of it. */
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { MAX_FILE } from "../../src/core.ts";
+import { MAX_FILE_LENGTH } from "../../src/core.ts";
 import {
   listPolicyTree,
   type PolicyFile,
@@ -223,12 +223,12 @@ export function openRepository(options: RepositoryOptions): Repository {
         if (error instanceof RemoteError) throw error;
         throw new RemoteError(`the files of commit ${commit} could not be fetched: ${(error as Error).message}`);
       });
-      const isTooLarge = (_: unknown, i: number): boolean => (bytes[i] ?? 0) > MAX_FILE;
+      const isTooLarge = (_: unknown, i: number): boolean => (bytes[i] ?? 0) > MAX_FILE_LENGTH;
       const tooLarge = listing.files.filter(isTooLarge).map(({ name }): TextFault => ({
         file: name,
         line: null,
         column: null,
-        message: `the file has more than ${MAX_FILE} bytes`,
+        message: `the file has more than ${MAX_FILE_LENGTH} bytes`,
       }));
       const files = listing.files.filter((file, i) => !isTooLarge(file, i));
       const contents = await readPolicyTree(

@@ -5,8 +5,8 @@ import {
   definePlugin,
   defineRoute,
   type Host,
-  maySee,
-  openEntry,
+  canSee,
+  decodeEntry,
   Refusal,
   type Reply,
   type Route,
@@ -17,8 +17,8 @@ import {
   formatTlogProof,
   fromHex,
   parseVkey,
-  requestOf,
-  sealRequest,
+  parseStoredRequest,
+  encodeRequest,
   type SignedCheckpoint,
   toBase64,
   toHex,
@@ -49,7 +49,7 @@ export default definePlugin({
 function routes(host: Host, open: boolean): Route[] {
   async function find(hash: string, { visibility }: Credential): Promise<EntryRow> {
     const row = await host.storage.entryByHash(fromHex(hash));
-    if (row === null || !maySee(visibility, row)) {
+    if (row === null || !canSee(visibility, row)) {
       throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
     }
     return row;
@@ -62,12 +62,12 @@ function routes(host: Host, open: boolean): Route[] {
   ): Promise<{ salt: string | null; request: string | null; erased_at: string | null } | null> {
     const action =
       action_id === null || !credential.holds("actions:read") ? null : await host.storage.action(action_id);
-    if (action === null || !maySee(credential.visibility, action)) return null;
+    if (action === null || !canSee(credential.visibility, action)) return null;
     const { salt, erased_at } = action;
     // The row keeps what people are asked about in the order that its author gave it; the hash is of the canonical form.
-    const request = requestOf(action);
+    const request = parseStoredRequest(action);
     return erased_at === null && request !== null
-      ? { salt, request: sealRequest(request).text, erased_at: null }
+      ? { salt, request: encodeRequest(request).text, erased_at: null }
       : { salt: null, request: null, erased_at: toRfc3339(erased_at ?? 0) };
   }
 
@@ -216,7 +216,7 @@ function routes(host: Host, open: boolean): Route[] {
             type,
             at: toRfc3339(created_at),
             leaf: toBase64(bytes),
-            entry: openEntry(bytes),
+            entry: decodeEntry(bytes),
           },
         };
       },

@@ -1,7 +1,7 @@
 /** C2SP tlog-tiles: the tree as static resources, for monitors and witnesses. */
 import { type Credential, type Host, Refusal, type Reply } from "../../src/plugin.ts";
 import { StorageError, withoutGap } from "../../src/storage/index.ts";
-import { concat, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
+import { concatBytes, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
 
 /** A tile never changes. What needs a credential is not for shared caches. */
 const cached = (open: boolean): Record<string, string> => ({
@@ -37,7 +37,7 @@ export async function hashTile(host: Host, at: { level: string; tile: string }, 
       : await host.storage.tileRoots(level - 1, from, from + width);
   if (hashes.length !== width)
     throw new StorageError("corrupt", `the store lacks hashes of the tile ${path}; run assent audit`);
-  return { status: 200, bytes: concat(...hashes), headers: cached(open) };
+  return { status: 200, bytes: concatBytes(...hashes), headers: cached(open) };
 }
 
 /** Entries name agents, tools and people: they are for who may see all of them. */

@@ -1,24 +1,24 @@
 /** One recorded decision made again from what is kept, field by field. */
-import { type DecisionEntry, type Host, openEntry, toRfc3339 } from "../../src/plugin.ts";
+import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
 import {
   type ActionRequest,
-  commit,
-  commitKept,
+  commitDigest,
+  commitSalted,
   commitPast,
   decide,
   type Decision,
-  deniedBy,
+  findDeniedBy,
   type Facts,
-  openFacts,
-  openPast,
+  restoreFacts,
+  findPast,
   parseRfc3339,
-  readKept,
-  readPasts,
+  decodeSalted,
+  decodePasts,
   type RecordedFacts,
   type RedecisionEntry,
-  sealEntry,
-  sealRequest,
+  encodeEntry,
+  encodeRequest,
   toHex,
 } from "../../src/core.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
@@ -42,7 +42,7 @@ export async function decidedAgain(
   request: ActionRequest,
   row: EntryRow,
 ): Promise<Again> {
-  const entry = openEntry<Decided>(row.bytes);
+  const entry = decodeEntry<Decided>(row.bytes);
   const clock = parseRfc3339(entry.at);
   if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
   const set = await host.policies.byDigest(entry.policy_set);
@@ -51,7 +51,7 @@ export async function decidedAgain(
       "corrupt",
       `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`,
     );
-  const facts = openFacts(entry.facts, action.past);
+  const facts = restoreFacts(entry.facts, action.past);
   const decision = asIn(entry, decide(set.compiled, request, facts, clock));
   const rebuilt = rebuild(entry, action, request, decision);
   const fields: FieldComparison[] = [
@@ -59,9 +59,9 @@ export async function decidedAgain(
       entry.decision as unknown as Record<string, unknown>,
       decision as unknown as Record<string, unknown>,
     ),
-    field("request_hash", action.request_hash, sealRequest(request).hash),
+    field("request_hash", action.request_hash, encodeRequest(request).hash),
     field("commitment", entry.commitment, rebuilt.commitment),
-    field("entry_hash", toHex(row.leaf_hash), toHex(sealEntry(rebuilt, row.seq).leafHash)),
+    field("entry_hash", toHex(row.leaf_hash), toHex(encodeEntry(rebuilt, row.seq).leafHash)),
   ];
   return { row, entry, facts, clock, decision, policySet: set.digest, fields };
 }
@@ -98,7 +98,7 @@ function rebuild(
   const common = {
     action_id: action.id,
     agent_id: request.agent_id,
-    commitment: commit(action.salt, sealRequest(request).hash),
+    commitment: commitDigest(action.salt, encodeRequest(request).hash),
     facts: rebuiltFacts(recorded.facts, action.past),
     decision,
   };
@@ -115,25 +115,25 @@ function rebuild(
     status,
     ...(recorded.denied_by === undefined
       ? {}
-      : { denied_by: deniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }) }),
+      : { denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }) }),
     expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
   };
 }
 
 /** What commits to what was kept beside the request. */
 function metaOf({ meta }: ActionRow): string | null {
-  const kept = readKept(meta);
-  return kept === null ? null : commitKept(kept);
+  const kept = decodeSalted(meta);
+  return kept === null ? null : commitSalted(kept);
 }
 
 function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFacts {
-  const kept = recorded.past === undefined ? null : (openPast(recorded.past, past) ?? readPasts(past)[0] ?? null);
+  const kept = recorded.past === undefined ? null : (findPast(recorded.past, past) ?? decodePasts(past)[0] ?? null);
   return kept === null ? recorded : { ...recorded, past: commitPast(kept) };
 }
 
 /** Decisions, and those that were made again: the first version of these lacks what was used of limits. */
 export function isReplayable({ type, bytes }: EntryRow): boolean {
-  return type === "decision" || (type === "redecision" && openEntry<RedecisionEntry>(bytes).v >= 2);
+  return type === "decision" || (type === "redecision" && decodeEntry<RedecisionEntry>(bytes).v >= 2);
 }
 
 function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {

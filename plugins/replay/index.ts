@@ -5,13 +5,13 @@ import {
   definePlugin,
   defineRoute,
   type Host,
-  maySee,
+  canSee,
   Refusal,
   type Reply,
   toRfc3339,
 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
-import { type CompiledPolicySet, fromHex, wholeRequestOf, type WrittenSet } from "../../src/core.ts";
+import { type CompiledPolicySet, fromHex, parseCompleteRequest, type WrittenSet } from "../../src/core.ts";
 import { asIn, decidedAgain, isReplayable, shown, type Again } from "./again.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields } from "./compare.ts";
@@ -118,7 +118,7 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
   if (body.policy !== undefined && body.policy_set !== undefined)
     throw invalid("/policy", "send either `policy` or `policy_set`");
   const { row, action } = await find(host, credential, body);
-  const request = await unlessAltered(action, () => wholeRequestOf(action));
+  const request = await unlessAltered(action, () => parseCompleteRequest(action));
   if (request === null)
     throw new Refusal(
       "ACTION_ERASED",
@@ -206,7 +206,7 @@ async function find(
 
 async function visible(host: Host, credential: Credential, id: string): Promise<ActionRow | null> {
   const row = await host.storage.action(id);
-  return row !== null && maySee(credential.visibility, row) ? row : null;
+  return row !== null && canSee(credential.visibility, row) ? row : null;
 }
 
 async function candidate(

@@ -1,6 +1,6 @@
 /** Placing and lifting: each is one urgent job, which needs no policy. */
 import {
-  actorOf,
+  toActor,
   confirmed,
   createdEarlier,
   type Credential,
@@ -12,9 +12,9 @@ import {
 import {
   behind,
   countPeople,
-  heldStops,
+  listActiveStops,
   type IdempotentCall,
-  isHeld,
+  isStopActive,
   parseRfc3339,
   type Stop,
   type StopEntry,
@@ -47,7 +47,7 @@ export function placeStop(
       });
     // One that stops everything is always taken.
     const narrow = agent !== null || tool !== null || policy !== null;
-    if (narrow && heldStops(tx.stops, tx.now).length >= MOST_HELD)
+    if (narrow && listActiveStops(tx.stops, tx.now).length >= MOST_HELD)
       throw new Refusal(
         "TOO_MANY_STOPS",
         `${MOST_HELD} stops hold already; lift some, or place one without a selector`,
@@ -62,7 +62,7 @@ export function placeStop(
       comment: null,
       approvals: 0,
       needed: 0,
-      by: actorOf(who.key, who.principal),
+      by: toActor(who.key, who.principal),
     });
     await rememberCreated(tx, who, call, id);
     return { stop: stopOf(tx.stops, id), replayed: false };
@@ -74,9 +74,9 @@ export function liftStop(host: Host, credential: Credential, id: string, comment
   return host.ledger.transactFirst(async (tx) => {
     const who = await writing(tx, credential);
     const before = stopOf(tx.stops, id);
-    if (!isHeld(before, tx.now))
+    if (!isStopActive(before, tx.now))
       throw new Refusal("STOP_OVER", `the stop ${id} was lifted, or its end has passed; nothing is left to lift`);
-    const by = actorOf(who.key, who.principal);
+    const by = toActor(who.key, who.principal);
     const people = before.lifts.map((lift) => behind(host, lift.by));
     const earlier = countPeople(people);
     const approvals = countPeople([...people, behind(host, by)]);

@@ -9,7 +9,7 @@ import {
   type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
-import { heldStops, isHeld, matchesAnyName, type Stop } from "../../src/core.ts";
+import { listActiveStops, isStopActive, matchesAnyName, type Stop } from "../../src/core.ts";
 import { liftStop, placeStop, stopOf, unknownStop } from "./changes.ts";
 import * as schema from "./schemas.ts";
 
@@ -33,7 +33,7 @@ function routes(host: Host): Route[] {
         "A key that is bound to an agent sees those that are about this agent. Who placed a stop, and why, is shown to keys that see every action, or hold `stop:write`.",
       responses: { 200: { description: "Those that hold; an empty list when none does.", schema: schema.StopList } },
       async handle({ credential }) {
-        const stops = heldStops(await host.stops.list(), host.clock()).filter((stop) => maySee(credential, stop));
+        const stops = listActiveStops(await host.stops.list(), host.clock()).filter((stop) => canSee(credential, stop));
         return { status: 200, json: { stops: stops.map((stop) => show(host, credential, stop)) } };
       },
     }),
@@ -75,7 +75,7 @@ function routes(host: Host): Route[] {
       errors: ["STOP_NOT_FOUND"],
       async handle({ params: { id }, credential }) {
         const stop = stopOf(await host.stops.list(), id);
-        if (!maySee(credential, stop)) throw unknownStop(id);
+        if (!canSee(credential, stop)) throw unknownStop(id);
         return { status: 200, json: show(host, credential, stop) };
       },
     }),
@@ -104,7 +104,7 @@ function routes(host: Host): Route[] {
   ];
 }
 
-function maySee({ visibility }: Credential, { agent }: Stop): boolean {
+function canSee({ visibility }: Credential, { agent }: Stop): boolean {
   return !("agent_id" in visibility) || agent === null || matchesAnyName([agent], visibility.agent_id);
 }
 
@@ -113,7 +113,7 @@ function show(host: Host, credential: Credential, stop: Stop): schema.StopRecord
   const all = "all" in credential.visibility || credential.holds("stop:write");
   return {
     id,
-    status: stop.lifted_at !== null ? "lifted" : isHeld(stop, host.clock()) ? "holds" : "ended",
+    status: stop.lifted_at !== null ? "lifted" : isStopActive(stop, host.clock()) ? "holds" : "ended",
     agent,
     tool,
     policy,

@@ -1,6 +1,6 @@
 /** Vercel AI SDK 6 and 7: tools that ask. */
 import { checkFramework } from "./framework.ts";
-import { createGate, ownNeed, type GateOptions } from "./gate.ts";
+import { createGate, evaluateNeedsApproval, type GateOptions } from "./gate.ts";
 
 checkFramework("ai");
 
@@ -35,14 +35,16 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
       args,
       meta: { framework: "ai-sdk", tool_call_id: toolCallId },
       signal: abortSignal,
-      patience: 0,
+      approvalTimeout: 0,
     });
     return [
       name,
       {
         ...tool,
         needsApproval: async (input: unknown, how: ExecutionOptions) =>
-          wasRequested(how) || (await ownNeed(needsApproval, input, how)) || (await gate.waits(callOf(input, how))),
+          wasRequested(how) ||
+          (await evaluateNeedsApproval(needsApproval, input, how)) ||
+          (await gate.needsApproval(callOf(input, how))),
         execute: (input: unknown, how: ExecutionOptions) =>
           gate.run(callOf(input, how), (params) => finished(execute(params, how))),
       },

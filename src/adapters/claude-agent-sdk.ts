@@ -17,7 +17,7 @@ interface HookInput {
 }
 
 /** Seconds. The SDK's own timeout lets the call go on unless `onFailure` is "block": the answer comes well before it. */
-const PATIENCE = 30;
+const APPROVAL_TIMEOUT = 30;
 const TIMEOUT = 300;
 
 /**
@@ -36,12 +36,12 @@ export function assentHooks(options: GateOptions) {
       if (input.tool_name === undefined || input.tool_input === undefined || input.tool_input === null)
         throw new TypeError("Not run: the hook was not told which tool is called, or with what.");
       const meta = { framework: "claude-agent-sdk", tool_call_id: call, session: input.session_id ?? "" };
-      const { action } = await gate.enter({
+      const { action } = await gate.start({
         name: input.tool_name,
         args: input.tool_input,
         meta,
         signal,
-        patience: PATIENCE,
+        approvalTimeout: APPROVAL_TIMEOUT,
       });
       started.set(call, action);
       return {};

@@ -26,7 +26,7 @@ export interface GateOptions {
   /** Why and for whom. Part of what is asked, and so the same when a call is resumed: no session, no run. */
   context?: Json | undefined;
   /** Seconds that a call holds while somebody decides. Default 0, where the framework can wait by itself, else 30. */
-  patience?: number | undefined;
+  approvalTimeout?: number | undefined;
   /** Told of each call that waits for a person: `assent.wait(action.id)` says when to resume. */
   onPending?: ((action: ActionRecord) => void) | undefined;
 }
@@ -36,7 +36,7 @@ const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
   agent: true,
   assent: true,
   context: true,
-  patience: true,
+  approvalTimeout: true,
   onPending: true,
 };
 
@@ -46,31 +46,31 @@ export interface Call {
   args: unknown;
   meta?: Json | undefined;
   signal?: AbortSignal | undefined;
-  patience?: number | undefined;
+  approvalTimeout?: number | undefined;
 }
 
 /** The tool did not run. Its message is for the model: why, and whether to come back. */
 export class NotRun extends Error {
-  readonly verdict: "pending" | "refused" | "unavailable";
-  /** Which refusal it is; null unless `verdict` is "refused". */
+  readonly state: "pending" | "refused" | "unavailable";
+  /** Which refusal it is; null unless `state` is "refused". */
   readonly outcome: RefusalOutcome | null;
   readonly action: ActionRecord | null;
   constructor(
-    verdict: NotRun["verdict"],
+    state: NotRun["state"],
     message: string,
     { action = null, outcome = null }: { action?: ActionRecord | null; outcome?: RefusalOutcome | null } = {},
     cause?: unknown,
   ) {
     super(message, { cause });
     this.name = "NotRun";
-    this.verdict = verdict;
+    this.state = state;
     this.outcome = outcome;
     this.action = action;
   }
 }
 
 /** What a tool's own `needsApproval` says: the application's wish to ask its user is no less for the gate. */
-export async function ownNeed(own: unknown, ...given: unknown[]): Promise<boolean> {
+export async function evaluateNeedsApproval(own: unknown, ...given: unknown[]): Promise<boolean> {
   return Boolean(typeof own === "function" ? await (own as (...all: unknown[]) => unknown)(...given) : own);
 }
 
@@ -96,17 +96,17 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   }
 
   /** Starts, and gives the arguments to run with. Throws NotRun for everything else, but the reason of an aborted signal. */
-  async function enter(call: Call): Promise<{ action: ActionRecord; params: Json }> {
+  async function start(call: Call): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
-      const { verdict, action, outcome, message } = await admit(assent, request, {
+      const { state, action, outcome, message } = await admit(assent, request, {
         meta: snapshotObject(call.meta, "meta"),
-        patience: options.patience ?? call.patience,
+        approvalTimeout: options.approvalTimeout ?? call.approvalTimeout,
         signal: call.signal,
       });
-      if (verdict === "started") return { action, params: structuredClone(request.params) };
-      if (verdict === "pending") options.onPending?.(action);
-      throw new NotRun(verdict, message, { action, outcome });
+      if (state === "started") return { action, params: structuredClone(request.params) };
+      if (state === "pending") options.onPending?.(action);
+      throw new NotRun(state, message, { action, outcome });
     } catch (error) {
       if (error instanceof NotRun) throw error;
       call.signal?.throwIfAborted();
@@ -118,9 +118,9 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
 
   return {
     assent,
-    enter,
+    start,
     /** Whether the call would have to wait for a person. Never a reason to run it: `run` asks again. */
-    async waits(call: Call): Promise<boolean> {
+    async needsApproval(call: Call): Promise<boolean> {
       try {
         const action = await assent.submit(await requestOf(call), {
           join: true,
@@ -137,7 +137,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     },
     /** Runs behind a start, and reports how it went. Throws NotRun, and what `run` throws. */
     async run<T>(call: Call, run: (params: Json) => T | Promise<T>): Promise<T> {
-      const { action, params } = await enter(call);
+      const { action, params } = await start(call);
       return await runAdmitted(assent, action, {}, () => run(params));
     },
   };

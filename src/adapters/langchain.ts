@@ -36,15 +36,15 @@ export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
     const { id = "", name, args } = toolCall;
     const thread = runtime.configurable?.thread_id;
     const meta = { framework: "langchain", tool_call_id: id, ...(typeof thread === "string" ? { thread } : {}) };
-    const patience = options.interrupt === undefined ? 30 : 0;
+    const approvalTimeout = options.interrupt === undefined ? 30 : 0;
     for (;;) {
       try {
-        return await gate.run({ name, args, meta, signal: runtime.signal, patience }, (params) =>
+        return await gate.run({ name, args, meta, signal: runtime.signal, approvalTimeout }, (params) =>
           handler({ ...request, toolCall: { ...toolCall, args: params } }),
         );
       } catch (error) {
         if (!(error instanceof NotRun)) throw error;
-        if (error.verdict !== "pending" || error.action === null || options.interrupt === undefined)
+        if (error.state !== "pending" || error.action === null || options.interrupt === undefined)
           return options.message({ tool_call_id: id, name, status: "error", content: error.message });
         // Throws, and in a graph that is resumed returns: what it returns is anybody's word, so it is asked again.
         options.interrupt({ action_id: error.action.id, message: error.message });

@@ -38,11 +38,11 @@ export function governTool<Definition extends ToolDefinition>(
         ...(agent?.toolCallId === undefined ? {} : { tool_call_id: agent.toolCallId }),
       };
       try {
-        return await gate.run({ name: id, args: input, meta, signal, patience: 0 }, (params) =>
+        return await gate.run({ name: id, args: input, meta, signal, approvalTimeout: 0 }, (params) =>
           execute(params, context),
         );
       } catch (error) {
-        if (!(error instanceof NotRun) || error.verdict !== "pending" || agent?.suspend === undefined) throw error;
+        if (!(error instanceof NotRun) || error.state !== "pending" || agent?.suspend === undefined) throw error;
         return await agent.suspend({ action_id: error.action?.id, message: error.message });
       }
     },

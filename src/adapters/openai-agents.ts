@@ -1,6 +1,6 @@
 /** OpenAI Agents SDK: the options of a function tool, with the gate around what they run. */
 import { checkFramework } from "./framework.ts";
-import { createGate, NotRun, ownNeed, type GateOptions } from "./gate.ts";
+import { createGate, NotRun, evaluateNeedsApproval, type GateOptions } from "./gate.ts";
 
 checkFramework("@openai/agents");
 
@@ -31,12 +31,13 @@ export function governTool<Options extends ToolOptions>(options: Options, gateOp
     args,
     meta: { framework: "openai-agents", ...(callId === undefined ? {} : { tool_call_id: callId }) },
     signal,
-    patience: 0,
+    approvalTimeout: 0,
   });
   return {
     ...options,
     needsApproval: async (context: unknown, input: unknown, callId?: string) =>
-      (await ownNeed(needsApproval, context, input, callId)) || (await gate.waits(callOf(input, callId))),
+      (await evaluateNeedsApproval(needsApproval, context, input, callId)) ||
+      (await gate.needsApproval(callOf(input, callId))),
     async execute(input: unknown, context: unknown, details?: Details) {
       const call = callOf(input, details?.toolCall?.callId, details?.signal);
       try {

@@ -1,16 +1,16 @@
 /** Holds every action, its votes and what it counts against limits against its entries. */
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
-import { historyOf, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import { buildActionHistory, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import { openEntry, type DecisionEntry } from "../domain/entries.ts";
+import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
-import { opensKept } from "../domain/kept.ts";
-import { opens } from "../domain/past.ts";
-import { usesOf, USES_KEPT } from "../domain/limit-uses.ts";
+import { matchesCommitment } from "../domain/kept.ts";
+import { pastMatchesCommitments } from "../domain/past.ts";
+import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { LimitNeed } from "../domain/policy/decide/limit-facts.ts";
-import { commit, commitResult, sealRequest } from "../domain/request.ts";
+import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
+import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
 import { about, compare, inGroups, settled, type AuditedStore, type Fault } from "./report.ts";
 
 const PAGE = 200;
@@ -89,7 +89,7 @@ async function auditAction(
   // What plugins record about an action changes nothing of it.
   const own = rows.filter(({ type }) => !type.includes(":"));
   const [first] = own;
-  const history = first === undefined ? null : historyOf(own.map(entryOf), toHex(first.leaf_hash));
+  const history = first === undefined ? null : buildActionHistory(own.map(entryOf), toHex(first.leaf_hash));
   if (history === null) {
     fault("its first entry is no decision");
     return { entries: 0, votes: 0 };
@@ -115,7 +115,7 @@ async function auditAction(
 }
 
 function entryOf({ bytes }: EntryRow): ActionEntry {
-  return openEntry<ActionEntry>(bytes);
+  return decodeEntry<ActionEntry>(bytes);
 }
 
 /** What the ledger says was erased is gone. */
@@ -127,14 +127,14 @@ function checkErased(row: ActionRow, fault: Fault): void {
 /** The request, when it is the one that the ledger commits to. */
 function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: Fault): ActionRequest | null {
   const request = attempt(() => JSON.parse(row.request) as ActionRequest);
-  const sealed = request === null ? null : attempt(() => sealRequest(request));
+  const sealed = request === null ? null : attempt(() => encodeRequest(request));
   if (request === null || sealed === null) {
     fault("its request cannot be read");
     return null;
   }
   const before = sealed.hash === row.request_hash;
   if (!before) fault("its request does not hash to its request hash");
-  if (attempt(() => commit(row.salt, row.request_hash)) !== commitment)
+  if (attempt(() => commitDigest(row.salt, row.request_hash)) !== commitment)
     fault("its request hash and salt are not what the ledger commits to");
   const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
   // Canonical, or in the order that its author gave it: no text beside it means the same.
@@ -163,10 +163,11 @@ function opensResult(text: string, salt: string, commitment: string): boolean {
 
 function checkKept({ past, meta }: ActionRow, entries: readonly ActionEntry[], fault: Fault): void {
   const commitments = entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : []));
-  if (!opens(commitments, past)) fault("what its decisions read of the past is not what the ledger commits to");
+  if (!pastMatchesCommitments(commitments, past))
+    fault("what its decisions read of the past is not what the ledger commits to");
   const [first] = entries;
   const commitment = first?.type === "decision" ? first.meta : null;
-  if (!opensKept(commitment, meta)) fault("its meta is not what the ledger commits to");
+  if (!matchesCommitment(commitment, meta)) fault("its meta is not what the ledger commits to");
 }
 
 async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHistory, fault: Fault): Promise<void> {
@@ -194,8 +195,8 @@ async function checkUses(
   const set = await compiled(entry.policy_set);
   if (set === null) return;
   const { action } = history;
-  for (const use of usesOf(set, request, entry, action.created_at, history)) {
-    if (use.until + USES_KEPT <= totals.latest) continue;
+  for (const use of recomputeLimitUses(set, request, entry, action.created_at, history)) {
+    if (use.until + USE_RETENTION_MS <= totals.latest) continue;
     const place = { ...keyOf(use, action.created_at), action_id: action.id.slice(0, -1) };
     const rows = await copying.read("limit_uses", place, NEIGHBOURS);
     const there = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
@@ -203,7 +204,7 @@ async function checkUses(
   }
 }
 
-function keyOf({ policy, limit, subject }: LimitNeed, at: number) {
+function keyOf({ policy, limit, subject }: MatchedLimit, at: number) {
   return { policy, limit_name: limit, subject, at };
 }
 

@@ -1,9 +1,9 @@
 /** Holds every API key and every registered agent against the entries that made and changed them. */
 import type { EntryRow } from "../contract/storage.ts";
-import { timeOf } from "../domain/action-history.ts";
-import { openEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
+import { parseEntryTime } from "../domain/action-history.ts";
+import { decodeEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
-import { holds, makesApprovers } from "../domain/scopes.ts";
+import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
 import { guarded } from "./ledger.ts";
 import { about, compare, inGroups, type AuditedStore, type Body, type Fault } from "./report.ts";
 
@@ -31,7 +31,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
   async function entryAt<T extends KeyEntry | AgentEntry>(seq: number): Promise<T> {
     const [row] = await store.entries(seq, seq + 1);
     if (row === undefined) throw new RangeError(`entry ${seq} is missing`);
-    return openEntry<T>(row.bytes);
+    return decodeEntry<T>(row.bytes);
   }
 
   async function checkKey(id: string, fault: Fault): Promise<void> {
@@ -39,7 +39,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
     const row = await store.key(id);
     if (row === null) return fault("it is in the ledger and not in the store");
     const { v, key, by, ...entry } = await entryAt<KeyEntry>(trail.created);
-    const at = timeOf(entry.at);
+    const at = parseEntryTime(entry.at);
     const exact = v >= 2 || by !== null;
     const recorded = {
       name: key.name,
@@ -47,7 +47,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       scopes: key.scopes,
       agent_id: key.agent_id,
       owner: key.owner,
-      expires_at: key.expires_at === null ? null : timeOf(key.expires_at),
+      expires_at: key.expires_at === null ? null : parseEntryTime(key.expires_at),
       created_by: by?.key_id ?? null,
       created_at: exact ? at : undefined,
       revoked_at: trail.revoked_at,
@@ -60,8 +60,8 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
 
   function warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
     const key = `the API key ${id} (${JSON.stringify(name)}) may approve`;
-    if (makesApprovers(scopes)) warnings.push(`${key}, and make keys that approve`);
-    if (holds(scopes, "approvals:decide") && owner === null) warnings.push(`${key}, and has no owner`);
+    if (canCreateApprovers(scopes)) warnings.push(`${key}, and make keys that approve`);
+    if (hasScope(scopes, "approvals:decide") && owner === null) warnings.push(`${key}, and has no owner`);
   }
 
   async function checkAgent(id: string, fault: Fault): Promise<void> {
@@ -79,8 +79,8 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       version: agent["version"],
       registered_seq: trail.registered,
       created_by: first.by?.key_id ?? null,
-      created_at: timeOf(first.at),
-      updated_at: timeOf(at),
+      created_at: parseEntryTime(first.at),
+      updated_at: parseEntryTime(at),
     };
     compare(recorded, row, fault);
     if (sha256Hex(utf8(row.metadata)) !== agent["metadata"])
@@ -94,14 +94,14 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
         const trail = keys.get(key.id);
         if (change === "created") keys.set(key.id, { created: seq, revoked_at: null });
         else if (trail === undefined) throw new RangeError("it revokes a key that none made");
-        else trail.revoked_at = timeOf(at);
+        else trail.revoked_at = parseEntryTime(at);
       }
       if (type === "agent") {
         const { change, agent, at } = body as unknown as AgentEntry;
         const id = agent["id"] as string;
         const trail = agents.get(id) ?? { registered: seq, last: seq, suspended_at: null };
         trail.last = seq;
-        if (change === "suspended") trail.suspended_at = timeOf(at);
+        if (change === "suspended") trail.suspended_at = parseEntryTime(at);
         if (change === "resumed") trail.suspended_at = null;
         agents.set(id, trail);
       }

@@ -15,7 +15,7 @@ import { MAX_ENTRY_BYTES } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { decodeUtf8 } from "../domain/json.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
-import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootOfEdge } from "../domain/merkle.ts";
+import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootFromEdge } from "../domain/merkle.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
@@ -133,7 +133,7 @@ async function checkEntries(
     progress?.(next - from, size - from);
   }
   if (from === 0) {
-    const root = size === 0 ? EMPTY_ROOT : rootOfEdge(edge);
+    const root = size === 0 ? EMPTY_ROOT : rootFromEdge(edge);
     if (!equalBytes(root, expected)) fault(`the entries' root ${toHex(root)} is not the head's`);
   }
   if (set !== undefined && set !== active) {
@@ -246,7 +246,7 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: (messag
   } catch (error) {
     fault(`the tree's right edge cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
-  const root = head.size === 0 ? EMPTY_ROOT : rootOfEdge(head.edge);
+  const root = head.size === 0 ? EMPTY_ROOT : rootFromEdge(head.edge);
   if (!equalBytes(root, head.root)) fault("the head's root is not the root of its right edge");
 }
 

@@ -1,11 +1,11 @@
 /** Holds the keys that sign, the log's and that of permits, against each other: each follows the one before, by its word. */
 import type { Vault } from "../contract/host.ts";
 import type { EntryRow } from "../contract/storage.ts";
-import { timeOf } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/action-history.ts";
 import { parseVkey } from "../domain/checkpoint.ts";
 import type { LogKeyEntry, PermitKeyEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
-import { openHandover, vkeysOf, withLogKey, type LogKeys } from "../domain/log-keys.ts";
+import { openHandover, listVkeys, appendLogKey, type LogKeys } from "../domain/log-keys.ts";
 import { about, type AuditedStore, type Body, type Fault } from "./report.ts";
 import { guarded } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
@@ -28,7 +28,7 @@ export function createKeysAudit(store: AuditedStore, pin: string | null, verify:
 
   async function checkLogKeys(fault: Fault): Promise<void> {
     if (pin === null) return;
-    if (!vkeysOf(logKeys).includes(pin)) fault(`${pin} is none of the log's keys, which begin with ${logKeys.first}`);
+    if (!listVkeys(logKeys).includes(pin)) fault(`${pin} is none of the log's keys, which begin with ${logKeys.first}`);
     const proofs = createProofReader(store);
     for (const entry of logEntries) {
       const tell = about(`the change of the log's key at ${entry.seq}`, fault);
@@ -36,20 +36,21 @@ export function createKeysAudit(store: AuditedStore, pin: string | null, verify:
         const { size, root } = openHandover(entry, verify);
         if (!equalBytes(await proofs.rootAt(size), root))
           tell(`the ledger does not contain what it was signed over (size ${size})`);
-        if (timeOf(entry.previous_until) < timeOf(entry.at)) tell("the key before ends earlier than it was followed");
+        if (parseEntryTime(entry.previous_until) < parseEntryTime(entry.at))
+          tell("the key before ends earlier than it was followed");
       });
     }
   }
 
   async function checkPermitKeys(fault: Fault): Promise<void> {
-    const ofLog = new Set(pin === null ? [] : vkeysOf(logKeys).map((vkey) => toHex(parseVkey(vkey).publicKey)));
+    const ofLog = new Set(pin === null ? [] : listVkeys(logKeys).map((vkey) => toHex(parseVkey(vkey).publicKey)));
     let present = (await store.meta("permit_key")) ?? permitEntries[0]?.previous;
     const had = new Set([present]);
     for (const { seq, at, public_key, previous, previous_until } of permitEntries) {
       const tell = about(`the change of the permit key at ${seq}`, fault);
       if (previous !== present) tell(`it ends the key ${previous}, and permits were signed with ${present}`);
       if (had.has(public_key)) tell("permits were signed with the new key before");
-      if (timeOf(previous_until) < timeOf(at)) tell("the key before ends earlier than it was followed");
+      if (parseEntryTime(previous_until) < parseEntryTime(at)) tell("the key before ends earlier than it was followed");
       had.add(public_key);
       present = public_key;
     }
@@ -65,7 +66,7 @@ export function createKeysAudit(store: AuditedStore, pin: string | null, verify:
       logEntries.push(entry);
       // A later key may be the one that is known.
       if (pin !== null && logEntries.length === 1) logKeys = { first: entry.previous, changes: [] };
-      if (pin !== null) logKeys = withLogKey(logKeys, entry, verify);
+      if (pin !== null) logKeys = appendLogKey(logKeys, entry, verify);
     },
     logKeys: () => logKeys,
     async check(fault) {

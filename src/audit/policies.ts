@@ -1,6 +1,6 @@
 /** Holds policies, their versions and the sets of them against the entries that stored, changed and activated them. */
 import type { EntryRow, PolicyRow, PolicyVersionRow } from "../contract/storage.ts";
-import { timeOf } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/action-history.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { PolicyChange, PolicySetEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
@@ -130,13 +130,13 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     fold({ type }, body) {
       if (type !== "policy_set" && type !== "decision") return;
       const { policy_set: digest, at } = body as unknown as Pick<PolicySetEntry, "policy_set" | "at">;
-      if (digest !== null && !sets.has(digest)) sets.set(digest, { created_at: timeOf(at), source: null });
+      if (digest !== null && !sets.has(digest)) sets.set(digest, { created_at: parseEntryTime(at), source: null });
       if (type === "decision") return;
       const { changes, source, previous, by } = body as unknown as PolicySetEntry;
       const set = digest === null ? undefined : sets.get(digest);
       if (set !== undefined && previous !== digest) set.source = canonicalText(source);
       if (changes === undefined) legacy ||= previous !== digest;
-      else for (const change of changes) follow(change, timeOf(at), by?.key_id ?? null);
+      else for (const change of changes) follow(change, parseEntryTime(at), by?.key_id ?? null);
     },
     async check(fault, progress) {
       const members = await checkSets(fault, progress);

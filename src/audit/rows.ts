@@ -8,12 +8,12 @@ import type {
   LimitUseRow,
   StorageCopying,
 } from "../contract/storage.ts";
-import { historyOf, timeOf, type ActionEntry } from "../domain/action-history.ts";
+import { buildActionHistory, parseEntryTime, type ActionEntry } from "../domain/action-history.ts";
 import { equalBytes } from "../domain/hash.ts";
-import { openEntry, type ApprovalEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
+import { decodeEntry, type ApprovalEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
-import { usesOf } from "../domain/limit-uses.ts";
-import { requestOf } from "../domain/request.ts";
+import { recomputeLimitUses } from "../domain/limit-uses.ts";
+import { parseStoredRequest } from "../domain/request.ts";
 import { about, compare, eachRow, type AuditedStore, type Fault } from "./report.ts";
 import type { PoliciesAudit } from "./policies.ts";
 import type { StopsAudit } from "./stops.ts";
@@ -56,23 +56,23 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   const action = await store.action(row.action_id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
   if (action === null || stored === undefined) return fault(`there is no action ${row.action_id}`);
-  const entry = openEntry<DecisionEntry>(stored.bytes);
+  const entry = decodeEntry<DecisionEntry>(stored.bytes);
   const set = await policies.compiled(entry.policy_set);
   if (set === null) return;
-  const request = requestOf(action);
+  const request = parseStoredRequest(action);
   // What it counted goes with its window. How much that was nobody can tell any more.
-  if (request === null) return compare({ at: timeOf(entry.at) }, row, about(`action ${row.action_id}`, fault));
+  if (request === null) return compare({ at: parseEntryTime(entry.at) }, row, about(`action ${row.action_id}`, fault));
   const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
-  const history = historyOf(
-    entries.map(({ bytes }) => openEntry<ActionEntry>(bytes)),
+  const history = buildActionHistory(
+    entries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes)),
     action.decision_hash,
   );
-  const uses = history === null ? [] : usesOf(set, request, entry, timeOf(entry.at), history);
+  const uses = history === null ? [] : recomputeLimitUses(set, request, entry, parseEntryTime(entry.at), history);
   const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
   if (use === undefined)
     return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);
   const { subject, amount, until } = use;
-  compare({ subject, amount, until, at: timeOf(entry.at) }, row, about(`action ${row.action_id}`, fault));
+  compare({ subject, amount, until, at: parseEntryTime(entry.at) }, row, about(`action ${row.action_id}`, fault));
 }
 
 /** What an idempotency key answers with must be what its key made then. */
@@ -128,7 +128,7 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
     if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to tell of`);
     return;
   }
-  const { type, status } = openEntry<DecisionEntry | ApprovalEntry | RedecisionEntry>(entry.bytes);
+  const { type, status } = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry>(entry.bytes);
   const asks = (type === "decision" || type === "redecision") && status === "pending_approval";
   const over = (type === "redecision" && status === "denied") || (type === "approval" && status !== "pending_approval");
   if (row.kind === "approval_closed" ? !over : !asks) fault(`entry ${row.seq} is nothing to send a ${row.kind} for`);

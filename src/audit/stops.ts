@@ -1,7 +1,7 @@
 /** Holds the ledger against the stops in it: nothing was let go while one held that is about it. */
-import { timeOf } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/action-history.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
-import { heldStops, NO_STOPS, stopFacts, withStop, type Stop } from "../domain/stops.ts";
+import { listActiveStops, NO_STOPS, findStopFacts, applyStopEntry, type Stop } from "../domain/stops.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import type { Body } from "./report.ts";
 
@@ -29,9 +29,9 @@ export function createStopsAudit(): StopsAudit {
     let stop: string | undefined;
     if (entry.type === "decision") {
       if (entry.status !== "denied")
-        stop = stopFacts(stops, entry, at).stops?.find(({ policy }) => policy === null)?.id;
+        stop = findStopFacts(stops, entry, at).stops?.find(({ policy }) => policy === null)?.id;
     } else if (goesOn(entry)) {
-      stop = heldStops(stops, at).find(
+      stop = listActiveStops(stops, at).find(
         ({ agent, tool, policy }) =>
           tool === null && policy === null && (agent === null || matchesAnyName([agent], entry.agent_id)),
       )?.id;
@@ -42,8 +42,9 @@ export function createStopsAudit(): StopsAudit {
   return {
     fold(body) {
       const type = body["type"];
-      if (type === "stop") stops = withStop(stops, body as unknown as StopEntry & { seq: number });
-      else if (stops.open.length > 0 && LOOKED_AT.includes(String(type))) assertFree(body, timeOf(String(body["at"])));
+      if (type === "stop") stops = applyStopEntry(stops, body as unknown as StopEntry & { seq: number });
+      else if (stops.open.length > 0 && LOOKED_AT.includes(String(type)))
+        assertFree(body, parseEntryTime(String(body["at"])));
     },
     stop: (id) => stops.all.get(id),
   };

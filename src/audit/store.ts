@@ -5,8 +5,8 @@
  */
 import type { Vault } from "../contract/host.ts";
 import type { EntryRow } from "../contract/storage.ts";
-import { timeOf } from "../domain/action-history.ts";
-import { FOLLOWED_TYPES, openEntry, type DecisionEntry } from "../domain/entries.ts";
+import { parseEntryTime } from "../domain/action-history.ts";
+import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
@@ -57,7 +57,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   function fold(row: EntryRow, body: Body): void {
     folded = row.seq + 1;
     try {
-      const at = timeOf(String(body["at"]));
+      const at = parseEntryTime(String(body["at"]));
       if (at !== row.created_at) entryFault(`entry ${row.seq} is stored under another time than it says`);
       totals.latest = Math.max(totals.latest, at);
       if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) changes++;
@@ -79,7 +79,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     for (;;) {
       const rows = await store.entries(folded, folded + PAGE);
       if (rows.length === 0) return;
-      for (const row of rows) fold(row, openEntry<JsonObject>(row.bytes));
+      for (const row of rows) fold(row, decodeEntry<JsonObject>(row.bytes));
     }
   }
 

@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ConfigError, ENVIRONMENT, loadConfig } from "../config/index.ts";
-import { editorSchema, type EditorSchema } from "../config/editor-schemas.ts";
+import { ConfigError, ENVIRONMENT_VARIABLES, loadConfig } from "../config/index.ts";
+import { renderEditorSchema, type EditorSchema } from "../config/editor-schemas.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 import { assertStorable } from "./store.ts";
@@ -61,7 +61,7 @@ async function storageFault(folder: string): Promise<string | null> {
 
 /** Whether nothing is configured, and the folder holds nothing of ours. */
 export function isUnbegun(env: Record<string, string | undefined>): boolean {
-  const isConfigured = ENVIRONMENT.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
+  const isConfigured = ENVIRONMENT_VARIABLES.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;
   return !["assent.yaml", "policies", "data"].some((name) => existsSync(name));
 }
@@ -104,6 +104,6 @@ async function contents(): Promise<Map<string, string>> {
     files.set(`policies/${name}`, `# yaml-language-server: $schema=../.assent/${schema}.schema.json\n${text}`);
   }
   for (const name of ["config", "policy", "policy-test"] as const)
-    files.set(`.assent/${name}.schema.json`, editorSchema(name));
+    files.set(`.assent/${name}.schema.json`, renderEditorSchema(name));
   return files;
 }

@@ -1,4 +1,4 @@
-import { LONGEST_PERMIT } from "../domain/permit.ts";
+import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { createRuntime } from "../runtime/runtime.ts";
@@ -24,7 +24,7 @@ export async function rotatePermit(args: string[], io: Output): Promise<number> 
   try {
     const { kid, previous, until } = await runtime.rotatePermitKey({
       key: values.key ?? null,
-      overlap: values["at-once"] === true ? 0 : LONGEST_PERMIT,
+      overlap: values["at-once"] === true ? 0 : MAX_PERMIT_SECONDS,
     });
     const view = { kid, previous, previous_until: toRfc3339(until) };
     if (values.json === true) io.out(JSON.stringify(view));

@@ -1,4 +1,4 @@
-import { editorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../config/editor-schemas.ts";
+import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../config/editor-schemas.ts";
 import { EXIT, parse, usage, type Command } from "./command.ts";
 
 const NAMES = Object.keys(EDITOR_SCHEMA_FILES);
@@ -19,7 +19,7 @@ examples:
     const [name] = positionals;
     if (positionals.length !== 1 || name === undefined || !NAMES.includes(name))
       throw usage(`assent schema takes one of ${NAMES.join(", ")}`);
-    io.out(editorSchema(name as EditorSchema).trimEnd());
+    io.out(renderEditorSchema(name as EditorSchema).trimEnd());
     return Promise.resolve(EXIT.ok);
   },
 };

@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { fromBase64, fromHex, toHex, equalBytes } from "../domain/hash.ts";
 import { parseVkey, NoteError } from "../domain/checkpoint.ts";
-import { currentVkey, openUnderPin, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
+import { currentVkey, openCheckpointFromPin, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
 import { hashLeaf, verifyInclusion } from "../domain/merkle.ts";
-import { cosignaturesOf, parseWitnessVkey } from "../domain/cosignature.ts";
+import { verifyCosignatures, parseWitnessVkey } from "../domain/cosignature.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { commit, sealRequest } from "../domain/request.ts";
+import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { parseTlogProof, ProofError, verifyTlogProof } from "../domain/tlog-proof.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
@@ -126,7 +126,7 @@ export function check(
 
 /** Every one of them, or NoteError. */
 function cosigners(note: string, witnesses: readonly string[]): Verified["witnesses"] {
-  const cosignatures = cosignaturesOf(note, witnesses, verifyEd25519);
+  const cosignatures = verifyCosignatures(note, witnesses, verifyEd25519);
   return witnesses.map((vkey) => {
     const { name } = parseWitnessVkey(vkey);
     const cosignature = cosignatures.find((one) => one.name === name);
@@ -169,7 +169,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
   if (!equalBytes(leafHash, fromHex(proof.leaf_hash)))
     throw new ProofError("the entry's bytes do not hash to leaf_hash: the entry was altered");
   // Size and root are taken from what is signed, never from what the proof says beside it.
-  const { checkpoint, keys } = openUnderPin(proof.checkpoint, vkey, proof.log_keys ?? [], verifyEd25519);
+  const { checkpoint, keys } = openCheckpointFromPin(proof.checkpoint, vkey, proof.log_keys ?? [], verifyEd25519);
   const claim = {
     index: proof.index,
     size: checkpoint.size,
@@ -207,8 +207,8 @@ function readOpening(
 ): ActionRequest | null {
   if (opening === null || opening.salt === null || opening.request === null) return null;
   const request = JSON.parse(opening.request) as ActionRequest;
-  const { text, hash } = sealRequest(request);
-  if (text !== opening.request || commit(opening.salt, hash) !== entry["commitment"])
+  const { text, hash } = encodeRequest(request);
+  if (text !== opening.request || commitDigest(opening.salt, hash) !== entry["commitment"])
     throw new ProofError("the request beside the proof is not the one that the entry commits to");
   return request;
 }

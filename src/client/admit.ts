@@ -1,23 +1,23 @@
 /** Admission: ask, wait, start. Whatever may run runs behind this, and behind nothing else. */
 import { newAttempt, type Assent } from "./client.ts";
-import { RequestRefused, timedOut } from "./errors.ts";
-import { refusalOf, type RefusalOutcome } from "./refusal.ts";
+import { RequestRefused, timeoutError } from "./errors.ts";
+import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./types.ts";
 
 export interface AdmitOptions {
   /** Beside the request: trace, session, tool call. Asking again with another one asks for the same. */
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for an approval. Default 30. */
-  patience?: number | undefined;
+  approvalTimeout?: number | undefined;
   /** Ends the waiting. What was asked stays asked. */
   signal?: AbortSignal | undefined;
 }
 
 /** `started`: run it, now and once, and report the result. Anything else: it must not run. */
 export interface Admission {
-  verdict: "started" | "pending" | "refused";
+  state: "started" | "pending" | "refused";
   action: ActionRecord;
-  /** Which refusal it is; null unless `verdict` is "refused". */
+  /** Which refusal it is; null unless `state` is "refused". */
   outcome: RefusalOutcome | null;
   /** Why, in words that a model or a person can act on. */
   message: string;
@@ -26,7 +26,7 @@ export interface Admission {
 /** Seconds from the sending of a start within which its answer counts: a process can have been asleep in between. */
 const LIVE = 60;
 const LONGEST_WAIT = 30;
-const DEFAULT_PATIENCE = 30;
+const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
  * Asks for `request`, joining it where it was asked before and is open; waits for an approval; starts. Throws AssentError
@@ -35,20 +35,20 @@ const DEFAULT_PATIENCE = 30;
 export async function admit(
   assent: Assent,
   request: ActionRequest,
-  { meta, patience = DEFAULT_PATIENCE, signal }: AdmitOptions = {},
+  { meta, approvalTimeout = DEFAULT_APPROVAL_TIMEOUT, signal }: AdmitOptions = {},
 ): Promise<Admission> {
-  const end = performance.now() + patience * 1000;
+  const end = performance.now() + approvalTimeout * 1000;
   const left = () => Math.max(0, (end - performance.now()) / 1000);
-  const wait = Math.min(LONGEST_WAIT, Math.floor(patience));
+  const wait = Math.min(LONGEST_WAIT, Math.floor(approvalTimeout));
   let action = await assent.submit(request, { join: true, meta, signal, ...(wait > 0 ? { wait } : {}) });
   for (;;) {
     if (action.status === "pending_approval" && left() > 0)
       action = await assent.wait(action.id, { timeout: left(), signal });
     if (action.status === "pending_approval")
-      return { verdict: "pending", action, outcome: null, message: pendingMessage(action) };
-    if (action.status !== "allowed" && action.status !== "approved") return refused(action);
+      return { state: "pending", action, outcome: null, message: pendingMessage(action) };
+    if (action.status !== "allowed" && action.status !== "approved") return refusedAdmission(action);
     const started = await start(assent, action, signal);
-    if ("verdict" in started) return started;
+    if ("action" in started) return started;
     // Decided again, it wants more approvals than it had.
     action = started;
   }
@@ -76,22 +76,22 @@ async function start(
     }
     const now = await assent.action(id, { signal });
     if (now.status === "executing") await notRun(error.message);
-    return now.status === "pending_approval" ? now : refused(now, error);
+    return now.status === "pending_approval" ? now : refusedAdmission(now, error);
   }
   const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
-  if (!late && signal?.aborted !== true) return { verdict: "started", action, outcome: null, message: "may run" };
+  if (!late && signal?.aborted !== true) return { state: "started", action, outcome: null, message: "may run" };
   const why = late ? "the answer to the start came too late" : "the caller left before it could run";
   await notRun(why);
   signal?.throwIfAborted();
-  throw timedOut(`${why}; nothing was run`);
+  throw timeoutError(`${why}; nothing was run`);
 }
 
 /** @param error why the service did not start it */
-function refused(action: ActionRecord, error?: RequestRefused): Admission {
+function refusedAdmission(action: ActionRecord, error?: RequestRefused): Admission {
   const { id, tool, operation } = action;
-  const { outcome, why, next } = refusalOf(action, error);
+  const { outcome, why, next } = explainRefusal(action, error);
   const message = `Not run: ${tool} ${operation} was ${why}. ${next} [action ${id}]`;
-  return { verdict: "refused", action, outcome, message };
+  return { state: "refused", action, outcome, message };
 }
 
 function pendingMessage({ id, tool, operation }: ActionRecord): string {

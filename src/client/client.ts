@@ -1,8 +1,8 @@
 /** The API's calls by their names. */
-import { RequestRefused, ServiceUnavailable, timedOut, unreadable } from "./errors.ts";
+import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./errors.ts";
 import { refuseUnknownOptions } from "./options.ts";
-import { sameJson } from "./snapshot.ts";
-import { createTransport, deadline, isObject, pause, pauseBefore, type Call } from "./transport.ts";
+import { equalJson } from "./snapshot.ts";
+import { createTransport, deadline, isObject, pause, computeBackoff, type Call } from "./transport.ts";
 import { isHttpUrl } from "./url.ts";
 import type {
   ActionPage,
@@ -82,8 +82,8 @@ export function createAssent(options: AssentOptions = {}) {
     const path = id === null ? "" : `/${encodeURIComponent(id)}`;
     const { json } = await transport.send(method, `/v1/actions${path}${verb}`, details);
     if (!isObject(json) || typeof json["id"] !== "string" || typeof json["status"] !== "string")
-      throw unreadable(200, "it is no action");
-    if (id !== null && json["id"] !== id) throw unreadable(200, `it is about ${json["id"]}, not ${id}`);
+      throw unreadableAnswer(200, "it is no action");
+    if (id !== null && json["id"] !== id) throw unreadableAnswer(200, `it is about ${json["id"]}, not ${id}`);
     return json as unknown as ActionRecord;
   }
 
@@ -109,10 +109,10 @@ export function createAssent(options: AssentOptions = {}) {
         query: { ...query, cursor },
         signal,
       });
-      if (!Array.isArray(page?.actions)) throw unreadable(200, "it is no list");
+      if (!Array.isArray(page?.actions)) throw unreadableAnswer(200, "it is no list");
       yield* page.actions;
       if (typeof page.next_cursor !== "string") return;
-      if (page.next_cursor === cursor) throw unreadable(200, "its pages have no end");
+      if (page.next_cursor === cursor) throw unreadableAnswer(200, "its pages have no end");
       cursor = page.next_cursor;
     }
   }
@@ -143,8 +143,8 @@ export function createAssent(options: AssentOptions = {}) {
         repeatable: join === true || idempotencyKey !== undefined,
       });
       const answered = [action.agent_id, action.tool, action.operation, action.params, action.context];
-      if (sameJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
-      throw unreadable(200, `${action.id} is not the action that was asked for`);
+      if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
+      throw unreadableAnswer(200, `${action.id} is not the action that was asked for`);
     },
     /** Waits until the action is no longer pending. A service that is away meanwhile is waited for too. */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
@@ -162,12 +162,12 @@ export function createAssent(options: AssentOptions = {}) {
             if (performance.now() - begun < 1000) await pause(Math.min(left, 1), [limit.signal]);
           } catch (error) {
             if (!(error instanceof ServiceUnavailable) || performance.now() >= end) throw error;
-            await pause(Math.min(left, pauseBefore(++failures, error.retryAfter)), [limit.signal]);
+            await pause(Math.min(left, computeBackoff(++failures, error.retryAfter)), [limit.signal]);
           }
         }
       } catch (error) {
         if (!limit.isOver()) throw error;
-        throw timedOut(`there was no answer about ${id} within ${timeout} seconds`);
+        throw timeoutError(`there was no answer about ${id} within ${timeout} seconds`);
       } finally {
         limit.end();
       }
@@ -186,7 +186,8 @@ export function createAssent(options: AssentOptions = {}) {
         repeatable: true,
         repeatFor: START_AGAIN,
       });
-      if (started.status !== "executing") throw unreadable(200, `${id} is ${started.status} after it was started`);
+      if (started.status !== "executing")
+        throw unreadableAnswer(200, `${id} is ${started.status} after it was started`);
       return started;
     },
     /** Says how it went. Is sent again when the answer is missing: the service keeps the first. */

@@ -61,23 +61,23 @@ export class ProofInvalid extends Error {
 
 const ABOUT_THE_KEY = new Set(["INSUFFICIENT_SCOPE", "AGENT_MISMATCH", "AGENT_UNBOUND"]);
 
-export function errorOf(status: number, problem: Problem, retryAfter: number | null): AssentError {
+export function errorFromResponse(status: number, problem: Problem, retryAfter: number | null): AssentError {
   const code = typeof problem.code === "string" ? problem.code : "UNKNOWN";
   const message = typeof problem.detail === "string" ? problem.detail : `the service answered ${status}`;
   const facts = { status, code, retryAfter, problem };
   if (status === 429 || status >= 500) return new ServiceUnavailable(message, facts);
   if (status === 401 || (status === 403 && ABOUT_THE_KEY.has(code))) return new Unauthorized(message, facts);
   if (status >= 400) return new RequestRefused(message, facts);
-  return unreadable(status, "it is neither a success nor a refusal");
+  return unreadableAnswer(status, "it is neither a success nor a refusal");
 }
 
-export function unreadable(status: number, why: string): ServiceUnavailable {
+export function unreadableAnswer(status: number, why: string): ServiceUnavailable {
   return new ServiceUnavailable(
     `the answer (${status}) cannot be read as the service's: ${why}; does something else answer at this address?`,
     { status, code: "UNREADABLE_ANSWER" },
   );
 }
 
-export function timedOut(message: string): ServiceUnavailable {
+export function timeoutError(message: string): ServiceUnavailable {
   return new ServiceUnavailable(message, { status: 0, code: "TIMEOUT" });
 }

@@ -1,6 +1,6 @@
 /** The ledger's events, followed through everything that ends a connection (the HTML standard, section 9.2). */
-import { AssentError, RequestRefused, Unauthorized, unreadable } from "./errors.ts";
-import { deadline, pause, pauseBefore, read, type Transport } from "./transport.ts";
+import { AssentError, RequestRefused, Unauthorized, unreadableAnswer } from "./errors.ts";
+import { deadline, pause, computeBackoff, readResponse, type Transport } from "./transport.ts";
 import type { EventQuery, LedgerEvent } from "./types.ts";
 
 /** Seconds without a byte after which a connection counts as dead. The service breaks its silence every 15. */
@@ -34,9 +34,9 @@ export async function* followEvents(
           limit.signal,
         ),
       );
-      if (!response.ok) await limit.race(read(response));
+      if (!response.ok) await limit.race(readResponse(response));
       if (!/^text\/event-stream\b/.test(response.headers.get("content-type") ?? ""))
-        throw unreadable(response.status, "it is no event stream");
+        throw unreadableAnswer(response.status, "it is no event stream");
       for await (const { id, name, data } of blocksOf(response, limit)) {
         failures = 0;
         const seq = /^\d{1,16}$/.test(id) ? Number(id) : null;
@@ -51,13 +51,13 @@ export async function* followEvents(
       limit.rethrowAbort();
       if (error instanceof RequestRefused || error instanceof Unauthorized) throw error;
       failures += 1;
-      await pause(pauseBefore(failures, error instanceof AssentError ? error.retryAfter : null), signals);
+      await pause(computeBackoff(failures, error instanceof AssentError ? error.retryAfter : null), signals);
       continue;
     } finally {
       limit.end();
     }
     // The service ended it: it stops, or the key is over, which the next attempt tells.
-    await pause(pauseBefore(0, null), signals);
+    await pause(computeBackoff(0, null), signals);
   }
 }
 
@@ -81,7 +81,7 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>)
       limit.extend(Infinity);
       if (done) return;
       text += value;
-      if (text.length > LARGEST) throw unreadable(200, "an event has no end");
+      if (text.length > LARGEST) throw unreadableAnswer(200, "an event has no end");
       // A CR at the end may be half of a line break.
       const lines = text.split(/\r\n|\n|\r(?!$)/);
       text = lines.pop() as string;
@@ -107,6 +107,6 @@ function eventOf(data: string): LedgerEvent {
   try {
     return JSON.parse(data) as LedgerEvent;
   } catch {
-    throw unreadable(200, "an event is not JSON");
+    throw unreadableAnswer(200, "an event is not JSON");
   }
 }

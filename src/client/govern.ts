@@ -30,7 +30,7 @@ export class Pending<T> {
    * Asks for the same again, and runs it once it may. A call of the governed function with the same arguments and context
    * does the same, in another process and after a restart too.
    */
-  readonly resume: (how?: CallHow) => Promise<T | Pending<T>>;
+  readonly resume: (how?: GovernedCallOptions) => Promise<T | Pending<T>>;
 
   constructor({ action, message }: Admission, resume: Pending<T>["resume"]) {
     this.action = action;
@@ -42,15 +42,15 @@ export class Pending<T> {
 type Json = Record<string, unknown>;
 
 /** Of one call. */
-export interface CallHow {
+export interface GovernedCallOptions {
   /** Seconds to wait for an approval before the call gives Pending. */
-  patience?: number | undefined;
+  approvalTimeout?: number | undefined;
   /** Kept and shown beside the request: session, tool call. */
   meta?: Json | undefined;
   signal?: AbortSignal | undefined;
 }
 
-export interface GovernOptions<P, T> extends CallHow {
+export interface GovernOptions<P, T> extends GovernedCallOptions {
   tool: string;
   operation: string;
   /** Default: the agent that the API key is bound to. */
@@ -73,27 +73,27 @@ const OPTIONS: Readonly<Record<keyof GovernOptions<never, never>, true>> = {
   assent: true,
   record: true,
   onUnreported: true,
-  patience: true,
+  approvalTimeout: true,
   meta: true,
   signal: true,
 };
 
-export interface Run {
+export interface RunContext {
   action: ActionRecord;
   signal: AbortSignal | undefined;
 }
 
 /**
- * Wraps `run`: each call asks the service, waits for an approval for `patience` seconds, starts, and only then runs, with
+ * Wraps `run`: each call asks the service, waits for an approval for `approvalTimeout` seconds, starts, and only then runs, with
  * a copy of the arguments as they were when it asked; then reports how it went. Gives what `run` gives, or Pending.
  * Throws ActionRefused when it may not run, AssentError when the service cannot say, TypeError for arguments that JSON
  * cannot hold and for a generator in place of a value, the reason of an aborted signal, and what `run` throws. In all cases
  * but the last nothing has run.
  */
 export function govern<P extends object, T>(
-  run: (params: P, how: Run) => T | Promise<T>,
+  run: (params: P, how: RunContext) => T | Promise<T>,
   options: GovernOptions<P, T>,
-): (params: P, how?: CallHow) => Promise<T | Pending<T>> {
+): (params: P, how?: GovernedCallOptions) => Promise<T | Pending<T>> {
   refuseUnknownOptions("govern", options, OPTIONS);
   if (typeof options.tool !== "string" || typeof options.operation !== "string")
     throw new TypeError("govern needs a tool and an operation: policies know the function by them");
@@ -109,15 +109,14 @@ export function govern<P extends object, T>(
       params,
       context: snapshotObject(typeof context === "function" ? context(copyOf<P>(params)) : context, "the context"),
     };
-    const call = async (again: CallHow): Promise<T | Pending<T>> => {
+    const call = async (again: GovernedCallOptions): Promise<T | Pending<T>> => {
       const signal = again.signal ?? options.signal;
       const admission = await admit(assent, request, {
         meta: snapshotObject({ ...options.meta, ...again.meta }, "meta"),
-        patience: again.patience ?? options.patience,
+        approvalTimeout: again.approvalTimeout ?? options.approvalTimeout,
         signal,
       });
-      if (admission.verdict === "pending")
-        return new Pending<T>(admission, (later = {}) => call({ ...again, ...later }));
+      if (admission.state === "pending") return new Pending<T>(admission, (later = {}) => call({ ...again, ...later }));
       const { action, outcome, message } = admission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
       return await runAdmitted(assent, admission.action, options, () =>

@@ -2,8 +2,15 @@
 export { createAssent, newAttempt, type Assent, type AssentOptions } from "./client.ts";
 export { AssentError, ProofInvalid, RequestRefused, ServiceUnavailable, Unauthorized, type Problem } from "./errors.ts";
 export { admit, type Admission, type AdmitOptions } from "./admit.ts";
-export { ActionRefused, govern, Pending, type CallHow, type GovernOptions, type Run } from "./govern.ts";
-export { asText, refusalOf, type Refusal, type RefusalOutcome } from "./refusal.ts";
+export {
+  ActionRefused,
+  govern,
+  Pending,
+  type GovernedCallOptions,
+  type GovernOptions,
+  type RunContext,
+} from "./govern.ts";
+export { toSingleLine, explainRefusal, type Refusal, type RefusalOutcome } from "./refusal.ts";
 export {
   PermitRefused,
   verifyPermit,

@@ -8,8 +8,8 @@ import {
   type JWTVerifyGetKey,
 } from "jose";
 import type { JsonObject } from "../domain/json.ts";
-import { MAX_PERMIT_LENGTH, permitFormFault, PERMIT_ALGORITHMS, PERMIT_TYPE } from "../domain/permit.ts";
-import { actionDigest } from "../domain/request.ts";
+import { MAX_PERMIT_LENGTH, findPermitFormatFault, PERMIT_ALGORITHMS, PERMIT_TYPE } from "../domain/permit.ts";
+import { computeActionDigest } from "../domain/request.ts";
 import {
   PermitRefused,
   type PermitClaims,
@@ -48,7 +48,7 @@ export async function checkPermit(
     throw new TypeError("verifyPermit needs a time of day, and a `clockTolerance` of 0 seconds or more");
   if (typeof permit !== "string" || permit.length > MAX_PERMIT_LENGTH)
     throw new PermitRefused("malformed", "this is no permit: a permit is a compact JWS of at most 8,192 characters");
-  const formFault = permitFormFault(permit);
+  const formFault = findPermitFormatFault(permit);
   if (formFault !== null) throw new PermitRefused(formFault, FORM_FAULTS[formFault]);
   const digest = digestOf(request);
   const keys = await keysOf(jwks);
@@ -84,7 +84,7 @@ export async function checkPermit(
 
 function digestOf({ agent_id, tool, operation, params = {} }: PermittedRequest): string {
   try {
-    return actionDigest({ agent_id, tool, operation, params: params as JsonObject });
+    return computeActionDigest({ agent_id, tool, operation, params: params as JsonObject });
   } catch (cause) {
     throw new PermitRefused("unreadable_request", `the request has no canonical JSON: ${messageOf(cause)}`, { cause });
   }

@@ -1,7 +1,7 @@
 /** Proofs, checked as they arrive. Loaded only where a log's key is pinned. */
-import type { Verify } from "../domain/checkpoint.ts";
+import type { VerifySignature } from "../domain/checkpoint.ts";
 import { equalBytes, fromBase64, fromHex } from "../domain/hash.ts";
-import { currentVkey, openUnderPin, type LogKeyProof } from "../domain/log-keys.ts";
+import { currentVkey, openCheckpointFromPin, type LogKeyProof } from "../domain/log-keys.ts";
 import { hashLeaf, verifyInclusion } from "../domain/merkle.ts";
 import { ProofInvalid } from "./errors.ts";
 import { isObject } from "./transport.ts";
@@ -23,7 +23,7 @@ export async function verifyProof(proof: unknown, leafHash: string, vkey: string
     const bytes = fromBase64(leaf);
     const hash = hashLeaf(bytes);
     if (!equalBytes(hash, fromHex(leafHash))) throw new Error("the entry is another one than was asked for");
-    const { checkpoint, keys } = await openSigned(note, vkey, log_keys);
+    const { checkpoint, keys } = await openSignedCheckpoint(note, vkey, log_keys);
     const { size, root } = checkpoint;
     if (!verifyInclusion({ index, size, leafHash: hash, path: path.map(fromHex), root }))
       throw new Error("the path does not lead from the entry to the signed root");
@@ -59,13 +59,13 @@ function readProof(proof: unknown): Proof {
 }
 
 /** The domain's reader asks for an answer at once and the platform's Ed25519 gives it later: the claims are kept for it. */
-async function openSigned(
+async function openSignedCheckpoint(
   note: string,
   pin: string,
   proofs: readonly LogKeyProof[],
-): Promise<ReturnType<typeof openUnderPin>> {
-  const claims: Parameters<Verify>[] = [];
-  const opened = openUnderPin(note, pin, proofs, (...claim) => claims.push(claim) > 0);
+): Promise<ReturnType<typeof openCheckpointFromPin>> {
+  const claims: Parameters<VerifySignature>[] = [];
+  const opened = openCheckpointFromPin(note, pin, proofs, (...claim) => claims.push(claim) > 0);
   const { subtle } = globalThis.crypto;
   for (const [publicKey, message, signature] of claims) {
     const key = await subtle.importKey("raw", buffer(publicKey), "Ed25519", false, ["verify"]);

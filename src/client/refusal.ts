@@ -24,7 +24,7 @@ const NO_DETOUR = "Do not look for another way to do the same";
  * Of an action that cannot run now.
  * @param error why it could not be started, where its status does not say
  */
-export function refusalOf(action: ActionRecord, error?: Pick<AssentError, "code" | "message">): Refusal {
+export function explainRefusal(action: ActionRecord, error?: Pick<AssentError, "code" | "message">): Refusal {
   switch (action.status) {
     case "denied":
       return deniedRefusal(action);
@@ -59,7 +59,7 @@ function startRefusal({ status }: ActionRecord, error: Pick<AssentError, "code" 
     return { outcome: "expired", why: `${status}, and not started in time`, next: SUBMIT_AGAIN };
   return {
     outcome: "refused",
-    why: `not started by the service (${code}): ${asText(message)}`,
+    why: `not started by the service (${code}): ${toSingleLine(message)}`,
     next: "Tell the user.",
   };
 }
@@ -67,7 +67,7 @@ function startRefusal({ status }: ActionRecord, error: Pick<AssentError, "code" 
 function stopRefusal(reason: string): Refusal {
   return {
     outcome: "stopped",
-    why: `stopped: ${asText(reason)}`,
+    why: `stopped: ${toSingleLine(reason)}`,
     next: `The stop is not about this request alone. ${NO_DETOUR}; tell the user that work is stopped, and try again once the stop is lifted.`,
   };
 }
@@ -75,7 +75,7 @@ function stopRefusal(reason: string): Refusal {
 function deniedRefusal(action: ActionRecord): Refusal {
   const { denied_by, rejection, reason, reason_code } = action;
   if (denied_by === "person" || denied_by === "earlier_rejection") {
-    const words = asText(rejection?.reason ?? "");
+    const words = toSingleLine(rejection?.reason ?? "");
     const until = rejection?.holds_until ?? null;
     const alternative =
       words === "" ? "Ask the user how to go on." : "If the approver names another way, take that one.";
@@ -90,10 +90,10 @@ function deniedRefusal(action: ActionRecord): Refusal {
     };
   }
   if (denied_by === "stop") return stopRefusal(reason);
-  const code = reason_code === "POLICY_RULE" ? "" : ` (${asText(String(reason_code))})`;
+  const code = reason_code === "POLICY_RULE" ? "" : ` (${toSingleLine(String(reason_code))})`;
   return {
     outcome: "denied",
-    why: `denied by policy${code}: ${asText(reason)}`,
+    why: `denied by policy${code}: ${toSingleLine(reason)}`,
     next: `The same request gets the same answer for as long as the policies stay as they are. ${NO_DETOUR}; tell the user.`,
   };
 }
@@ -101,11 +101,11 @@ function deniedRefusal(action: ActionRecord): Refusal {
 /** A principal as a person reads it. */
 function approverName(principal: string | undefined): string {
   if (principal === undefined) return "a person";
-  return asText(principal.replace(/^owner:/, "").replace(/^key:/, "the key "));
+  return toSingleLine(principal.replace(/^owner:/, "").replace(/^key:/, "the key "));
 }
 
 /** What people and policies wrote, as one bounded line without characters that hide or reorder others. */
-export function asText(text: unknown): string {
+export function toSingleLine(text: unknown): string {
   const line = String(text)
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Z}]+/gu, " ")
     .trim();

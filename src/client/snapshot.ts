@@ -48,7 +48,7 @@ export function snapshotObject(value: unknown, where?: string): Record<string, u
 }
 
 /** Whether two values are the same JSON, whatever the order of their members. */
-export function sameJson(a: unknown, b: unknown): boolean {
+export function equalJson(a: unknown, b: unknown): boolean {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
   if (Array.isArray(a) !== Array.isArray(b)) return false;
   const names = Object.keys(a);
@@ -56,7 +56,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
     names.length === Object.keys(b).length &&
     names.every(
       (name) =>
-        Object.hasOwn(b, name) && sameJson((a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]),
+        Object.hasOwn(b, name) && equalJson((a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]),
     )
   );
 }

@@ -1,11 +1,11 @@
 /** One call of the API: its deadline, its retries, and what its answer means. */
 import {
   AssentError,
-  errorOf,
+  errorFromResponse,
   ServiceUnavailable,
-  timedOut,
+  timeoutError,
   Unauthorized,
-  unreadable,
+  unreadableAnswer,
   type Problem,
 } from "./errors.ts";
 
@@ -66,7 +66,7 @@ export function createTransport(options: TransportOptions) {
       limit.rethrowAbort();
       return await limit.race(
         open(method, path, call, limit.signal).then(async (response) => ({
-          json: await read(response),
+          json: await readResponse(response),
           headers: response.headers,
         })),
       );
@@ -80,7 +80,7 @@ export function createTransport(options: TransportOptions) {
       if (error instanceof AssentError) throw error;
       limit.rethrowAbort();
       throw limit.isOver()
-        ? timedOut(`${base} did not answer within ${seconds} seconds`)
+        ? timeoutError(`${base} did not answer within ${seconds} seconds`)
         : new ServiceUnavailable(`${base} cannot be reached; is the service running there?`, {
             status: 0,
             code: "UNREACHABLE",
@@ -103,7 +103,7 @@ export function createTransport(options: TransportOptions) {
           if (!(error instanceof ServiceUnavailable) || !repeatable || attempt >= options.retries) throw error;
           if (performance.now() >= until) throw error;
           if ((error.retryAfter ?? 0) > LONGEST_PAUSE) throw error;
-          await pause(pauseBefore(attempt, error.retryAfter), [options.signal, call.signal]);
+          await pause(computeBackoff(attempt, error.retryAfter), [options.signal, call.signal]);
         }
       }
     },
@@ -113,13 +113,13 @@ export function createTransport(options: TransportOptions) {
 }
 
 /** Seconds before the next attempt: what the service asked for, or twice as long each time, spread by chance. */
-export function pauseBefore(attempt: number, retryAfter: number | null): number {
+export function computeBackoff(attempt: number, retryAfter: number | null): number {
   const backoff = Math.min(LONGEST_PAUSE, 0.1 * 2 ** attempt);
   return Math.max(retryAfter ?? 0, backoff * (0.5 + Math.random() / 2));
 }
 
 /** Undefined for no body. Throws AssentError for every answer but a success in JSON. */
-export async function read(response: Response): Promise<unknown> {
+export async function readResponse(response: Response): Promise<unknown> {
   const { status, headers } = response;
   const text = await response.text();
   if (response.ok && text === "") return undefined;
@@ -129,8 +129,8 @@ export async function read(response: Response): Promise<unknown> {
   } catch {
     json = undefined;
   }
-  if (!response.ok) throw errorOf(status, isObject(json) ? (json as Problem) : {}, retryAfterOf(headers));
-  if (json === undefined) throw unreadable(status, "it is not JSON");
+  if (!response.ok) throw errorFromResponse(status, isObject(json) ? (json as Problem) : {}, retryAfterOf(headers));
+  if (json === undefined) throw unreadableAnswer(status, "it is not JSON");
   return json;
 }
 

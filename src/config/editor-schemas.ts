@@ -18,11 +18,11 @@ export const EDITOR_SCHEMA_FILES: Readonly<Record<EditorSchema, string>> = {
 };
 
 /** As text, with a line break at its end. */
-export function editorSchema(name: EditorSchema): string {
+export function renderEditorSchema(name: EditorSchema): string {
   const schemas: Readonly<Record<EditorSchema, TSchema>> = {
     policy: PolicySchema,
     "policy-test": PolicyTestSchema,
-    config: asWritten(ConfigSchema),
+    config: relaxForEditors(ConfigSchema),
   };
   return `${JSON.stringify({ $schema: DIALECT, ...schemas[name] }, null, 2)}\n`;
 }
@@ -34,7 +34,7 @@ const VARIABLE = {
 };
 
 /** The configuration as it stands in the file: what has a default may be left out, and numbers and booleans may be `${NAME}`. */
-function asWritten(schema: TSchema): TSchema {
+function relaxForEditors(schema: TSchema): TSchema {
   const walk = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(walk);
     if (typeof node !== "object" || node === null) return node;

@@ -5,7 +5,7 @@ import { Value } from "@sinclair/typebox/value";
 import { LineCounter, isScalar, parseDocument, visit, type Document } from "yaml";
 import { isNoteName } from "../domain/checkpoint.ts";
 import { parseWitnessVkey } from "../domain/cosignature.ts";
-import { explainFault, siblingsAt } from "../domain/validation.ts";
+import { explainFault, siblingNames } from "../domain/validation.ts";
 import { ConfigSchema, type Config } from "./schema.ts";
 
 export { ConfigSchema, type Config } from "./schema.ts";
@@ -34,7 +34,7 @@ export class ConfigError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Environment variables that win over the file (design, section 8), and where they go. */
-export const ENVIRONMENT: readonly { name: string; path: readonly string[]; isNumber?: true }[] = [
+export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly string[]; isNumber?: true }[] = [
   { name: "ASSENT_HOST", path: ["server", "host"] },
   { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
   { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
@@ -73,13 +73,13 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     message: error.message.split(" at line ")[0] as string,
   }));
   if (faults.length > 0) throw new ConfigError(faults);
-  expand(document, env, (offset, message) => faults.push({ origin: path, ...place(lines, offset), message }));
+  expandVariables(document, env, (offset, message) => faults.push({ origin: path, ...place(lines, offset), message }));
   const given: unknown = document.toJS({ maxAliasCount: 20 }) ?? {};
   if (typeof given !== "object" || Array.isArray(given))
     throw new ConfigError([
       { origin: path, line: 1, column: 1, message: "expected keys such as `server:` at the top" },
     ]);
-  const fromEnvironment = overlay(given as Record<string, unknown>, env);
+  const fromEnvironment = applyEnvironment(given as Record<string, unknown>, env);
   const config = Value.Default(ConfigSchema, given);
   for (const fault of Value.Errors(ConfigSchema, config)) {
     const variable = fromEnvironment.get(fault.path);
@@ -91,7 +91,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
         : { origin: variable, line: null, column: null };
     faults.push({
       ...at,
-      message: `${fault.path}: ${explainFault(fault, siblingsAt(ConfigSchema as TSchema, fault.path))}`,
+      message: `${fault.path}: ${explainFault(fault, siblingNames(ConfigSchema as TSchema, fault.path))}`,
     });
   }
   if (faults.length > 0) throw new ConfigError(faults);
@@ -182,7 +182,7 @@ function readText(path: string, required: boolean): string | null {
 }
 
 /** `${NAME}`, `${NAME:-default}` in scalar values; `$${` stands for `${`. After parsing, so that a value cannot become YAML. */
-function expand(document: Document, env: Environment, fault: (offset: number, message: string) => void): void {
+function expandVariables(document: Document, env: Environment, fault: (offset: number, message: string) => void): void {
   visit(document, {
     Scalar(key, node) {
       if (key === "key" || typeof node.value !== "string" || !node.value.includes("${")) return;
@@ -202,20 +202,21 @@ function expand(document: Document, env: Environment, fault: (offset: number, me
         },
       );
       // A value that is one variable alone may be a number or a boolean, as if it had been written there; in quotes it is text.
-      node.value = isScalar(node) && node.type === "PLAIN" && /^\$\{[^}]*\}$/.test(text) ? plain(expanded) : expanded;
+      node.value =
+        isScalar(node) && node.type === "PLAIN" && /^\$\{[^}]*\}$/.test(text) ? parsePlainScalar(expanded) : expanded;
     },
   });
 }
 
-function plain(text: string): string | number | boolean {
+function parsePlainScalar(text: string): string | number | boolean {
   if (text === "true" || text === "false") return text === "true";
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }
 
 /** Writes what the environment sets over the file. Returns which variable set which pointer. */
-function overlay(given: Record<string, unknown>, env: Environment): Map<string, string> {
+function applyEnvironment(given: Record<string, unknown>, env: Environment): Map<string, string> {
   const set = new Map<string, string>();
-  for (const { name, path, isNumber } of ENVIRONMENT) {
+  for (const { name, path, isNumber } of ENVIRONMENT_VARIABLES) {
     const value = env[name];
     if (value === undefined || value === "") continue;
     let target = given;
@@ -223,7 +224,7 @@ function overlay(given: Record<string, unknown>, env: Environment): Map<string, 
       if (typeof target[key] !== "object" || target[key] === null) target[key] = {};
       target = target[key] as Record<string, unknown>;
     }
-    target[path.at(-1) as string] = isNumber === true ? plain(value) : value;
+    target[path.at(-1) as string] = isNumber === true ? parsePlainScalar(value) : value;
     set.set(`/${path.join("/")}`, name);
   }
   return set;

@@ -1,6 +1,6 @@
 /** Every key of `assent.yaml`, with its default and what it means. */
 import { Type, type Static } from "@sinclair/typebox";
-import { LONGEST_PERMIT } from "../domain/permit.ts";
+import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { Channel } from "./channel.ts";
 import { ServerSchema } from "./server-schema.ts";
@@ -204,7 +204,7 @@ export const ConfigSchema = Type.Object(
         valid_seconds: Type.Integer({
           default: 300,
           minimum: 1,
-          maximum: LONGEST_PERMIT,
+          maximum: MAX_PERMIT_SECONDS,
           description: "How long an allowed action may start, and how long a permit may be used.",
         }),
         key: Type.Union([Type.String(), Type.Null()], {

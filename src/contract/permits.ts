@@ -1,4 +1,4 @@
-import type { PermitFault, PermitGrant, PermitKey, PermitSubject } from "../domain/permit.ts";
+import type { PermitFault, PermitTerms, PermitKey, PermitSubject } from "../domain/permit.ts";
 
 /** A key whose permits are taken, as it is published. */
 export interface PublishedPermitKey extends PermitKey {
@@ -13,7 +13,7 @@ export interface Permits {
    * A new permit, signed with this process's key. Rejects with PERMIT_KEY_RETIRED where another key has followed that
    * one, and the permit would last longer than permits of that one are taken.
    */
-  make(subject: PermitSubject, grant: PermitGrant): Promise<string>;
+  make(subject: PermitSubject, grant: PermitTerms): Promise<string>;
   /** What is wrong with a permit as one for `subject` at `now`; null when nothing is. In a job: by the keys as they stand under the lock. */
   check(permit: string, subject: PermitSubject, now: number): PermitFault | null;
   /** Every key whose permits are taken now, the one that signs first. Rejects with StorageError. */

@@ -2,7 +2,7 @@
 import type { Config } from "../config/index.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Channels } from "../contract/host.ts";
-import { isOwner, ownerIdentity } from "../domain/owner.ts";
+import { isValidOwner, ownerIdentity } from "../domain/owner.ts";
 import { suggest } from "../domain/suggest.ts";
 import { parseDuration } from "../domain/time.ts";
 
@@ -61,7 +61,8 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
     if (HALF_PAIR.test(name))
       throw new ChannelError(name, "its name holds half of a surrogate pair, which no store keeps");
     for (const { owner } of given.people ?? [])
-      if (!isOwner(owner) || HALF_PAIR.test(owner)) throw new ChannelError(name, `"${owner}" cannot name a person`);
+      if (!isValidOwner(owner) || HALF_PAIR.test(owner))
+        throw new ChannelError(name, `"${owner}" cannot name a person`);
     const recipients = [
       ...(given.people ?? []).map((one) => recipient(one.notifier, one.to, one.owner)),
       ...(given.places ?? []).map((one) => recipient(one.notifier, one.to, null)),

@@ -2,11 +2,11 @@
 import type { Message, MessageAction, MessageBase } from "../contract/notifier.ts";
 import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { openEntry, type StopEntry } from "../domain/entries.ts";
+import { decodeEntry, type StopEntry } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import { shownFirst } from "../domain/policy/decide/shown-first.ts";
+import { findMembersShownFirst } from "../domain/policy/decide/shown-first.ts";
 import { toHex } from "../domain/hash.ts";
-import { principalOf, principalOfKey } from "../domain/owner.ts";
+import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type Mac } from "../domain/tokens.ts";
 
@@ -65,7 +65,7 @@ export function createMessages({ storage, clock, mac, policies, publicUrl }: Mes
     }
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
       return { obsolete: "the action is no longer waiting" };
-    const principal = row.person === null ? null : principalOf(row.person);
+    const principal = row.person === null ? null : principalOfOwner(row.person);
     if (votes.some((vote) => vote.principal === principal)) return { obsolete: "this person has decided" };
     if (row.kind === "approval_reminder" && request?.state !== "delivered")
       return { obsolete: "the request itself was not delivered" };
@@ -95,7 +95,7 @@ export function createMessages({ storage, clock, mac, policies, publicUrl }: Mes
   async function stop(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | Obsolete> {
     const [stored] = await storage.entries(row.seq, row.seq + 1);
     if (stored === undefined) return { obsolete: "the entry is not there" };
-    const { stop: about, change, comment, approvals, needed, by } = openEntry<StopEntry>(stored.bytes);
+    const { stop: about, change, comment, approvals, needed, by } = decodeEntry<StopEntry>(stored.bytes);
     return {
       ...base,
       kind: "stop",
@@ -116,7 +116,7 @@ export function createMessages({ storage, clock, mac, policies, publicUrl }: Mes
         seq: entry.seq,
         hash: toHex(entry.leaf_hash),
         type: entry.type,
-        entry: openEntry(entry.bytes),
+        entry: decodeEntry(entry.bytes),
       },
     };
   }
@@ -140,7 +140,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
     rule: row.rule,
     submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
     request_hash: row.request_hash,
-    shown_first: shownFirst(set, row),
+    shown_first: findMembersShownFirst(set, row),
     quorum: row.quorum ?? 1,
     votes: votes.map((vote) => ({
       approver: vote.principal,

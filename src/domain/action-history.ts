@@ -3,8 +3,8 @@
  * service compares before it lets anything happen. The request itself, its salt and the result are not in the ledger;
  * it holds commitments to them.
  */
-import { mayMove, type ActionStatus } from "./actions.ts";
-import { deniedBy } from "./denied-by.ts";
+import { canTransition, type ActionStatus } from "./actions.ts";
+import { findDeniedBy } from "./denied-by.ts";
 import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
 import { parseRfc3339 } from "./time.ts";
@@ -74,7 +74,7 @@ export interface ActionHistory {
   /** It was allowed or approved at some time. */
   mayHaveRun: boolean;
   /** Whether what its decision counted against limits still counts. */
-  counts: boolean;
+  countsAgainstLimits: boolean;
   /** What the entries cannot say of one action. */
   faults: string[];
 }
@@ -84,11 +84,11 @@ export interface ActionHistory {
  * @param entries all of one action, ascending
  * @param decisionHash leaf hash of the first, hex
  */
-export function historyOf(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
+export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
   const first = entries[0];
   if (first?.type !== "decision") return null;
   const { decision, submitted_by: submitter } = first;
-  const created_at = timeOf(first.at);
+  const created_at = parseEntryTime(first.at);
   const action: RecordedAction = {
     id: first.action_id,
     agent_id: first.agent_id,
@@ -109,8 +109,8 @@ export function historyOf(entries: readonly ActionEntry[], decisionHash: string)
     submitted_agent: submitter.agent_id,
     submitted_owner: submitter.owner,
     quorum: decision.approval?.quorum ?? null,
-    expires_at: first.expires_at === null ? null : timeOf(first.expires_at),
-    approved_until: first.status === "allowed" ? untilOf(first) : null,
+    expires_at: first.expires_at === null ? null : parseEntryTime(first.expires_at),
+    approved_until: first.status === "allowed" ? startDeadline(first) : null,
     rejection_until: null,
     started_at: null,
     started_by: null,
@@ -125,18 +125,18 @@ export function historyOf(entries: readonly ActionEntry[], decisionHash: string)
     commitment: first.commitment,
     result: null,
     mayHaveRun: first.status === "allowed",
-    counts: true,
+    countsAgainstLimits: true,
     faults: [],
   };
-  if (first.denied_by !== undefined && first.denied_by !== deniedBy(action))
+  if (first.denied_by !== undefined && first.denied_by !== findDeniedBy(action))
     history.faults.push(`its decision says denied_by ${first.denied_by}, which its status and reason do not`);
-  for (const entry of entries.slice(1)) follow(history, entry);
+  for (const entry of entries.slice(1)) applyEntry(history, entry);
   return history;
 }
 
-function follow(history: ActionHistory, entry: ActionEntry): void {
+function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   const { action, faults } = history;
-  const at = timeOf(entry.at);
+  const at = parseEntryTime(entry.at);
   if (entry.type === "decision") return void faults.push("it was decided twice");
   if (entry.commitment !== history.commitment) faults.push(`an entry of type ${entry.type} commits to another request`);
   if (action.erased_at !== null) faults.push("it went on after it was erased");
@@ -145,9 +145,10 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
     action.erased_at = at;
     return;
   }
-  if (entry.status !== action.status && !mayMove(action.status, entry.status))
+  if (entry.status !== action.status && !canTransition(action.status, entry.status))
     faults.push(`it moved from ${action.status} to ${entry.status}`);
-  if (isEnd(entry.status)) history.counts = history.mayHaveRun && !isWithdrawal(action.status, entry.status);
+  if (endsWithoutRunning(entry.status))
+    history.countsAgainstLimits = history.mayHaveRun && !isWithdrawal(action.status, entry.status);
   if (mayStart(entry.status)) history.mayHaveRun = true;
   action.status = entry.status;
   action.updated_at = at;
@@ -169,9 +170,9 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
       created_at: at,
     });
     if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
-    if (entry.status === "approved") action.approved_until = untilOf(entry);
+    if (entry.status === "approved") action.approved_until = startDeadline(entry);
     if (entry.status === "denied")
-      action.rejection_until = entry.rejection_until ? timeOf(entry.rejection_until) : null;
+      action.rejection_until = entry.rejection_until ? parseEntryTime(entry.rejection_until) : null;
   } else if (entry.type === "redecision") {
     if (entry.status === "denied") {
       action.reason = entry.decision.reason;
@@ -182,7 +183,7 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
       action.quorum = quorum;
-      action.expires_at = timeOf(expires_at);
+      action.expires_at = parseEntryTime(expires_at);
       action.approved_until = null;
     }
   } else if (entry.phase === "start") {
@@ -194,7 +195,7 @@ function follow(history: ActionHistory, entry: ActionEntry): void {
 }
 
 /** What does not happen does not count. */
-function isEnd(status: ActionStatus): boolean {
+function endsWithoutRunning(status: ActionStatus): boolean {
   return status === "denied" || status === "expired" || status === "cancelled";
 }
 
@@ -207,20 +208,20 @@ function mayStart(status: ActionStatus): boolean {
   return status === "allowed" || status === "approved";
 }
 
-function untilOf({ approved_until, permit_expires_at }: DecisionEntry | ApprovalEntry): number | undefined {
+function startDeadline({ approved_until, permit_expires_at }: DecisionEntry | ApprovalEntry): number | undefined {
   const until = approved_until ?? permit_expires_at;
-  return until === undefined || until === null ? undefined : timeOf(until);
+  return until === undefined || until === null ? undefined : parseEntryTime(until);
 }
 
 /** Throws RangeError. */
-export function timeOf(text: string): number {
+export function parseEntryTime(text: string): number {
   const ms = parseRfc3339(text);
   if (ms === null) throw new RangeError(`${JSON.stringify(text)} is no time`);
   return ms;
 }
 
 /** Columns of `recorded` that `row` has otherwise; what the entries do not say (undefined) is not looked at. */
-export function differences(recorded: object, row: object): string[] {
+export function differingColumns(recorded: object, row: object): string[] {
   const stored = row as Record<string, unknown>;
   return Object.entries(recorded)
     .filter(([column, value]) => value !== undefined && stored[column] !== value)

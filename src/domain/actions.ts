@@ -45,6 +45,6 @@ export const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>
   failed: [],
 };
 
-export function mayMove(from: ActionStatus, to: ActionStatus): boolean {
+export function canTransition(from: ActionStatus, to: ActionStatus): boolean {
   return TRANSITIONS[from].includes(to);
 }

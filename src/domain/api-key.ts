@@ -6,7 +6,7 @@
 import { toBase64Url, utf8 } from "./hash.ts";
 
 export const KEY_PREFIX = "assent_";
-const FORM = /^assent_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/;
+const KEY_PATTERN = /^assent_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/;
 
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
   let c = n;
@@ -28,8 +28,8 @@ export function formatKey(random: Uint8Array): string {
 }
 
 /** `mistyped`: it looks like one of ours and its checksum is wrong. `foreign`: it does not look like one of ours. */
-export function inspectKey(value: string): "ok" | "mistyped" | "foreign" {
+export function checkKeyFormat(value: string): "ok" | "mistyped" | "foreign" {
   if (!value.startsWith(KEY_PREFIX)) return "foreign";
-  if (!FORM.test(value)) return "mistyped";
+  if (!KEY_PATTERN.test(value)) return "mistyped";
   return crc32Hex(utf8(value.slice(0, -8))) === value.slice(-8) ? "ok" : "mistyped";
 }

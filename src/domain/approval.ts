@@ -21,7 +21,7 @@ export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_make
  * Why this approver counts as the submitter itself, or null. `agentId` is the action's: a key bound
  * to the acting agent is that agent, whoever handed the action in.
  */
-export function selfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
+export function findSelfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
   if (approver.key_id === submitter.key_id) return "same_key";
   const agents = [agentId, submitter.agent_id];
   if (approver.agent_id !== null && agents.some((id) => id !== null && sameName(id, approver.agent_id as string)))
@@ -35,7 +35,7 @@ export function selfRelation(submitter: Submitter, agentId: string, approver: Ap
   return null;
 }
 
-export const RELATION_WORDS: Readonly<Record<SelfRelation, string>> = {
+export const SELF_RELATION_REASONS: Readonly<Record<SelfRelation, string>> = {
   same_key: "this key submitted the action",
   same_agent: "this key is bound to the agent that acts",
   same_maker: "whoever submitted the action made this key, and stands behind its votes",

@@ -16,9 +16,9 @@ const serialize = canonicalize as unknown as (value: JsonValue) => string;
  * infinities and lone surrogates, in keys too. -0 becomes 0 (ECMAScript's number to text).
  */
 export function canonicalText(value: JsonValue): string {
-  const inOrder = sorted(value, 0);
-  if (inOrder !== UNSORTABLE) {
-    const text = JSON.stringify(inOrder);
+  const areSorted = sortKeys(value, 0);
+  if (areSorted !== UNSORTABLE) {
+    const text = JSON.stringify(areSorted);
     // JSON.stringify writes half of a surrogate pair as an escape; the package refuses it by name.
     if (!text.includes("\\ud")) return text;
   }
@@ -34,7 +34,7 @@ const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
  * engine's order whatever is done, and `__proto__` cannot be set plainly: those go to the package,
  * which is several times slower.
  */
-function sorted(value: unknown, depth: number): unknown {
+function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {
     if (typeof value === "string" || typeof value === "boolean") return value;
     if (typeof value === "number") return Number.isFinite(value) ? value : UNSORTABLE;
@@ -42,14 +42,16 @@ function sorted(value: unknown, depth: number): unknown {
   }
   if (value === null) return null;
   if (depth >= MAX_DEPTH) throw new RangeError(`the value nests deeper than ${MAX_DEPTH} levels, or contains itself`);
-  return Array.isArray(value) ? sortedItems(value, depth) : sortedMembers(value as Record<string, unknown>, depth);
+  return Array.isArray(value)
+    ? sortKeysInItems(value, depth)
+    : sortKeysInMembers(value as Record<string, unknown>, depth);
 }
 
-function sortedItems(items: readonly unknown[], depth: number): unknown {
-  let copy: unknown[] | null = writesItself(items) ? [] : null;
+function sortKeysInItems(items: readonly unknown[], depth: number): unknown {
+  let copy: unknown[] | null = hasToJson(items) ? [] : null;
   let unsortable = false;
   for (let i = 0; i < items.length; i++) {
-    const item = sorted(items[i], depth + 1);
+    const item = sortKeys(items[i], depth + 1);
     unsortable ||= item === UNSORTABLE;
     if (copy === null && item !== items[i]) copy = items.slice(0, i);
     copy?.push(item);
@@ -57,10 +59,10 @@ function sortedItems(items: readonly unknown[], depth: number): unknown {
   return unsortable ? UNSORTABLE : (copy ?? items);
 }
 
-function sortedMembers(object: Record<string, unknown>, depth: number): unknown {
+function sortKeysInMembers(object: Record<string, unknown>, depth: number): unknown {
   assertPlain(object);
   const keys = Object.keys(object);
-  let copied = writesItself(object) || !inOrder(keys);
+  let copied = hasToJson(object) || !inOrder(keys);
   if (copied) keys.sort();
   const copy: Record<string, unknown> = {};
   let unsortable = false;
@@ -69,7 +71,7 @@ function sortedMembers(object: Record<string, unknown>, depth: number): unknown 
     const first = key.charCodeAt(0);
     unsortable ||= (first >= 0x30 && first <= 0x39) || key === "__proto__";
     // Looked at all the same: what is not JSON anywhere in it must throw here.
-    const item = sorted(object[key], depth + 1);
+    const item = sortKeys(object[key], depth + 1);
     unsortable ||= item === UNSORTABLE;
     if (unsortable) continue;
     if (!copied && item !== object[key]) {
@@ -87,7 +89,7 @@ function inOrder(keys: readonly string[]): boolean {
 }
 
 /** The serialiser would ask it what to write: a copy is not asked. */
-function writesItself(value: object): boolean {
+function hasToJson(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
@@ -97,7 +99,7 @@ export function canonicalBytes(value: JsonValue): Uint8Array {
 }
 
 /** A copy with one more member, in its place where the others are in canonical order: there is nothing to sort then. */
-export function withMember(object: JsonObject, name: string, value: JsonValue): JsonObject {
+export function insertMember(object: JsonObject, name: string, value: JsonValue): JsonObject {
   const copy: JsonObject = {};
   for (const key of Object.keys(object)) {
     if (key > name && !Object.hasOwn(copy, name)) copy[name] = value;

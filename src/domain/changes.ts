@@ -15,7 +15,7 @@ interface ChangedPolicy {
  * @param policy as the change left it
  * @param digest of the definition of its newest version, where the change made that version; null where it made none
  */
-export function policyChange(policy: ChangedPolicy, digest: string | null): PolicyChange {
+export function toPolicyChange(policy: ChangedPolicy, digest: string | null): PolicyChange {
   const { id, name, managed_by, latest_version, active_version, deleted_at } = policy;
   return {
     id,
@@ -31,7 +31,7 @@ export function policyChange(policy: ChangedPolicy, digest: string | null): Poli
 type RecordedKey = KeyEntry["key"];
 
 /** @param by null where no key did it: at the first start, and by a command */
-export function keyEntry(
+export function buildKeyEntry(
   change: KeyEntry["change"],
   key: Omit<RecordedKey, "expires_at"> & { expires_at: number | null },
   at: number,

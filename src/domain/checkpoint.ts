@@ -1,13 +1,19 @@
 /** C2SP signed-note and tlog-checkpoint. Base64 is standard, padded and canonical throughout. */
-import { concat, equalBytes, fromBase64, fromHex, sha256, toBase64, toHex, utf8 } from "./hash.ts";
+import { concatBytes, equalBytes, fromBase64, fromHex, sha256, toBase64, toHex, utf8 } from "./hash.ts";
 
-export type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
+export type VerifySignature = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
-export type NoteReason = "malformed" | "bad_key" | "unknown_key" | "bad_signature" | "bad_checkpoint" | "wrong_origin";
+export type NoteErrorReason =
+  | "malformed"
+  | "bad_key"
+  | "unknown_key"
+  | "bad_signature"
+  | "bad_checkpoint"
+  | "wrong_origin";
 
 export class NoteError extends Error {
-  readonly reason: NoteReason;
-  constructor(reason: NoteReason, message: string) {
+  readonly reason: NoteErrorReason;
+  constructor(reason: NoteErrorReason, message: string) {
     super(message);
     this.name = "NoteError";
     this.reason = reason;
@@ -17,7 +23,7 @@ export class NoteError extends Error {
 /** Signature type of plain Ed25519. */
 const ED25519 = 0x01;
 /** The em dash that starts a signature line, and a space. */
-export const DASH = "\u2014 ";
+export const SIGNATURE_PREFIX = "\u2014 ";
 
 /** More signature lines than this are refused before any is checked, as the Go implementation does. */
 const MAX_SIGNATURES = 100;
@@ -28,15 +34,15 @@ export function isNoteName(name: string): boolean {
 }
 
 /** First four bytes of SHA-256(name ‖ 0x0A ‖ type ‖ public key). */
-export function keyId(name: string, type: number, publicKey: Uint8Array): Uint8Array {
-  return sha256(concat(utf8(name), Uint8Array.of(0x0a, type), publicKey)).slice(0, 4);
+export function computeKeyId(name: string, type: number, publicKey: Uint8Array): Uint8Array {
+  return sha256(concatBytes(utf8(name), Uint8Array.of(0x0a, type), publicKey)).slice(0, 4);
 }
 
 /** `<name>+<hex key id>+<base64 type ‖ key>`. */
 export function formatVkey(name: string, publicKey: Uint8Array, type = ED25519): string {
   if (!isNoteName(name))
     throw new NoteError("bad_key", `"${name}" cannot name a key: it must have no spaces and no "+"`);
-  return `${name}+${toHex(keyId(name, type, publicKey))}+${toBase64(concat(Uint8Array.of(type), publicKey))}`;
+  return `${name}+${toHex(computeKeyId(name, type, publicKey))}+${toBase64(concatBytes(Uint8Array.of(type), publicKey))}`;
 }
 
 export interface VerifierKey {
@@ -64,7 +70,7 @@ export function parseVkey(text: string, type = ED25519): VerifierKey {
     return bad(type === ED25519 ? "its key is not Ed25519" : `its key is not of the signature type ${type}`);
   const publicKey = key.slice(1);
   const id = fromHex(hex);
-  if (!equalBytes(id, keyId(name, type, publicKey))) return bad("its id does not belong to its name and key");
+  if (!equalBytes(id, computeKeyId(name, type, publicKey))) return bad("its id does not belong to its name and key");
   return { name, id, publicKey };
 }
 
@@ -80,8 +86,8 @@ export function signNote(text: string, ...signers: readonly NoteSigner[]): strin
     throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
   const lines = signers.map((signer) => {
     if (!isNoteName(signer.name)) throw new NoteError("bad_key", `"${signer.name}" cannot name a key`);
-    const signature = concat(keyId(signer.name, ED25519, signer.publicKey), signer.sign(utf8(text)));
-    return `${DASH}${signer.name} ${toBase64(signature)}\n`;
+    const signature = concatBytes(computeKeyId(signer.name, ED25519, signer.publicKey), signer.sign(utf8(text)));
+    return `${SIGNATURE_PREFIX}${signer.name} ${toBase64(signature)}\n`;
   });
   return `${text}\n${lines.join("")}`;
 }
@@ -90,7 +96,7 @@ export function signNote(text: string, ...signers: readonly NoteSigner[]): strin
  * The text of a note that at least one of `vkeys` signed. Signatures by others are passed over; a
  * known key with a bad signature rejects the note. Throws NoteError.
  */
-export function openNote(note: string, vkeys: readonly string[], verify: Verify): string {
+export function openNote(note: string, vkeys: readonly string[], verify: VerifySignature): string {
   const { text, signatures } = readNote(note);
   const keys = vkeys.map((vkey) => parseVkey(vkey));
   let verified = false;
@@ -129,7 +135,9 @@ export function readNote(note: string): { text: string; signatures: NoteSignatur
 }
 
 function readSignature(line: string): NoteSignature {
-  const [name, encoded, ...rest] = line.startsWith(DASH) ? line.slice(DASH.length).split(" ") : [];
+  const [name, encoded, ...rest] = line.startsWith(SIGNATURE_PREFIX)
+    ? line.slice(SIGNATURE_PREFIX.length).split(" ")
+    : [];
   if (name === undefined || encoded === undefined || rest.length > 0 || !isNoteName(name)) {
     throw new NoteError("malformed", "a line behind the note's last blank line is not a signature");
   }
@@ -198,7 +206,7 @@ export function signCheckpoint(checkpoint: Checkpoint, ...signers: readonly Note
 }
 
 /** The checkpoint in a note signed by `vkey`, whose name must be the origin. Throws NoteError. */
-export function openCheckpoint(note: string, vkey: string, verify: Verify): Checkpoint {
+export function openCheckpoint(note: string, vkey: string, verify: VerifySignature): Checkpoint {
   const checkpoint = parseCheckpoint(openNote(note, [vkey], verify));
   const { name } = parseVkey(vkey);
   if (checkpoint.origin !== name)

@@ -13,7 +13,7 @@ interface Denied {
 }
 
 /** Null unless the action is denied. */
-export function deniedBy({ status, decision, reason_code }: Denied): DeniedBy | null {
+export function findDeniedBy({ status, decision, reason_code }: Denied): DeniedBy | null {
   if (status !== "denied") return null;
   if (reason_code === "STOPPED") return "stop";
   if (reason_code === "EARLIER_REJECTION") return "earlier_rejection";

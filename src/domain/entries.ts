@@ -4,7 +4,7 @@
  * the set of members of a type does not depend on its values. Times are RFC 3339 UTC with
  * milliseconds, digests lowercase hex.
  */
-import { canonicalBytes, withMember } from "./canonical.ts";
+import { canonicalBytes, insertMember } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
 import type { JsonObject } from "./json.ts";
 import type {
@@ -90,8 +90,8 @@ export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
 export const MAX_ENTRY_BYTES = 65_535;
 
 /** The bytes and the leaf hash of an entry that stands at `seq`. Throws RangeError above MAX_ENTRY_BYTES. */
-export function sealEntry(body: EntryBody, seq: number): { bytes: Uint8Array; leafHash: Uint8Array } {
-  const bytes = canonicalBytes(withMember(body as unknown as JsonObject, "seq", seq));
+export function encodeEntry(body: EntryBody, seq: number): { bytes: Uint8Array; leafHash: Uint8Array } {
+  const bytes = canonicalBytes(insertMember(body as unknown as JsonObject, "seq", seq));
   if (bytes.length > MAX_ENTRY_BYTES) {
     throw new RangeError(`a ledger entry of ${bytes.length} bytes exceeds ${MAX_ENTRY_BYTES}`);
   }
@@ -101,7 +101,7 @@ export function sealEntry(body: EntryBody, seq: number): { bytes: Uint8Array; le
 const decoder = new TextDecoder();
 
 /** What an entry's bytes say; `Entry` is known from the row's type. Throws SyntaxError for bytes that are no entry. */
-export function openEntry<Entry extends EntryBody | JsonObject = JsonObject>(
+export function decodeEntry<Entry extends EntryBody | JsonObject = JsonObject>(
   bytes: Uint8Array,
 ): Entry & { seq: number } {
   return JSON.parse(decoder.decode(bytes)) as Entry & { seq: number };

@@ -16,7 +16,7 @@ let digest: (bytes: Uint8Array) => Uint8Array = nobleSha256;
  * Puts a platform's own SHA-256 in place of the portable one, which is three times slower. Tried
  * against it first: one that differs is refused with an Error.
  */
-export function useSha256(native: (bytes: Uint8Array) => Uint8Array): void {
+export function setSha256(native: (bytes: Uint8Array) => Uint8Array): void {
   for (const length of [0, 1, 55, 64, 119, 1000]) {
     const probe = new Uint8Array(length).fill(length);
     if (!equalBytes(native(probe), nobleSha256(probe)))
@@ -37,7 +37,7 @@ export function hmacSha256(key: Uint8Array, message: Uint8Array): Uint8Array {
   return hmac(nobleSha256, key, message);
 }
 
-export function concat(...parts: Uint8Array[]): Uint8Array {
+export function concatBytes(...parts: Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {

@@ -47,7 +47,7 @@ export interface JsonLimits {
    * Whether a fault does no harm to this reader; absent: none is harmless. `member` is the one of the outermost object that
    * the fault is in, "" outside of all; `depth` is how many objects and arrays it is in. Called as often as there are faults.
    */
-  passes?(code: JsonFaultCode, member: string, depth: number): boolean;
+  isHarmless?(code: JsonFaultCode, member: string, depth: number): boolean;
 }
 
 const QUOTE = 0x22;
@@ -90,7 +90,7 @@ interface Level {
   /** Keys seen so far; null in an array. */
   keys: Set<string> | null;
   /** The key or index the scan is at. */
-  at: string | number;
+  keyOrIndex: string | number;
   /** In an object: whether the next string is a key, so that `at` names nothing yet. */
   wantsKey: boolean;
 }
@@ -99,16 +99,21 @@ interface Level {
  * Looks only for what JSON.parse would let pass; whether it is JSON at all is JSON.parse's to say.
  * @throws JsonFault
  */
-export function checkJson(text: string, { maxDepth = MAX_DEPTH, maxValues = Infinity, passes }: JsonLimits = {}): void {
+export function checkJson(
+  text: string,
+  { maxDepth = MAX_DEPTH, maxValues = Infinity, isHarmless }: JsonLimits = {},
+): void {
   let values = 0;
   const levels: Level[] = [];
   let level: Level | null = null;
   const pointer = (): string =>
-    levels.map((l) => (l.wantsKey ? "" : `/${String(l.at).replaceAll("~", "~0").replaceAll("/", "~1")}`)).join("");
+    levels
+      .map((l) => (l.wantsKey ? "" : `/${String(l.keyOrIndex).replaceAll("~", "~0").replaceAll("/", "~1")}`))
+      .join("");
   const fault = (code: JsonFaultCode, message: string, offset: number): void => {
     const [top] = levels;
-    const member = top === undefined || top.keys === null || top.wantsKey ? "" : String(top.at);
-    if (passes?.(code, member, levels.length) !== true) throw new JsonFault(code, message, pointer(), offset);
+    const member = top === undefined || top.keys === null || top.wantsKey ? "" : String(top.keyOrIndex);
+    if (isHarmless?.(code, member, levels.length) !== true) throw new JsonFault(code, message, pointer(), offset);
   };
 
   const tooMany = (offset: number): void =>
@@ -137,7 +142,7 @@ export function checkJson(text: string, { maxDepth = MAX_DEPTH, maxValues = Infi
         fault("LONE_SURROGATE", "a string holds half of a surrogate pair", start);
       if (level !== null && level.keys !== null && level.wantsKey) {
         const key = value ?? text.slice(start + 1, i);
-        level.at = key;
+        level.keyOrIndex = key;
         level.wantsKey = false;
         if (level.keys.has(key))
           fault("DUPLICATE_KEY", `the key ${JSON.stringify(clip(key))} appears twice in one object`, start);
@@ -145,7 +150,10 @@ export function checkJson(text: string, { maxDepth = MAX_DEPTH, maxValues = Infi
       }
     } else if (c === 0x7b || c === 0x5b) {
       if (levels.length >= maxDepth) fault("TOO_DEEP", `the text nests deeper than ${maxDepth} levels`, i);
-      level = c === 0x7b ? { keys: new Set(), at: "", wantsKey: true } : { keys: null, at: 0, wantsKey: false };
+      level =
+        c === 0x7b
+          ? { keys: new Set(), keyOrIndex: "", wantsKey: true }
+          : { keys: null, keyOrIndex: 0, wantsKey: false };
       levels.push(level);
       if (++values > maxValues) tooMany(i);
     } else if (c === 0x7d || c === 0x5d) {
@@ -154,7 +162,7 @@ export function checkJson(text: string, { maxDepth = MAX_DEPTH, maxValues = Infi
     } else if (c === 0x2c && level !== null) {
       if (++values > maxValues) tooMany(i);
       if (level.keys !== null) level.wantsKey = true;
-      else level.at = (level.at as number) + 1;
+      else level.keyOrIndex = (level.keyOrIndex as number) + 1;
     } else if (c === MINUS || (c >= 0x30 && c <= 0x39)) {
       const start = i;
       i = endOfNumber(text, i);

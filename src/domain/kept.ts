@@ -6,23 +6,23 @@
 import { canonicalBytes, canonicalText } from "./canonical.ts";
 import { sha256Hex } from "./hash.ts";
 import type { JsonObject } from "./json.ts";
-import { commit } from "./request.ts";
+import { commitDigest } from "./request.ts";
 
-export type Kept = JsonObject & { salt: string };
+export type SaltedMembers = JsonObject & { salt: string };
 
 /** SHA-256(salt ‖ SHA-256(canonical members without the salt)), hex. */
-export function commitKept({ salt, ...members }: Kept): string {
-  return commit(salt, sha256Hex(canonicalBytes(members)));
+export function commitSalted({ salt, ...members }: SaltedMembers): string {
+  return commitDigest(salt, sha256Hex(canonicalBytes(members)));
 }
 
-export function keptText(kept: Kept): string {
+export function encodeSalted(kept: SaltedMembers): string {
   return canonicalText(kept);
 }
 
 /** Null for a text that the service did not write. */
-export function readKept(text: string | null): Kept | null {
+export function decodeSalted(text: string | null): SaltedMembers | null {
   try {
-    const kept = JSON.parse(text ?? "null") as Kept | null;
+    const kept = JSON.parse(text ?? "null") as SaltedMembers | null;
     return typeof kept?.salt === "string" ? kept : null;
   } catch {
     return null;
@@ -30,11 +30,11 @@ export function readKept(text: string | null): Kept | null {
 }
 
 /** Whether `text` is what the entry commits to, and written as the service writes it; without a commitment, whether there is none. */
-export function opensKept(commitment: string | null | undefined, text: string | null): boolean {
+export function matchesCommitment(commitment: string | null | undefined, text: string | null): boolean {
   if (commitment === null || commitment === undefined) return text === null;
-  const kept = readKept(text);
+  const kept = decodeSalted(text);
   try {
-    return kept !== null && commitKept(kept) === commitment && keptText(kept) === text;
+    return kept !== null && commitSalted(kept) === commitment && encodeSalted(kept) === text;
   } catch {
     return false;
   }

@@ -12,7 +12,7 @@ import {
   signNote,
   type Checkpoint,
   type NoteSigner,
-  type Verify,
+  type VerifySignature,
 } from "./checkpoint.ts";
 import type { LogKeyEntry } from "./entries.ts";
 import { fromBase64, fromHex } from "./hash.ts";
@@ -44,12 +44,12 @@ export function vkeyAt({ first, changes }: LogKeys, size: number): string {
   return changes.findLast(({ seq }) => seq < size)?.vkey ?? first;
 }
 
-export function vkeysOf({ first, changes }: LogKeys): string[] {
+export function listVkeys({ first, changes }: LogKeys): string[] {
   return [first, ...changes.map(({ vkey }) => vkey)];
 }
 
 /** The checkpoint in a note of this log, signed with the key of its size. Throws NoteError. */
-export function openLogCheckpoint(note: string, keys: LogKeys, verify: Verify): Checkpoint {
+export function openLogCheckpoint(note: string, keys: LogKeys, verify: VerifySignature): Checkpoint {
   const { size } = parseCheckpoint(readNote(note).text);
   return openCheckpoint(note, vkeyAt(keys, size), verify);
 }
@@ -69,7 +69,7 @@ export function signHandover(
 /** The checkpoint that an entry hands over with. Throws NoteError unless both keys signed that one follows the other. */
 export function openHandover(
   { seq, vkey, previous, handover }: Pick<LogKeyEntry, "vkey" | "previous" | "handover"> & { seq: number },
-  verify: Verify,
+  verify: VerifySignature,
 ): Checkpoint {
   const checkpoint = openCheckpoint(handover, previous, verify);
   openCheckpoint(handover, vkey, verify);
@@ -85,12 +85,12 @@ export function openHandover(
 }
 
 /** The keys with one more. Throws NoteError for an entry that the log's key at that place did not sign. */
-export function withLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }, verify: Verify): LogKeys {
+export function appendLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }, verify: VerifySignature): LogKeys {
   const { seq, vkey, previous } = entry;
   const previous_until = parseRfc3339(entry.previous_until);
   if (previous !== currentVkey(keys))
     throw new NoteError("unknown_key", `entry ${seq} ends the key ${previous}, and the log's is ${currentVkey(keys)}`);
-  if (vkeysOf(keys).includes(vkey))
+  if (listVkeys(keys).includes(vkey))
     throw new NoteError("bad_key", `entry ${seq} names ${vkey}, which was the log's before`);
   if (previous_until === null)
     throw new NoteError("malformed", `entry ${seq} does not say until when the key before signs`);
@@ -112,11 +112,11 @@ export interface LogKeyProof {
  * below the checkpoint's size, in order; those before the pinned key are passed over. Throws NoteError, SyntaxError or
  * TypeError; nothing of it may be believed then.
  */
-export function openUnderPin(
+export function openCheckpointFromPin(
   note: string,
   pin: string,
   proofs: readonly LogKeyProof[],
-  verify: Verify,
+  verify: VerifySignature,
 ): { checkpoint: Checkpoint; keys: LogKeys } {
   let keys: LogKeys = { first: pin, changes: [] };
   const taken: { proof: LogKeyProof; leafHash: Uint8Array }[] = [];
@@ -126,7 +126,7 @@ export function openUnderPin(
     if (entry.type !== "log_key" || entry.seq !== proof.index)
       throw new NoteError("malformed", `what stands at ${proof.index} is no change of the log's key`);
     if (keys.changes.length === 0 && entry.previous !== pin) continue;
-    keys = withLogKey(keys, entry, verify);
+    keys = appendLogKey(keys, entry, verify);
     taken.push({ proof, leafHash: hashLeaf(bytes) });
   }
   const checkpoint = openCheckpoint(note, currentVkey(keys), verify);

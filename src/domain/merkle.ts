@@ -13,7 +13,7 @@ export type NodeSource = (level: number, index: number) => Promise<Uint8Array>;
 /** Bytes of every hash in the tree. */
 const HASH_BYTES = 32;
 
-export interface NodeAt {
+export interface NodePosition {
   level: number;
   index: number;
 }
@@ -34,7 +34,7 @@ export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
 }
 
 /** The right edge of an empty tree. */
-export const emptyEdge: readonly Uint8Array[] = Object.freeze([]);
+export const EMPTY_EDGE: readonly Uint8Array[] = Object.freeze([]);
 
 /**
  * The right edge after one more leaf: roots of the maximal perfect subtrees, largest first.
@@ -56,7 +56,7 @@ export function appendToEdge(edge: readonly Uint8Array[], size: number, leafHash
 }
 
 /** MTH of the tree whose edge this is. */
-export function rootOfEdge(edge: readonly Uint8Array[]): Uint8Array {
+export function rootFromEdge(edge: readonly Uint8Array[]): Uint8Array {
   if (edge.length === 0) return EMPTY_ROOT;
   let root = edge[edge.length - 1] as Uint8Array;
   for (let i = edge.length - 2; i >= 0; i--) root = hashNode(edge[i] as Uint8Array, root);
@@ -71,15 +71,15 @@ function edgeLength(size: number): number {
 }
 
 /** Where the nodes of the right edge of a tree of `size` stand, largest first. */
-export function edgeNodes(size: number): NodeAt[] {
+export function edgeNodes(size: number): NodePosition[] {
   assertSize(size);
-  const nodes: NodeAt[] = [];
-  cover(0, size, nodes);
+  const nodes: NodePosition[] = [];
+  appendCoveringNodes(0, size, nodes);
   return nodes;
 }
 
 /** The perfect subtrees that make up leaves [from, to), left to right; `from` must be a multiple of the largest. */
-function cover(from: number, to: number, nodes: NodeAt[]): void {
+function appendCoveringNodes(from: number, to: number, nodes: NodePosition[]): void {
   let at = from;
   while (at < to) {
     let level = 0;
@@ -94,20 +94,20 @@ function cover(from: number, to: number, nodes: NodeAt[]): void {
 }
 
 async function rangeRoot(from: number, to: number, node: NodeSource): Promise<Uint8Array> {
-  const nodes: NodeAt[] = [];
-  cover(from, to, nodes);
-  return rootOfEdge(await Promise.all(nodes.map(({ level, index }) => node(level, index))));
+  const nodes: NodePosition[] = [];
+  appendCoveringNodes(from, to, nodes);
+  return rootFromEdge(await Promise.all(nodes.map(({ level, index }) => node(level, index))));
 }
 
 /** Largest power of two less than n; n > 1. */
-function split(n: number): number {
+function largestPowerBelow(n: number): number {
   let k = 1;
   while (k * 2 < n) k *= 2;
   return k;
 }
 
 /** MTH(D[0:size]). */
-export function rootOf(size: number, node: NodeSource): Promise<Uint8Array> {
+export function computeRoot(size: number, node: NodeSource): Promise<Uint8Array> {
   assertSize(size);
   return rangeRoot(0, size, node);
 }
@@ -121,7 +121,7 @@ export async function inclusionProof(index: number, size: number, node: NodeSour
   let from = 0;
   let to = size;
   while (to - from > 1) {
-    const middle = from + split(to - from);
+    const middle = from + largestPowerBelow(to - from);
     if (index < middle) {
       path.push(rangeRoot(middle, to, node));
       to = middle;
@@ -143,7 +143,7 @@ export async function consistencyProof(first: number, second: number, node: Node
   let to = second;
   let whole = true;
   while (first !== to) {
-    const middle = from + split(to - from);
+    const middle = from + largestPowerBelow(to - from);
     if (first <= middle) {
       path.push(rangeRoot(middle, to, node));
       to = middle;

@@ -5,25 +5,28 @@
  */
 import { canonicalBytes } from "./canonical.ts";
 import type { JsonObject } from "./json.ts";
-import { commitKept, keptText, readKept } from "./kept.ts";
+import { commitSalted, encodeSalted, decodeSalted } from "./kept.ts";
 
 /** Bytes of its canonical JSON. */
 export const MAX_META_BYTES = 4096;
 
-export function metaBytes(meta: JsonObject): number {
+export function countMetaBytes(meta: JsonObject): number {
   return canonicalBytes(meta).length;
 }
 
 /** What the entry holds and what the row keeps; null and null where there is nothing to keep. */
-export function sealMeta(meta: JsonObject, newSalt: () => string): { commitment: string | null; text: string | null } {
+export function commitMeta(
+  meta: JsonObject,
+  newSalt: () => string,
+): { commitment: string | null; text: string | null } {
   if (Object.keys(meta).length === 0) return { commitment: null, text: null };
   const kept = { meta, salt: newSalt() };
-  return { commitment: commitKept(kept), text: keptText(kept) };
+  return { commitment: commitSalted(kept), text: encodeSalted(kept) };
 }
 
 /** Of an action's row. Empty where nothing was sent, or what was sent is erased. */
-export function openMeta(text: string | null): JsonObject {
-  return (readKept(text)?.["meta"] ?? {}) as JsonObject;
+export function decodeMeta(text: string | null): JsonObject {
+  return (decodeSalted(text)?.["meta"] ?? {}) as JsonObject;
 }
 
 /** W3C Trace Context, section 3.2.2: of version 00, or of a later one that has no more fields. */

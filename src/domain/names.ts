@@ -1,5 +1,5 @@
 /** Names of tools, operations and agents: which are taken, and when two of them are the same. */
-import { hidesSomething } from "./text.ts";
+import { hasHiddenCharacters } from "./text.ts";
 import { scriptsOf } from "./visible-text.ts";
 
 const VISIBLE_ASCII = /^[!-~]*$/;
@@ -11,16 +11,16 @@ const BLANK = "\u2800";
  * code points alone (U+FF42 for b, an accent of its own, a character that shows nothing, a Cyrillic letter in a Latin word)
  * are not both taken.
  */
-export function nameFault(text: string): string | null {
+export function findNameFault(text: string): string | null {
   if (VISIBLE_ASCII.test(text)) return null;
-  if (hidesSomething(text) || text.includes(BLANK)) return "holds a character that shows nothing";
+  if (hasHiddenCharacters(text) || text.includes(BLANK)) return "holds a character that shows nothing";
   if (text.trim() !== text) return "begins or ends with a space";
   if (text.normalize("NFKC") !== text) return "is not in the Unicode normal form NFKC";
-  return mixedWord(text);
+  return findMixedScriptFault(text);
 }
 
 /** A word of several scripts, such as `strip` and a Cyrillic `\u0435`, looks like another word (Unicode TR 39). */
-function mixedWord(text: string): string | null {
+function findMixedScriptFault(text: string): string | null {
   for (const word of text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []) {
     const scripts = scriptsOf(word);
     if (scripts.size > 1) return `mixes letters of ${[...scripts.keys()].join(" and ")} in one word`;
@@ -39,12 +39,12 @@ export function foldName(name: string): string {
 /** Unicode's simple case folding: one code point stays one, so that `?` of a glob goes on counting characters. */
 function foldCharacter(character: string): string {
   const folded = character.toUpperCase().toLowerCase();
-  if (isOne(folded)) return folded;
+  if (isSingleCodePoint(folded)) return folded;
   const lower = character.toLowerCase();
-  return isOne(lower) ? lower : character;
+  return isSingleCodePoint(lower) ? lower : character;
 }
 
-function isOne(text: string): boolean {
+function isSingleCodePoint(text: string): boolean {
   return text.length === ((text.codePointAt(0) ?? 0) > 0xffff ? 2 : 1);
 }
 

@@ -1,7 +1,7 @@
 /** What is recorded of an action that is open: it waits for approval, or may start and has not. */
 import type { ActionStatus } from "./actions.ts";
 import type { Actor, ApprovalEntry } from "./entries.ts";
-import { commit } from "./request.ts";
+import { commitDigest } from "./request.ts";
 import { toRfc3339 } from "./time.ts";
 
 interface RecordedAction {
@@ -12,20 +12,20 @@ interface RecordedAction {
   quorum: number | null;
 }
 
-export const OPEN: readonly ActionStatus[] = ["pending_approval", "allowed", "approved"];
+export const OPEN_STATUSES: readonly ActionStatus[] = ["pending_approval", "allowed", "approved"];
 
 /** What every entry about an action begins with. */
-export function aboutAction(action: Omit<RecordedAction, "quorum">, now: number) {
+export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: number) {
   return {
     action_id: action.id,
     at: toRfc3339(now),
     agent_id: action.agent_id,
-    commitment: commit(action.salt, action.request_hash),
+    commitment: commitDigest(action.salt, action.request_hash),
   };
 }
 
 /** @param approvals how many have approved so far */
-export function cancellation(
+export function cancellationEntry(
   action: RecordedAction,
   now: number,
   { by, comment, approvals }: { by: Actor; comment: string | null; approvals: number },
@@ -33,7 +33,7 @@ export function cancellation(
   return {
     type: "approval",
     v: 4,
-    ...aboutAction(action, now),
+    ...actionEntryFields(action, now),
     verdict: "cancelled",
     by,
     comment,

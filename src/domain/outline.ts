@@ -36,7 +36,7 @@ export interface OutlineOptions {
 }
 
 /** Characters that count as one line of a text without line feeds. */
-export const LINE = 100;
+export const LINE_LENGTH = 100;
 /** A value is never drawn longer than this, however often it is unfolded. */
 export const MAX_LINES = 1000;
 /** Levels that are drawn member by member: on a phone there is no room for more. */
@@ -144,7 +144,7 @@ export function outlineLines(value: unknown, options: OutlineOptions = {}): stri
 }
 
 function wrap(line: string): string[] {
-  return line.match(new RegExp(`[^]{1,${LINE}}`, "gu")) ?? [""];
+  return line.match(new RegExp(`[^]{1,${LINE_LENGTH}}`, "gu")) ?? [""];
 }
 
 /** A line that stands for folded ones. */
@@ -173,7 +173,7 @@ function textLines(text: string): number {
   let start = 0;
   for (;;) {
     const end = text.indexOf("\n", start);
-    lines += Math.max(1, Math.ceil(((end < 0 ? text.length : end) - start) / LINE));
+    lines += Math.max(1, Math.ceil(((end < 0 ? text.length : end) - start) / LINE_LENGTH));
     if (end < 0) return lines;
     start = end + 1;
   }
@@ -187,9 +187,9 @@ function foldText(text: string, room: number): { text: string; more: number } {
   for (let left = room; left > 0;) {
     const feed = text.indexOf("\n", end);
     const stop = feed < 0 ? text.length : feed;
-    const takes = Math.max(1, Math.ceil((stop - end) / LINE));
+    const takes = Math.max(1, Math.ceil((stop - end) / LINE_LENGTH));
     if (takes > left) {
-      end += left * LINE;
+      end += left * LINE_LENGTH;
       // Not between the halves of a surrogate pair.
       if (/[\ud800-\udbff]/.test(text[end - 1] ?? "")) end -= 1;
       break;

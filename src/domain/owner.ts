@@ -24,7 +24,7 @@ export function ownerIdentity(owner: string): string {
 }
 
 /** Whether something is left of the name that tells one owner from another. */
-export function isOwner(owner: string): boolean {
+export function isValidOwner(owner: string): boolean {
   const identity = ownerIdentity(owner);
   return identity !== "" && identity.length <= MAX_LENGTH;
 }
@@ -36,10 +36,10 @@ export function displayPrincipal(principal: string): string {
 
 /** The principal of a key, by its owner where it has one. */
 export function principalOfKey({ id, owner }: { id: string; owner: string | null }): string {
-  return owner === null ? `key:${id}` : principalOf(owner);
+  return owner === null ? `key:${id}` : principalOfOwner(owner);
 }
 
 /** The principal of whoever acts for this owner: by a key, or by a link that was sent. */
-export function principalOf(owner: string): string {
+export function principalOfOwner(owner: string): string {
   return `owner:${ownerIdentity(owner)}`;
 }

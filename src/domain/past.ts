@@ -5,7 +5,7 @@
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
-import { commitKept, type Kept } from "./kept.ts";
+import { commitSalted, type SaltedMembers } from "./kept.ts";
 import type { Facts, LimitFact, RecordedFacts } from "./policy/types.ts";
 
 /** What a commitment covers, and 32 random bytes in hex. */
@@ -20,40 +20,40 @@ export interface Past {
  * the past was read.
  * @param kept what opens those before it
  */
-export function sealFacts(
+export function commitFacts(
   facts: Facts,
   newSalt: () => string,
   kept: string | null = null,
 ): { facts: RecordedFacts; past: string | null } {
   const { limits, ...others } = facts;
   if (limits === undefined || limits.length === 0) return { facts: others, past: kept };
-  const pasts = readPasts(kept);
+  const pasts = decodePasts(kept);
   const text = canonicalText(limits as unknown as JsonValue);
   const same = pasts.find((past) => canonicalText(past.limits as unknown as JsonValue) === text);
   if (same !== undefined) return { facts: { ...others, past: commitPast(same) }, past: kept };
   const past: Past = { limits, salt: newSalt() };
-  return { facts: { ...others, past: commitPast(past) }, past: writePasts([...pasts, past]) };
+  return { facts: { ...others, past: commitPast(past) }, past: encodePasts([...pasts, past]) };
 }
 
 /** SHA-256(salt ‖ SHA-256(canonical `{limits}`)). */
 export function commitPast(past: Past): string {
-  return commitKept(past as unknown as Kept);
+  return commitSalted(past as unknown as SaltedMembers);
 }
 
 /** In the order of the entries that read them first. Empty for a text that the service did not write. */
-export function readPasts(text: string | null): Past[] {
+export function decodePasts(text: string | null): Past[] {
   try {
     const read = JSON.parse(text ?? "[]") as Past | Past[];
     const pasts = (Array.isArray(read) ? read : [read]).map(({ limits, salt }) => ({ limits, salt }));
     const whole = pasts.every(({ limits, salt }) => Array.isArray(limits) && typeof salt === "string");
-    return whole && (text === null || writePasts(pasts) === text) ? pasts : [];
+    return whole && (text === null || encodePasts(pasts) === text) ? pasts : [];
   } catch {
     return [];
   }
 }
 
 /** Null for none. */
-export function writePasts(pasts: readonly Past[]): string | null {
+export function encodePasts(pasts: readonly Past[]): string | null {
   if (pasts.length === 0) return null;
   return canonicalText((pasts.length === 1 ? pasts[0] : pasts) as unknown as JsonValue);
 }
@@ -62,21 +62,21 @@ export function writePasts(pasts: readonly Past[]): string | null {
  * The facts that a decision was made from. What was used stays unknown where `past` does not hold what the entry
  * commits to: every limit denies then.
  */
-export function openFacts(recorded: RecordedFacts, past: string | null): Facts {
+export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;
   if (commitment === undefined) return facts;
-  const opened = openPast(commitment, past);
+  const opened = findPast(commitment, past);
   return opened === null ? facts : { ...facts, limits: opened.limits };
 }
 
 /** Of what is kept, that which an entry commits to. */
-export function openPast(commitment: string, past: string | null): Past | null {
-  return readPasts(past).find((one) => commitmentOf(one) === commitment) ?? null;
+export function findPast(commitment: string, past: string | null): Past | null {
+  return decodePasts(past).find((one) => commitmentOf(one) === commitment) ?? null;
 }
 
 /** Whether `past` is what these entries commit to, in their order, and no more. */
-export function opens(commitments: readonly string[], past: string | null): boolean {
-  const pasts = readPasts(past);
+export function pastMatchesCommitments(commitments: readonly string[], past: string | null): boolean {
+  const pasts = decodePasts(past);
   if (pasts.length === 0 && past !== null) return false;
   const expected = [...new Set(commitments)];
   return pasts.length === expected.length && pasts.every((one, i) => commitmentOf(one) === expected[i]);

@@ -13,7 +13,7 @@ export const PERMIT_ALGORITHMS: readonly string[] = ["Ed25519", "EdDSA"];
 export const MAX_PERMIT_LENGTH = 8192;
 
 /** The longest that one can last. Seconds. */
-export const LONGEST_PERMIT = 86_400;
+export const MAX_PERMIT_SECONDS = 86_400;
 
 /** What a permit says of the action: at every time the same. */
 export interface PermitSubject {
@@ -29,7 +29,7 @@ export interface PermitSubject {
 }
 
 /** What it says of itself. Times in milliseconds, whole seconds. */
-export interface PermitGrant {
+export interface PermitTerms {
   /** Random: no two permits have the same. */
   id: string;
   /** Hash of the entry that it stands on: the decision, or the latest time that the action was decided again. */
@@ -61,7 +61,7 @@ export function permitKeyId(publicKey: Uint8Array): string {
 }
 
 /** A permit's times: whole seconds, because JWT times are. @param until when the action may start no more */
-export function permitTimes(
+export function computePermitTimes(
   now: number,
   validSeconds: number,
   until: number,
@@ -71,9 +71,9 @@ export function permitTimes(
 }
 
 /** @param expires_at of the grant is rounded down to whole seconds, `issued_at`, too */
-export async function makePermit(
+export async function signPermit(
   subject: PermitSubject,
-  grant: PermitGrant,
+  grant: PermitTerms,
   kid: string,
   sign: (message: Uint8Array) => Promise<Uint8Array>,
 ): Promise<string> {
@@ -110,7 +110,7 @@ export function checkPermit(
   keys: readonly PermitKey[],
   verify: (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean,
 ): PermitFault | null {
-  if (permitFormFault(permit) !== null) return "malformed";
+  if (findPermitFormatFault(permit) !== null) return "malformed";
   const parts = permit.split(".");
   const header = decode(parts[0]);
   const claims = decode(parts[1]);
@@ -119,7 +119,7 @@ export function checkPermit(
   const key = keys.find(({ kid }) => kid === header["kid"]);
   if (key === undefined) return "unknown_key";
   if (!verify(key.publicKey, utf8(`${parts[0]}.${parts[1]}`), signature)) return "bad_signature";
-  if (!hasClaims(claims)) return "malformed";
+  if (!hasValidClaims(claims)) return "malformed";
   const same =
     claims.iss === subject.issuer &&
     claims.sub === subject.action_id &&
@@ -137,7 +137,7 @@ export function checkPermit(
  * What is wrong with the text and the header of a permit; null when nothing is. A library for JWTs accepts more: members
  * of the header that it does not know, members that appear twice, and several base64url texts of the same bytes.
  */
-export function permitFormFault(permit: string): "malformed" | "wrong_algorithm" | "wrong_type" | null {
+export function findPermitFormatFault(permit: string): "malformed" | "wrong_algorithm" | "wrong_type" | null {
   const parts = permit.length > MAX_PERMIT_LENGTH ? [] : permit.split(".");
   const header = parts.length === 3 ? decode(parts[0]) : null;
   if (header === null) return "malformed";
@@ -149,7 +149,7 @@ export function permitFormFault(permit: string): "malformed" | "wrong_algorithm"
 }
 
 /** The entry that a permit names (`decision_hash`), of one that `checkPermit` finds no fault with but its time. */
-export function groundOf(permit: string): string {
+export function permitDecisionHash(permit: string): string {
   const hash = decode(permit.split(".")[1])?.["decision_hash"];
   if (typeof hash !== "string") throw new TypeError("only a permit that was checked names its entry");
   return hash;
@@ -173,7 +173,7 @@ interface Claims {
   decision_hash: string;
 }
 
-function hasClaims(claims: JsonObject): claims is JsonObject & Claims {
+function hasValidClaims(claims: JsonObject): claims is JsonObject & Claims {
   return (
     ["iss", "sub", "aud", "jti", "agent_id", "operation", ...DIGESTS].every(
       (name) => typeof claims[name] === "string",

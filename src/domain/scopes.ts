@@ -59,12 +59,12 @@ export const PRESETS = {
 export type Preset = keyof typeof PRESETS;
 
 /** One key that may approve, and make those that approve beside it. */
-export function makesApprovers(scopes: readonly string[]): boolean {
-  return holds(scopes, "keys:manage") && holds(scopes, "approvals:decide");
+export function canCreateApprovers(scopes: readonly string[]): boolean {
+  return hasScope(scopes, "keys:manage") && hasScope(scopes, "approvals:decide");
 }
 
 /** `admin` stands for every scope; `actions:read` includes `actions:read_own`. */
-export function holds(scopes: readonly string[], wanted: Scope): boolean {
+export function hasScope(scopes: readonly string[], wanted: Scope): boolean {
   if (scopes.includes("admin") || scopes.includes(wanted)) return true;
   return wanted === "actions:read_own" && scopes.includes("actions:read");
 }

@@ -22,7 +22,7 @@ export interface RecordedKey {
 type KeyOf = (id: string) => RecordedKey | null;
 
 /** The key, its maker, the maker's maker, and so on. Empty for an id that no key has. */
-export function lineOf(id: string, keyOf: KeyOf): RecordedKey[] {
+export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
   const line: RecordedKey[] = [];
   for (let next: string | null = id; next !== null;) {
     const key: RecordedKey | null = keyOf(next);
@@ -49,6 +49,6 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
   return people.length;
 }
 
-export function principalsOf(line: readonly RecordedKey[]): string[] {
+export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
   return line.map(principalOfKey);
 }

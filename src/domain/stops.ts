@@ -41,7 +41,7 @@ export interface Stops {
 export const NO_STOPS: Stops = { all: new Map(), open: [] };
 
 /** Throws RangeError for an entry that does not follow from those before it. */
-export function withStop({ all }: Stops, entry: StopEntry & { seq: number }): Stops {
+export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number }): Stops {
   const at = timeOf(entry.at);
   const { id, until, ...about } = entry.stop;
   const before = all.get(id);
@@ -67,19 +67,19 @@ export function withStop({ all }: Stops, entry: StopEntry & { seq: number }): St
     stop = { ...before, lifts, lifted_at: lifted ? at : null };
   }
   const stops = new Map(all).set(id, stop);
-  return { all: stops, open: [...stops.values()].filter((one) => isHeld(one, at)) };
+  return { all: stops, open: [...stops.values()].filter((one) => isStopActive(one, at)) };
 }
 
-export function isHeld({ until, lifted_at }: Stop, now: number): boolean {
+export function isStopActive({ until, lifted_at }: Stop, now: number): boolean {
   return lifted_at === null && (until === null || until > now);
 }
 
-export function heldStops({ open }: Stops, now: number): Stop[] {
-  return open.filter((stop) => isHeld(stop, now));
+export function listActiveStops({ open }: Stops, now: number): Stop[] {
+  return open.filter((stop) => isStopActive(stop, now));
 }
 
 /** Whether it is about what this agent does with this tool. Which policies answer is not asked here. */
-export function concerns({ agent, tool }: StopSelector, action: Pick<ActionRequest, "agent_id" | "tool">): boolean {
+export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRequest, "agent_id" | "tool">): boolean {
   return (
     (agent === null || matchesAnyName([agent], action.agent_id)) &&
     (tool === null || matchesAnyName([tool], action.tool))
@@ -87,13 +87,13 @@ export function concerns({ agent, tool }: StopSelector, action: Pick<ActionReque
 }
 
 /** What a decision about the action must know: one that stops it whatever policies say, or else those that name policies. */
-export function stopFacts(
+export function findStopFacts(
   stops: Stops,
   action: Pick<ActionRequest, "agent_id" | "tool">,
   now: number,
 ): Pick<Facts, "stops"> {
   if (stops.open.length === 0) return {};
-  const held = heldStops(stops, now).filter((stop) => concerns(stop, action));
+  const held = listActiveStops(stops, now).filter((stop) => stopApplies(stop, action));
   const whole = held.find(({ policy }) => policy === null);
   const facts = (whole === undefined ? held : [whole]).map(({ id, policy, until }): StopFact => ({
     id,

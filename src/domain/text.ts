@@ -12,7 +12,7 @@ export function clipText(text: string, max: number): string {
  */
 export const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
 
-export function hidesSomething(text: string): boolean {
+export function hasHiddenCharacters(text: string): boolean {
   return text.search(HIDDEN) >= 0;
 }
 
@@ -25,6 +25,6 @@ export function revealHidden(text: string): string {
 }
 
 /** What a person wrote, as one line: hidden characters become spaces, runs of spaces one, and it ends after `max` characters. */
-export function oneLine(text: string, max: number): string {
+export function toSingleLine(text: string, max: number): string {
   return clipText(text.replace(HIDDEN, " ").replace(/ {2,}/g, " ").trim(), max);
 }

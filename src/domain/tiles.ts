@@ -1,5 +1,5 @@
 /** C2SP tlog-tiles: the tree cut into tiles of 256 hashes, and entries into bundles of 256. */
-import { concat } from "./hash.ts";
+import { concatBytes } from "./hash.ts";
 import { hashNode } from "./merkle.ts";
 
 export const TILE_WIDTH = 256;
@@ -7,14 +7,14 @@ export const TILE_WIDTH = 256;
 /** Highest level that the specification knows. */
 const MAX_LEVEL = 63;
 
-export interface TileAt {
+export interface TilePosition {
   level: number;
   index: number;
 }
 
 /** Tiles that become full when the tree grows from `oldSize` to `newSize`, lower levels first. */
-export function tilesBetween(oldSize: number, newSize: number): TileAt[] {
-  const tiles: TileAt[] = [];
+export function tilesBetween(oldSize: number, newSize: number): TilePosition[] {
+  const tiles: TilePosition[] = [];
   let before = oldSize;
   let after = newSize;
   for (let level = 0; after >= TILE_WIDTH; level++) {
@@ -88,7 +88,7 @@ export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
     if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes does not fit a bundle`);
     parts.push(Uint8Array.of(Math.floor(entry.length / 256), entry.length % 256), entry);
   }
-  return concat(...parts);
+  return concatBytes(...parts);
 }
 
 /** Throws RangeError when the bytes are not a whole number of entries, at most 256. The entries share the bytes' memory. */

@@ -1,7 +1,7 @@
 /** C2SP tlog-proof: an inclusion proof with the checkpoint it leads to, as one text. The verifier brings the leaf. */
-import type { Checkpoint, Verify } from "./checkpoint.ts";
+import type { Checkpoint, VerifySignature } from "./checkpoint.ts";
 import { equalBytes, fromBase64, toBase64 } from "./hash.ts";
-import { openUnderPin, type LogKeyProof, type LogKeys } from "./log-keys.ts";
+import { openCheckpointFromPin, type LogKeyProof, type LogKeys } from "./log-keys.ts";
 import { rootFromInclusion } from "./merkle.ts";
 
 const HEADER = "c2sp.org/tlog-proof@v1";
@@ -74,10 +74,10 @@ export function verifyTlogProof(
   text: string,
   leafHash: Uint8Array,
   vkey: string,
-  verify: Verify,
+  verify: VerifySignature,
 ): { index: number; checkpoint: Checkpoint; keys: LogKeys } {
   const proof = parseTlogProof(text);
-  const { checkpoint, keys } = openUnderPin(proof.checkpoint, vkey, logKeysIn(proof.extra), verify);
+  const { checkpoint, keys } = openCheckpointFromPin(proof.checkpoint, vkey, logKeysIn(proof.extra), verify);
   const root = rootFromInclusion(proof.index, checkpoint.size, leafHash, proof.path);
   if (root === null)
     throw new ProofError(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);

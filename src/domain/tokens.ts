@@ -28,7 +28,7 @@ export interface TokenClaims {
 
 export type Mac = (message: Uint8Array) => Uint8Array;
 
-function macOf(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array {
+function computeMac(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array {
   return mac(
     canonicalBytes([FORMS[kind].domain, claims.action_id, claims.request_hash, claims.approver, claims.expires_at]),
   );
@@ -36,17 +36,17 @@ function macOf(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array {
 
 export function makeToken(kind: TokenKind, claims: TokenClaims, mac: Mac): string {
   const payload = toBase64Url(canonicalBytes([claims.action_id, claims.approver, claims.expires_at]));
-  return `${FORMS[kind].prefix}${payload}.${toBase64Url(macOf(kind, claims, mac))}`;
+  return `${FORMS[kind].prefix}${payload}.${toBase64Url(computeMac(kind, claims, mac))}`;
 }
 
-export type TokenVerdict = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
+export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
 
 /**
  * Whether `token` is the one for exactly these claims. Says nothing about the clock: the expiry it
  * is bound to is the action's, and that is tested by the statement that uses it.
  */
-export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: Mac): TokenVerdict {
-  const parts = readToken(kind, token);
+export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: Mac): TokenCheckResult {
+  const parts = decodeToken(kind, token);
   if (parts === null) return "malformed";
   // Another action's token is named as such without its MAC being looked at: its request hash is
   // not at hand, and the answer is a refusal either way.
@@ -57,23 +57,23 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
     approver: parts.approver,
     expires_at: parts.expires_at,
   };
-  if (!equalBytes(parts.mac, macOf(kind, claimed, mac))) return "altered";
+  if (!equalBytes(parts.mac, computeMac(kind, claimed, mac))) return "altered";
   if (parts.approver !== expected.approver) return "other_approver";
   if (parts.expires_at !== expected.expires_at) return "altered";
   return "ok";
 }
 
 /** Whether it begins as tokens of this kind do. */
-export function looksLike(kind: TokenKind, token: string): boolean {
+export function hasTokenPrefix(kind: TokenKind, token: string): boolean {
   return token.startsWith(FORMS[kind].prefix);
 }
 
 /** What a token says of itself, true or not; null when it is no token of this kind. */
-export function readToken(
+export function decodeToken(
   kind: TokenKind,
   token: string,
 ): { action_id: string; approver: string; expires_at: number; mac: Uint8Array } | null {
-  if (!looksLike(kind, token) || token.length > 2048) return null;
+  if (!hasTokenPrefix(kind, token) || token.length > 2048) return null;
   const [payload, signature, ...rest] = token.slice(FORMS[kind].prefix.length).split(".");
   if (payload === undefined || signature === undefined || rest.length > 0) return null;
   try {

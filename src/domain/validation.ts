@@ -1,7 +1,7 @@
 /** TypeBox as we use it: formats with linear-time checks, and faults in words that tell what to do. */
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
-import { nameFault } from "./names.ts";
+import { findNameFault } from "./names.ts";
 import { suggest } from "./suggest.ts";
 import { parseRfc3339 } from "./time.ts";
 
@@ -10,14 +10,14 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** TypeBox knows no format by itself, and one it does not know fails everything. */
 export function registerFormats(): void {
   if (!FormatRegistry.Has("uuid")) FormatRegistry.Set("uuid", (value) => UUID.test(value));
-  if (!FormatRegistry.Has("name")) FormatRegistry.Set("name", (value) => nameFault(value) === null);
+  if (!FormatRegistry.Has("name")) FormatRegistry.Set("name", (value) => findNameFault(value) === null);
   if (!FormatRegistry.Has("date-time")) FormatRegistry.Set("date-time", (value) => parseRfc3339(value) !== null);
 }
 
 registerFormats();
 
 /** RFC 6901: the last segment of a pointer, unescaped. */
-export function lastSegment(pointer: string): string {
+export function lastPointerSegment(pointer: string): string {
   return pointer
     .slice(pointer.lastIndexOf("/") + 1)
     .replaceAll("~1", "/")
@@ -25,11 +25,11 @@ export function lastSegment(pointer: string): string {
 }
 
 /** Of a value that fits no variant of a union, but fits one by its kind: what is wrong inside it. */
-export function tellingFault(error: ValueError): ValueError {
+export function findInnermostFault(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;
   for (const variant of error.errors) {
     const first = variant.First();
-    if (first !== undefined && first.path.length > error.path.length) return tellingFault(first);
+    if (first !== undefined && first.path.length > error.path.length) return findInnermostFault(first);
   }
   return error;
 }
@@ -39,14 +39,14 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
   const { schema } = error;
   switch (error.type) {
     case ValueErrorType.ObjectAdditionalProperties: {
-      const name = lastSegment(error.path);
+      const name = lastPointerSegment(error.path);
       const meant = suggest(name, siblings);
       return `"${name}" is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
     }
     case ValueErrorType.ObjectRequiredProperty:
       return "this member is required";
     case ValueErrorType.StringFormat:
-      if (schema["format"] === "name") return `the name ${nameFault(String(error.value)) ?? "is not one"}`;
+      if (schema["format"] === "name") return `the name ${findNameFault(String(error.value)) ?? "is not one"}`;
       return schema["format"] === "uuid"
         ? "expected a UUID in lowercase"
         : schema["format"] === "date-time"
@@ -57,15 +57,15 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
         ? `does not have the expected form: ${schema.description}`
         : "does not have the expected form";
     case ValueErrorType.Union:
-      return `expected ${describe(schema)}`;
+      return `expected ${describeSchema(schema)}`;
     default:
       return error.message.charAt(0).toLowerCase() + error.message.slice(1);
   }
 }
 
 /** What a schema takes, in a few words. */
-export function describe(schema: TSchema): string {
-  if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describe).join(" or ");
+export function describeSchema(schema: TSchema): string {
+  if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describeSchema).join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);
   if (typeof schema["type"] === "string")
     return schema["type"] === "object"
@@ -75,7 +75,7 @@ export function describe(schema: TSchema): string {
 }
 
 /** Names of the members that stand beside the one at `pointer`. */
-export function siblingsAt(root: TSchema, pointer: string): string[] {
+export function siblingNames(root: TSchema, pointer: string): string[] {
   let schema: TSchema | undefined = root;
   for (const segment of pointer.split("/").slice(1, -1)) {
     if (schema === undefined) return [];

@@ -2,7 +2,7 @@
 export type Visibility = { all: true } | { agent_id: string } | { key_id: string };
 
 /** `agent_id` and `submitted_by` are null for entries that are about no action: those are for who sees everything. */
-export function maySee(
+export function canSee(
   visibility: Visibility,
   subject: { agent_id: string | null; submitted_by: string | null },
 ): boolean {

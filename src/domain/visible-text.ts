@@ -72,12 +72,12 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
   // Most values are short ASCII.
   if (/^[\x20-\x7e]*$/.test(text)) return text === "" ? [] : [plainPart(text)];
   const parts: TextPart[] = [];
-  const scripts = proseScripts(text);
+  const scripts = findProseScripts(text);
   let marks = 0;
   const add = (part: TextPart): void => {
     if (part.mark !== null) marks += 1;
     const last = parts.at(-1);
-    const next = part.mark !== null && marks > MAX_MARKS ? plainPart(inBrackets(part)) : part;
+    const next = part.mark !== null && marks > MAX_MARKS ? plainPart(markInBrackets(part)) : part;
     if (next.kind === "plain" && last?.kind === "plain") last.text += next.text;
     else parts.push(next);
   };
@@ -94,11 +94,11 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
 /** One line in which every mark is written out: `[U+202E]`, `pаypal [Cyrillic а U+0430]`. */
 export function markedText(text: string): string {
   return markText(text)
-    .map((part) => (part.mark === null ? part.text : inBrackets(part)))
+    .map((part) => (part.mark === null ? part.text : markInBrackets(part)))
     .join("");
 }
 
-function inBrackets({ text, kind, mark }: TextPart): string {
+function markInBrackets({ text, kind, mark }: TextPart): string {
   return kind === "hidden" ? `[${text}]` : `${text} [${mark ?? ""}]`;
 }
 
@@ -113,7 +113,7 @@ function nameOf(hidden: string): string {
 }
 
 /** Scripts that `text` has letters of which look like no Latin ones: where its own language uses them, no word imitates Latin. */
-function proseScripts(text: string): ReadonlySet<string> {
+function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);
   return new Set(
     LIKE_LATIN.filter(({ letter, like }) => [...letters].some((l) => letter.test(l) && !like.test(l))).map(
@@ -127,13 +127,13 @@ function markWords(run: string, prose: ReadonlySet<string>): TextPart[] {
     .split(/(\s+)/)
     .filter((word) => word !== "")
     .map((word) => {
-      const mark = imitation(word, prose);
+      const mark = findImitation(word, prose);
       return mark === null ? plainPart(word) : { text: word, kind: "look-alike", mark };
     });
 }
 
 /** Says which letters of `word` are not what they seem; null when nothing is suspicious. */
-function imitation(word: string, prose: ReadonlySet<string>): string | null {
+function findImitation(word: string, prose: ReadonlySet<string>): string | null {
   if (!/[\u0080-\u{10ffff}]/u.test(word)) return null;
   const characters = [...new Set(word.match(/[\p{L}\p{Nd}]/gu) ?? [])];
   const styled = characters.filter((c) => c > "\x7f" && /^[0-9A-Za-z]+$/.test(c.normalize("NFKC")));

@@ -97,10 +97,10 @@ export function readArguments(text: string): unknown {
   return value;
 }
 
-function checkExactJson(text: string, passes: Required<JsonLimits>["passes"]): void {
+function checkExactJson(text: string, isHarmless: Required<JsonLimits>["isHarmless"]): void {
   try {
     // How deep it may be the service says.
-    checkJson(text, { maxDepth: Infinity, passes });
+    checkJson(text, { maxDepth: Infinity, isHarmless });
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
     throw new PayloadError(`the call ${AMBIGUITY_REASONS[error.code] ?? "cannot be read in one way alone"}`);

@@ -1,8 +1,8 @@
 /** Sentences for the agent. Each outcome (refused, waits, could not be asked) asks for something else of it. */
-import { AssentError, refusalOf, Unauthorized, type ActionRecord } from "../client/index.ts";
+import { AssentError, explainRefusal, Unauthorized, type ActionRecord } from "../client/index.ts";
 
 export function refusalText(action: ActionRecord): string {
-  const { why, next } = refusalOf(action);
+  const { why, next } = explainRefusal(action);
   return `Not run: ${why} (${action.id}). ${next}`;
 }
 

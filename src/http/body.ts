@@ -4,7 +4,7 @@ import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
-import { explainFault, siblingsAt, tellingFault } from "../domain/validation.ts";
+import { explainFault, siblingNames, findInnermostFault } from "../domain/validation.ts";
 import { createCollector } from "./collector.ts";
 import type { Share } from "./in-flight.ts";
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
@@ -87,11 +87,11 @@ function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Re
   const errors: FieldError[] = [];
   const seen = new Set<string>();
   for (const error of check.Errors(value)) {
-    const fault = tellingFault(error);
+    const fault = findInnermostFault(error);
     // A missing member is reported again for its type; the first word about a place is the telling one.
     if (seen.has(fault.path)) continue;
     seen.add(fault.path);
-    errors.push({ pointer: fault.path, detail: explainFault(fault, siblingsAt(schema, fault.path)) });
+    errors.push({ pointer: fault.path, detail: explainFault(fault, siblingNames(schema, fault.path)) });
     if (errors.length === MAX_ERRORS) break;
   }
   const first = errors[0];

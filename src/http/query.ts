@@ -2,7 +2,7 @@
 import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
-import { explainFault, lastSegment } from "../domain/validation.ts";
+import { explainFault, lastPointerSegment } from "../domain/validation.ts";
 import { suggest } from "../domain/suggest.ts";
 
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
@@ -37,7 +37,7 @@ export function parameterReader(
       for (const fault of check.Errors(values)) {
         if (seen.has(fault.path)) continue;
         seen.add(fault.path);
-        errors.push({ parameter: lastSegment(fault.path), detail: explainFault(fault, names) });
+        errors.push({ parameter: lastPointerSegment(fault.path), detail: explainFault(fault, names) });
       }
     }
     const first = errors[0];

@@ -7,7 +7,7 @@ import type { Contained, Containment, LedgerTransaction, OpenPlace } from "../co
 import { unlessCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 import { sameName } from "../domain/names.ts";
-import { cancellation } from "../domain/open-actions.ts";
+import { cancellationEntry } from "../domain/open-actions.ts";
 
 /** Actions looked at in one job. */
 const PAGE = 200;
@@ -20,7 +20,7 @@ export const containment: Containment = {
     for (const row of rows) {
       if (!belongs(row, whose)) continue;
       const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;
-      tx.record(cancellation(row, tx.now, { ...why, approvals }), row.submitted_by);
+      tx.record(cancellationEntry(row, tx.now, { ...why, approvals }), row.submitted_by);
       if (!(await tx.updateAction(row.id, guardOf(row, tx.now), { status: "cancelled", updated_at: tx.now })))
         throw new Error(`${row.id} was not cancelled although the ledger's lock was held`);
       if (!(await isBack(tx, row))) await tx.releaseLimitUses(row.id);

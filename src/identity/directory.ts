@@ -5,7 +5,7 @@
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
 import {
   FOLLOWED_TYPES,
-  openEntry,
+  decodeEntry,
   type AgentEntry,
   type FollowedType,
   type KeyEntry,
@@ -15,7 +15,7 @@ import {
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
-import { NO_STOPS, withStop, type Stops } from "../domain/stops.ts";
+import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
@@ -62,7 +62,7 @@ export function createDirectory(): Directory {
     if (row.seq < next[type]) return;
     if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash))
       throw new StorageError("corrupt", `entry ${row.seq} of the ledger was changed; run assent audit`);
-    if (type === "stop") stops = withStop(stops, openEntry<StopEntry>(row.bytes));
+    if (type === "stop") stops = applyStopEntry(stops, decodeEntry<StopEntry>(row.bytes));
     else if (type === "api_key") takeKey(row);
     else if (type === "agent") takeAgent(row);
     else takePermitKey(row);
@@ -70,19 +70,19 @@ export function createDirectory(): Directory {
   }
 
   function takeAgent({ bytes }: EntryRow): void {
-    const { change, agent } = openEntry<AgentEntry>(bytes);
+    const { change, agent } = decodeEntry<AgentEntry>(bytes);
     const id = agent["id"] as string;
     const name = foldName(id);
     if (change === "registered" && name !== id) spelt.set(name, [...(spelt.get(name) ?? []), id]);
   }
 
   function takePermitKey({ bytes }: EntryRow): void {
-    const { public_key, previous, previous_until } = openEntry<PermitKeyEntry>(bytes);
+    const { public_key, previous, previous_until } = decodeEntry<PermitKeyEntry>(bytes);
     permitKeys.push({ public_key, previous, previous_until: parseRfc3339(previous_until) as number });
   }
 
   function takeKey(row: EntryRow): void {
-    const { change, key, by } = openEntry<KeyEntry>(row.bytes);
+    const { change, key, by } = decodeEntry<KeyEntry>(row.bytes);
     const earlier = keys.get(key.id);
     // Of an id it is the first entry that made the key.
     if (change === "revoked") {

@@ -2,7 +2,7 @@
 import { Refusal } from "../contract/errors.ts";
 import type { Ledger, LedgerTransaction, Logger } from "../contract/host.ts";
 import type { KeyRow, StorageReader } from "../contract/storage.ts";
-import { keyEntry } from "../domain/changes.ts";
+import { buildKeyEntry } from "../domain/changes.ts";
 import { PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { keyRow, type KeyService } from "./keys.ts";
@@ -110,6 +110,6 @@ export async function addAdminKey(
 async function createKey(tx: LedgerTransaction, key: KeyRow): Promise<void> {
   const row = { ...key, created_at: tx.now };
   await tx.insertKey(row);
-  tx.record(keyEntry("created", row, tx.now, null));
+  tx.record(buildKeyEntry("created", row, tx.now, null));
   tx.bumpEpoch();
 }

@@ -7,10 +7,10 @@ import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Keys, Logger } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader, Visibility } from "../contract/storage.ts";
-import { formatKey, inspectKey } from "../domain/api-key.ts";
+import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
 import { principalOfKey } from "../domain/owner.ts";
-import { holds, type Scope } from "../domain/scopes.ts";
+import { hasScope, type Scope } from "../domain/scopes.ts";
 import type { Directory } from "./directory.ts";
 
 const CACHE_LIMIT = 10_000;
@@ -70,7 +70,7 @@ export function createKeys(options: KeysOptions): KeyService {
       await options.directory.follow(options.storage, epoch);
       let credential = cache.get(value);
       if (credential === undefined) {
-        if (inspectKey(value) === "mistyped") {
+        if (checkKeyFormat(value) === "mistyped") {
           throw new Refusal(
             "INVALID_CREDENTIAL",
             "the key's checksum is wrong: it was mistyped or cut short; copy it again",
@@ -155,14 +155,14 @@ export function credentialOf(key: KeyRow, epoch: number): Credential {
     epoch,
     principal: principalOfKey(key),
     visibility: visibilityOf(key),
-    holds: (scope: Scope) => holds(key.scopes, scope),
+    holds: (scope: Scope) => hasScope(key.scopes, scope),
   };
 }
 
 /** A binding narrows whatever the scopes say; without `actions:read` a key sees what it submitted itself. */
 function visibilityOf(key: KeyRow): Visibility {
   if (key.agent_id !== null) return { agent_id: key.agent_id };
-  return holds(key.scopes, "actions:read") ? { all: true } : { key_id: key.id };
+  return hasScope(key.scopes, "actions:read") ? { all: true } : { key_id: key.id };
 }
 
 function gone(key: KeyRow): Refusal {

@@ -6,7 +6,7 @@ import { sign, type KeyObject } from "node:crypto";
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { Logger } from "../contract/host.ts";
-import { keyId, type NoteSigner } from "../domain/checkpoint.ts";
+import { computeKeyId, type NoteSigner } from "../domain/checkpoint.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import {
   MAKE_ONE,
@@ -76,7 +76,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
   function keyOf(name: string, publicKey: Uint8Array): KeyObject | null {
     const hex = toHex(publicKey);
     if (!keys.has(hex) && (missed.get(hex) ?? -Infinity) + MISSED_FOR < performance.now()) {
-      look(keyId(name, 1, publicKey));
+      look(computeKeyId(name, 1, publicKey));
       missed.set(hex, performance.now());
     }
     return keys.get(hex) ?? null;
@@ -105,7 +105,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
       // First kept, then replaced: whatever ends this leaves both keys where the next start finds them.
       if (now !== null) {
         const before = add(now);
-        if (!equalBytes(before, current)) keepSecret(keptFile(keyId(name, 1, before)), now);
+        if (!equalBytes(before, current)) keepSecret(keptFile(computeKeyId(name, 1, before)), now);
       }
       putInPlace(files.next, files.now);
     },

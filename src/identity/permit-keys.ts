@@ -10,7 +10,7 @@ import type { Ledger, Logger, Vault } from "../contract/host.ts";
 import type { Permits, PublishedPermitKey } from "../contract/permits.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { fromHex, toHex } from "../domain/hash.ts";
-import { checkPermit, makePermit, permitKeyId } from "../domain/permit.ts";
+import { checkPermit, signPermit, permitKeyId } from "../domain/permit.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import type { Directory } from "./directory.ts";
 import {
@@ -144,7 +144,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
     signs: (hex) => hex === own || all().some((key) => toHex(key.publicKey) === hex),
     async make(subject, grant) {
       assertSigns(grant.expires_at);
-      return makePermit(subject, grant, kid, (message) => signer.sign(message));
+      return signPermit(subject, grant, kid, (message) => signer.sign(message));
     },
     check: (permit, subject, now) => checkPermit(permit, subject, now, valid(now), (...args) => vault.verify(...args)),
     async published() {

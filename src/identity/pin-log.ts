@@ -1,7 +1,7 @@
 import { uuidv7 } from "uuidv7";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { formatVkey } from "../domain/checkpoint.ts";
-import { currentVkey, vkeysOf, type LogKeys } from "../domain/log-keys.ts";
+import { currentVkey, listVkeys, type LogKeys } from "../domain/log-keys.ts";
 import { VaultError } from "./key-files.ts";
 
 export interface LogPin {
@@ -40,7 +40,7 @@ export function assertLogKey(keys: LogKeys, held: boolean, own: string): void {
   if (held) return;
   const { changes } = keys;
   const last = changes.at(-1);
-  if (last === undefined || !vkeysOf(keys).includes(own)) throw foreign(currentVkey(keys), own);
+  if (last === undefined || !listVkeys(keys).includes(own)) throw foreign(currentVkey(keys), own);
   throw new VaultError(
     `the log's key was changed at entry ${last.seq}, to ${last.vkey}, and the configured key is one of those before, ${own}: give the new one with ledger.key (ASSENT_LOG_KEY), or with ledger.next_key beside the old one while that signs along`,
   );

@@ -2,7 +2,7 @@
 import type { Ledger } from "../contract/host.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { toHex } from "../domain/hash.ts";
-import { currentVkey, signHandover, vkeysOf, type LogKeyChange } from "../domain/log-keys.ts";
+import { currentVkey, signHandover, listVkeys, type LogKeyChange } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import type { LogKeyBook } from "../ledger/log-key-book.ts";
 import { VaultError } from "./key-files.ts";
@@ -46,7 +46,7 @@ export async function rotateLogKey(
   const publicKey = ring.next();
   const vkey = formatVkey(origin, publicKey);
   if (last !== undefined && vkey === previous && !again) return { ...last, recorded: false };
-  if (vkeysOf(book.keys()).includes(vkey))
+  if (listVkeys(book.keys()).includes(vkey))
     throw new VaultError("the log was signed with this key before: name another one with ledger.next_key");
   if (signsPermits(toHex(publicKey))) throw new VaultError("this key signs permits: the log has one of its own");
   const ends = { vkey: previous, signer: signerOf(ring, previous) };

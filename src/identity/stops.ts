@@ -1,7 +1,7 @@
 /** The stops that hold, for what is asked beside the ledger's lock. They are followed under its epoch, as keys are. */
 import type { StopList } from "../contract/host.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
-import { stopFacts, type Stops } from "../domain/stops.ts";
+import { findStopFacts, type Stops } from "../domain/stops.ts";
 import type { Directory } from "./directory.ts";
 
 export function createStops(options: {
@@ -15,5 +15,5 @@ export function createStops(options: {
     await options.directory.follow(options.storage, epoch);
     return options.directory.stops();
   }
-  return { list, facts: async (action) => stopFacts(await list(), action, options.clock()) };
+  return { list, facts: async (action) => findStopFacts(await list(), action, options.clock()) };
 }

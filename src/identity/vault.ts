@@ -7,13 +7,13 @@ import { createHash, createHmac, randomBytes, verify, type KeyObject } from "nod
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { Logger, Vault } from "../contract/host.ts";
-import { useSha256 } from "../domain/hash.ts";
+import { setSha256 } from "../domain/hash.ts";
 import { importPublicKey, readOrCreate, VaultError } from "./key-files.ts";
 import { weaknessOf } from "./secret-strength.ts";
 
 // All three runtimes have node:crypto. The one-shot form came with Node 20.12 and takes half the time.
 const oneShot = (crypto as { hash?: (algorithm: "sha256", bytes: Uint8Array, encoding: "hex") => string }).hash;
-useSha256(
+setSha256(
   oneShot === undefined
     ? (bytes) => new Uint8Array(createHash("sha256").update(bytes).digest())
     : (bytes) => new Uint8Array(Buffer.from(oneShot("sha256", bytes, "hex"), "hex")),

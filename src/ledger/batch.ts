@@ -16,10 +16,10 @@ import {
   type StorageWrites,
 } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { isCoreEntry, sealEntry, type EntryBody, type PluginEntry, type StopEntry } from "../domain/entries.ts";
+import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry, type StopEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
-import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
-import { stopFacts, withStop, type Stops } from "../domain/stops.ts";
+import { appendToEdge, rootFromEdge } from "../domain/merkle.ts";
+import { findStopFacts, applyStopEntry, type Stops } from "../domain/stops.ts";
 import { withOwn } from "./own-entries.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
@@ -180,7 +180,7 @@ class Batch {
       get stops() {
         return stops();
       },
-      stopFacts: (action: Pick<ActionRequest, "agent_id" | "tool">) => stopFacts(stops(), action, this.context.now),
+      stopFacts: (action: Pick<ActionRequest, "agent_id" | "tool">) => findStopFacts(stops(), action, this.context.now),
       now: this.context.now,
       activePolicies: await this.context.policies(tx, this.policySet),
       record: (entry: EntryBody, submittedBy?: string) => this.record(entry, submittedBy ?? null),
@@ -237,8 +237,8 @@ class Batch {
     }
     this.move();
     const seq = this.base.size + this.rows.length;
-    const { bytes, leafHash } = sealEntry(entry, seq);
-    if (entry.type === "stop") this.stops = withStop(this.stops, { ...(entry as StopEntry), seq });
+    const { bytes, leafHash } = encodeEntry(entry, seq);
+    if (entry.type === "stop") this.stops = applyStopEntry(this.stops, { ...(entry as StopEntry), seq });
     this.edge = appendToEdge(this.edge, seq, leafHash);
     this.recorded.push({ seq, body: entry });
     this.rows.push({
@@ -258,7 +258,7 @@ class Batch {
     const size = this.base.size + this.rows.length;
     return {
       size,
-      root: this.rows.length === 0 ? this.base.root : rootOfEdge(this.edge),
+      root: this.rows.length === 0 ? this.base.root : rootFromEdge(this.edge),
       edge: this.edge,
       policy_set: this.policySet,
       epoch: this.epoch,

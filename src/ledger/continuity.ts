@@ -5,7 +5,7 @@
  */
 import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
-import { appendToEdge, rootOfEdge } from "../domain/merkle.ts";
+import { appendToEdge, rootFromEdge } from "../domain/merkle.ts";
 import type { SignedCheckpoint } from "../contract/host.ts";
 import { createProofReader } from "./reader.ts";
 
@@ -75,7 +75,7 @@ export async function goesOn(
   for (const [i, hash] of hashes.entries()) {
     edge = appendToEdge(edge, trusted.size + i, hash);
     const size = trusted.size + i + 1;
-    if (passed.some((one) => one.size === size && !equalBytes(rootOfEdge(edge), one.root))) return false;
+    if (passed.some((one) => one.size === size && !equalBytes(rootFromEdge(edge), one.root))) return false;
   }
   return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
 }

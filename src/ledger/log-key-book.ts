@@ -4,10 +4,10 @@
  */
 import type { LogKeyView } from "../contract/host.ts";
 import { StorageError, type EntryRow, type StorageReader } from "../contract/storage.ts";
-import { NoteError, parseVkey, type NoteSigner, type VerifierKey, type Verify } from "../domain/checkpoint.ts";
-import { openEntry, type LogKeyEntry } from "../domain/entries.ts";
+import { NoteError, parseVkey, type NoteSigner, type VerifierKey, type VerifySignature } from "../domain/checkpoint.ts";
+import { decodeEntry, type LogKeyEntry } from "../domain/entries.ts";
 import { equalBytes, toBase64, toHex } from "../domain/hash.ts";
-import { currentVkey, vkeyAt, withLogKey, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
+import { currentVkey, vkeyAt, appendLogKey, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import type { ProofReader } from "./reader.ts";
 
@@ -30,7 +30,7 @@ export interface LogKeyBookOptions {
   first: string;
   /** Null where this process does not have the key. */
   signer(name: string, publicKey: Uint8Array): NoteSigner | null;
-  verify: Verify;
+  verify: VerifySignature;
   clock(): number;
 }
 
@@ -82,7 +82,7 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
 export async function readLogKeys(
   reader: Pick<StorageReader, "entriesOfType">,
   from: LogKeys,
-  verify: Verify,
+  verify: VerifySignature,
 ): Promise<LogKeys> {
   let keys = from;
   for (;;) {
@@ -92,11 +92,11 @@ export async function readLogKeys(
   }
 }
 
-function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: Verify): LogKeys {
+function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: VerifySignature): LogKeys {
   if ((keys.changes.at(-1)?.seq ?? -1) >= seq) return keys;
   try {
     if (!equalBytes(hashLeaf(bytes), leaf_hash)) throw new NoteError("malformed", "its bytes were changed");
-    return withLogKey(keys, { ...openEntry<LogKeyEntry>(bytes), seq }, verify);
+    return appendLogKey(keys, { ...decodeEntry<LogKeyEntry>(bytes), seq }, verify);
   } catch (error) {
     throw new StorageError(
       "corrupt",

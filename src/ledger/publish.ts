@@ -2,7 +2,7 @@
 import type { Config } from "../config/index.ts";
 import type { Duty, Ledger, Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
-import type { Verify } from "../domain/checkpoint.ts";
+import type { VerifySignature } from "../domain/checkpoint.ts";
 import { createPostedCheckpoints } from "./posted-checkpoints.ts";
 import { createWitnesses } from "./witnesses.ts";
 
@@ -12,7 +12,7 @@ export function publishCheckpoints(
   { ledger, storage }: { ledger: Ledger; storage: Pick<Storage, "meta" | "write"> },
   duty: (name: string) => Duty,
   log: Logger,
-  verify: Verify,
+  verify: VerifySignature,
 ): { name: string; close(): Promise<void> }[] {
   const started: { name: string; close(): Promise<void> }[] = [];
   if (config.witnesses.length > 0) {

@@ -1,6 +1,6 @@
 /** Proofs and roots out of stored hashes. Memory does not grow with the ledger: at most one tile is held at a time. */
 import { StorageError, type StorageReader } from "../contract/storage.ts";
-import { consistencyProof, hashNode, inclusionProof, rootOf } from "../domain/merkle.ts";
+import { consistencyProof, hashNode, inclusionProof, computeRoot } from "../domain/merkle.ts";
 import { TILE_WIDTH } from "../domain/tiles.ts";
 
 /** Levels of the tree that one tile spans. */
@@ -20,7 +20,7 @@ export function createProofReader(reader: StorageReader): ProofReader {
     node,
     inclusion: (index, size) => inclusionProof(index, size, node),
     consistency: (first, second) => consistencyProof(first, second, node),
-    rootAt: (size) => rootOf(size, node),
+    rootAt: (size) => computeRoot(size, node),
   };
 }
 

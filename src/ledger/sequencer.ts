@@ -31,7 +31,7 @@ import {
   type StoredHead,
 } from "../contract/storage.ts";
 import { equalBytes } from "../domain/hash.ts";
-import { rootOfEdge } from "../domain/merkle.ts";
+import { rootFromEdge } from "../domain/merkle.ts";
 import { emptyPolicySet } from "../domain/policy/compile/compile.ts";
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { LedgerClock } from "./clock.ts";
@@ -336,7 +336,7 @@ export class Sequencer {
    */
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     const { options, last } = this;
-    if (mayFollow(options.seen(), head) && (head.size === 0 || equalBytes(rootOfEdge(head.edge), head.root))) {
+    if (mayFollow(options.seen(), head) && (head.size === 0 || equalBytes(rootFromEdge(head.edge), head.root))) {
       if (last !== null && sameHead(head, last)) return;
       const signed = options.signed();
       if (!(last !== null && options.storage.exclusive) && (await goesOn(tx, this.trusted, head, options))) {

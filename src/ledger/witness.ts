@@ -11,9 +11,9 @@ import {
   parseVkey,
   readNote,
   type NoteSigner,
-  type Verify,
+  type VerifySignature,
 } from "../domain/checkpoint.ts";
-import { cosign } from "../domain/cosignature.ts";
+import { formatCosignature } from "../domain/cosignature.ts";
 import { equalBytes, fromHex, sha256, sha256Hex, toHex, utf8 } from "../domain/hash.ts";
 import { verifyConsistency } from "../domain/merkle.ts";
 import { parseAddCheckpoint, type AddCheckpoint } from "../domain/witness-protocol.ts";
@@ -45,7 +45,7 @@ export interface WitnessOptions {
   signer: NoteSigner;
   /** Milliseconds. */
   clock(): number;
-  verify: Verify;
+  verify: VerifySignature;
 }
 
 export interface Witness {
@@ -77,7 +77,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
     const consistent = old === 0 ? proof.length === 0 : verifyConsistency(claim);
     if (!consistent) return text(422, `the proof does not lead from size ${old} to size ${size}`);
     if (size > last.size) await state.write(origin, { size, root });
-    const line = cosign(readNote(note).text, Math.floor(clock() / 1000), signer);
+    const line = formatCosignature(readNote(note).text, Math.floor(clock() / 1000), signer);
     return { status: 200, body: line, contentType: "text/plain; charset=utf-8" };
   }
 
@@ -108,7 +108,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
 function firstThatOpens(
   note: string,
   vkeys: readonly string[],
-  verify: Verify,
+  verify: VerifySignature,
 ): ReturnType<typeof openCheckpoint> | null {
   for (const vkey of vkeys) {
     try {

@@ -5,8 +5,8 @@
 import { repeat } from "../contract/repeat.ts";
 import type { Duty, Ledger, Logger, SignedCheckpoint } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
-import { DASH, NoteError, type Verify } from "../domain/checkpoint.ts";
-import { cosignaturesOf } from "../domain/cosignature.ts";
+import { SIGNATURE_PREFIX, NoteError, type VerifySignature } from "../domain/checkpoint.ts";
+import { verifyCosignatures } from "../domain/cosignature.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { formatAddCheckpoint } from "../domain/witness-protocol.ts";
 
@@ -30,7 +30,7 @@ export interface WitnessesOptions {
   duty: Duty;
   everyMs: number;
   log: Logger;
-  verify: Verify;
+  verify: VerifySignature;
   fetch?: typeof fetch;
 }
 
@@ -75,10 +75,10 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
 
   function lineOf({ vkey }: WitnessAddress, { note }: SignedCheckpoint, body: string): string {
     for (const line of body.split("\n")) {
-      if (!line.startsWith(DASH)) continue;
+      if (!line.startsWith(SIGNATURE_PREFIX)) continue;
       const candidate = `${line}\n`;
       try {
-        if (cosignaturesOf(note + candidate, [vkey], verify).length === 1) return candidate;
+        if (verifyCosignatures(note + candidate, [vkey], verify).length === 1) return candidate;
       } catch (error) {
         if (!(error instanceof NoteError)) throw error;
       }
@@ -154,7 +154,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
 export async function witnessedCheckpoint(
   storage: Pick<Storage, "meta">,
   keys: LogKeys,
-  verify: Verify,
+  verify: VerifySignature,
 ): Promise<SignedCheckpoint | null> {
   const note = await storage.meta(META);
   if (note === null) return null;

@@ -10,7 +10,7 @@ import {
 import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import { policyChange } from "../domain/changes.ts";
+import { toPolicyChange } from "../domain/changes.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
@@ -18,9 +18,9 @@ import {
   buildPolicySet,
   compilePolicySet,
   explainCompileFault,
-  isPrepared,
+  isPrecompiled,
   PolicyCompileError,
-  preparePolicySet,
+  precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
 import { clipText } from "../domain/text.ts";
@@ -37,7 +37,7 @@ export function planSet(tx: LedgerTransaction, edits: ReadonlyMap<string, Policy
   const document = buildPolicySet(members);
   // With nothing active and nothing edited there is no set to name.
   if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
-  if (!isPrepared(document)) throw new NotPrepared("a policy set", () => preparePolicySet(document));
+  if (!isPrecompiled(document)) throw new NotPrepared("a policy set", () => precompilePolicySet(document));
   const { digest } = compilePolicySet(document);
   return { digest, document, text: canonicalText(document as unknown as JsonValue) };
 }
@@ -142,7 +142,7 @@ export async function activateBundle(
     for (const { row } of plan) {
       if (row.managed_by === sourceName) continue;
       await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });
-      changes.push(policyChange({ ...row, managed_by: sourceName }, null));
+      changes.push(toPolicyChange({ ...row, managed_by: sourceName }, null));
     }
     await commitSet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
     return digest;
@@ -161,7 +161,7 @@ export async function activateBundle(
     if (same) continue;
     if (isNew) await tx.insertPolicy({ ...row, ...after, created_at: now });
     else await tx.updatePolicy(row.id, after);
-    changes.push(policyChange({ ...row, ...after }, changed ? definitionDigest : null));
+    changes.push(toPolicyChange({ ...row, ...after }, changed ? definitionDigest : null));
     if (changed) {
       await tx.insertPolicyVersion({
         policy_id: row.id,
@@ -175,7 +175,7 @@ export async function activateBundle(
   }
   for (const row of dropped) {
     await tx.updatePolicy(row.id, { active_version: null, updated_at: tx.now });
-    changes.push(policyChange({ ...row, active_version: null }, null));
+    changes.push(toPolicyChange({ ...row, active_version: null }, null));
   }
   await commitSet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
   return digest;

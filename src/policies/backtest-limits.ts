@@ -6,13 +6,18 @@ import type { Outcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import type { CompiledLimit, CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
-import { isExceeded, limitNeeds, usedBefore, type LimitNeed } from "../domain/policy/decide/limit-facts.ts";
+import {
+  isExceeded,
+  findMatchedLimits,
+  findUsedBefore,
+  type MatchedLimit,
+} from "../domain/policy/decide/limit-facts.ts";
 import type { Effect, Facts } from "../domain/policy/types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 
 /** One limit that concerns a decision, and whose use before it nobody recorded. */
-export interface UncountedUse extends LimitNeed {
+export interface UncountedUse extends MatchedLimit {
   compiled: CompiledLimit;
 }
 
@@ -23,8 +28,8 @@ export function uncountedUses(
   facts: Facts,
   now: number,
 ): UncountedUse[] {
-  return limitNeeds(new Evaluation(set, request, facts, now)).flatMap((need) => {
-    if (usedBefore(facts, need) !== null) return [];
+  return findMatchedLimits(new Evaluation(set, request, facts, now)).flatMap((need) => {
+    if (findUsedBefore(facts, need) !== null) return [];
     const policy = set.policies.find(({ name }) => name === need.policy);
     const compiled = policy?.limits.find(({ rule }) => rule.name === need.limit);
     return policy === undefined || policy.shadow || compiled === undefined ? [] : [{ ...need, compiled }];

@@ -11,18 +11,18 @@ import type {
   Outcome,
 } from "../contract/backtest.ts";
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
-import { openEntry, type DecisionEntry } from "../domain/entries.ts";
-import { openFacts } from "../domain/past.ts";
-import { rejectionHoldOf, validityOf } from "../domain/policy/decide/validity.ts";
+import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
+import { restoreFacts } from "../domain/past.ts";
+import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
-import { assumingUnused } from "../domain/policy/decide/limit-facts.ts";
+import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts";
 import { createBreath, type Breath } from "./breath.ts";
 import { createUseCount, uncountedUses, type UncountedUse } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
-import { wholeRequestOf } from "../domain/request.ts";
+import { parseCompleteRequest } from "../domain/request.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 200;
@@ -51,11 +51,11 @@ export function backtest(
   breath = createBreath(),
 ): Promise<BacktestReport> {
   return scan(reader, range, breath, (entry, input) => {
-    const request = wholeRequestOf(input);
+    const request = parseCompleteRequest(input);
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
-    const facts = openFacts(entry.facts, input.past);
-    const now = decide(compiled, request, assumingUnused(compiled, request, facts, at), at);
+    const facts = restoreFacts(entry.facts, input.past);
+    const now = decide(compiled, request, withAssumedUsage(compiled, request, facts, at), at);
     const uses = now.effect === "deny" ? [] : uncountedUses(compiled, request, facts, at);
     return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision), uses, at };
   });
@@ -162,7 +162,7 @@ function judgeRow(
   input: DecisionInput,
 ): { entry: DecisionEntry; judged: Judged } | "erased" | "altered" | null {
   try {
-    const entry = openEntry<DecisionEntry>(input.bytes);
+    const entry = decodeEntry<DecisionEntry>(input.bytes);
     const judged = judge(entry, input);
     return judged === null || judged === "erased" ? judged : { entry, judged };
   } catch {
@@ -206,7 +206,15 @@ function outcomeOf({ effect, policy, rule }: Outcome): Outcome {
 
 function termsOf({ policy, rule, approval }: Decision): string {
   const { quorum, expires_in_ms, notify } = approval ?? {};
-  return JSON.stringify([policy, rule, quorum, expires_in_ms, validityOf(approval), rejectionHoldOf(approval), notify]);
+  return JSON.stringify([
+    policy,
+    rule,
+    quorum,
+    expires_in_ms,
+    approvalValidityMs(approval),
+    rejectionHoldMs(approval),
+    notify,
+  ]);
 }
 
 function exampleOf(entry: DecisionEntry, input: DecisionInput): FlipExample {

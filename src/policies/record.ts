@@ -1,6 +1,6 @@
 /** Changes of policies as the ledger has them: with a change of the set, or without one where nothing is decided otherwise. */
 import type { Credential, LedgerTransaction } from "../contract/host.ts";
-import { actorOf } from "../domain/actor.ts";
+import { toActor } from "../domain/actor.ts";
 import { canonicalBytes } from "../domain/canonical.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import type { JsonValue } from "../domain/json.ts";
@@ -45,7 +45,7 @@ function recordEntry(
     policies: policies.length > LISTED_POLICIES ? null : policies.map(({ policy, version }) => ({ policy, version })),
     source,
     changes,
-    by: by === null ? null : actorOf(by.key, by.principal),
+    by: by === null ? null : toActor(by.key, by.principal),
   });
 }
 

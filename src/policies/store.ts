@@ -18,11 +18,11 @@ import {
   compilePolicySet,
   emptyPolicySet,
   explainCompileFault,
-  isPrepared,
+  isPrecompiled,
   PolicyCompileError,
-  preparePolicySet,
+  precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
-import { unknownChannels } from "../domain/policy/check/channels.ts";
+import { findUnknownChannels } from "../domain/policy/check/channels.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { shadowReport } from "./backtest.ts";
 import type { Trials } from "../contract/trials.ts";
@@ -72,7 +72,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     if (sha256Hex(utf8(row.document)) !== digest)
       throw new StorageError("corrupt", `the stored policy set ${digest} does not hash to its digest`);
     const document = JSON.parse(row.document) as PolicySetDocument;
-    if (locked && !isPrepared(document)) throw new NotPrepared("a policy set", () => preparePolicySet(document));
+    if (locked && !isPrecompiled(document)) throw new NotPrepared("a policy set", () => precompilePolicySet(document));
     const set: ActivePolicies = { digest, compiled: compilePolicySet(document), source: null };
     compiled.set(digest, set);
     for (const oldest of compiled.keys()) {
@@ -127,7 +127,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
         policies: bundle.policies.length,
         policy_set: digest,
       });
-      const unknown = unknownChannels(
+      const unknown = findUnknownChannels(
         bundle.policies.map(({ document }) => document),
         options.channels,
       );

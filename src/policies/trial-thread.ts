@@ -6,9 +6,9 @@ import { setImmediate } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
 import { Refusal, type ErrorCode } from "../contract/errors.ts";
 import type { WrittenSet } from "../contract/trials.ts";
-import { compilePolicySet, preparePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
-import { assumingUnused } from "../domain/policy/decide/limit-facts.ts";
+import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
 import { readCandidates, withCandidates } from "./candidates.ts";
@@ -94,7 +94,7 @@ async function compiledOf({ digest, text }: WrittenSet, turn: Turn): Promise<Com
   if (kept !== undefined) return kept;
   const { format, policies } = JSON.parse(text) as PolicySetDocument;
   for (const policy of policies) {
-    preparePolicySet({ policies: [policy] });
+    precompilePolicySet({ policies: [policy] });
     await turn.breathe();
   }
   const set = compilePolicySet({ format, policies });
@@ -124,7 +124,7 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
       const set = await compiledOf(written, turn);
       const ofSet: Decision[] = [];
       for (const { request, facts, now } of cases) {
-        ofSet.push(decide(set, request, assumingUnused(set, request, facts, now), now));
+        ofSet.push(decide(set, request, withAssumedUsage(set, request, facts, now), now));
         await turn.breathe();
       }
       decisions.push(ofSet);

@@ -20,7 +20,7 @@ import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "../identi
 import { openVault } from "../identity/vault.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
-import { currentVkey, vkeysOf } from "../domain/log-keys.ts";
+import { currentVkey, listVkeys } from "../domain/log-keys.ts";
 import type { LedgerClock } from "../ledger/clock.ts";
 import { createLogKeyBook, type LogKeyBook } from "../ledger/log-key-book.ts";
 import { checkpointFile } from "../ledger/kept-checkpoint.ts";
@@ -188,5 +188,5 @@ async function followLog(storage: Storage, book: LogKeyBook, ring: LogKeyring, o
 }
 
 function isLogKey(book: LogKeyBook, ring: LogKeyring, origin: string, publicKey: Uint8Array): boolean {
-  return equalBytes(publicKey, ring.publicKey) || vkeysOf(book.keys()).includes(formatVkey(origin, publicKey));
+  return equalBytes(publicKey, ring.publicKey) || listVkeys(book.keys()).includes(formatVkey(origin, publicKey));
 }

@@ -56,7 +56,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
     const gate = (more: Partial<GateOptions> = {}): GateOptions => ({
       tool: "stripe",
       assent: clientOf(service, { apiKey: key, retries: 0 }),
-      patience: 0,
+      approvalTimeout: 0,
       onPending: ({ id }) => waiting.push(id),
       ...more,
     });
@@ -135,7 +135,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       const rejected = /rejected by alice: use the small refund instead/;
       let told: string;
       if (drive.resume === undefined) {
-        const held = drive.begin(params, gate({ patience: 60 }), run);
+        const held = drive.begin(params, gate({ approvalTimeout: 60 }), run);
         const { id } = await eventually(
           async () => (await admin().actionsPage({ status: "pending_approval" })).actions.find(isRejected),
           () => "the call does not wait",

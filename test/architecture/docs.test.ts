@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { TSchema } from "@sinclair/typebox";
-import { ConfigSchema, ENVIRONMENT, loadConfig } from "../../src/config/index.ts";
+import { ConfigSchema, ENVIRONMENT_VARIABLES, loadConfig } from "../../src/config/index.ts";
 import { ERRORS } from "../../src/contract/errors.ts";
 import { ROOT } from "../support/process.ts";
 
@@ -34,7 +34,7 @@ test("docs/configuration.md lists every key and variable, and no other", () => {
   );
   assert.deepEqual(
     variables,
-    ENVIRONMENT.map(({ name, path }) => [name, path.join(".")]),
+    ENVIRONMENT_VARIABLES.map(({ name, path }) => [name, path.join(".")]),
   );
 });
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createAssent, RequestRefused, ServiceUnavailable, Unauthorized, type Assent } from "../../src/client/index.ts";
-import { pauseBefore } from "../../src/client/transport.ts";
+import { computeBackoff } from "../../src/client/transport.ts";
 import { clientOf, faulty, json } from "../support/assent-client.ts";
 import { ALLOWED, ASKED, DENIED, startService, type Service } from "../support/service.ts";
 
@@ -133,7 +133,7 @@ describe("errors", () => {
     const long = busyFor("3600");
     await assert.rejects(long.busy.action("x"), { retryAfter: 3600 });
     assert.equal(long.sent(), 1);
-    assert.ok(pauseBefore(0, 7) >= 7);
+    assert.ok(computeBackoff(0, 7) >= 7);
   });
 
   test("only a call that cannot do something twice is sent again", async () => {

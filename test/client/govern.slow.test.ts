@@ -1,7 +1,13 @@
 /** A governed function, against a real service: what runs, and everything that keeps it from running. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, mock, test } from "node:test";
-import { ActionRefused, govern, Pending, type CallHow, type GovernOptions } from "../../src/client/index.ts";
+import {
+  ActionRefused,
+  govern,
+  Pending,
+  type GovernedCallOptions,
+  type GovernOptions,
+} from "../../src/client/index.ts";
 import { boundKey, clientOf, cut, faulty, json, type Fault } from "../support/assent-client.ts";
 import { startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -67,8 +73,8 @@ function governed(faults: readonly Fault[] = [], more: Partial<GovernOptions<Ref
 const admin = () => clientOf(service, { apiKey: service.admin });
 
 /** Calls until it waits, and gives the action and the call. */
-async function waiting(params: Refund, how: CallHow = {}, faults: readonly Fault[] = []) {
-  const call = governed(faults)(params, { patience: 60, ...how });
+async function waiting(params: Refund, how: GovernedCallOptions = {}, faults: readonly Fault[] = []) {
+  const call = governed(faults)(params, { approvalTimeout: 60, ...how });
   let id = "";
   let over = false;
   call.finally(() => (over = true)).catch(() => {});
@@ -207,10 +213,10 @@ describe("what may run", () => {
 describe("an approval that takes longer than the caller", () => {
   test("gives Pending, and runs once when it is resumed", async () => {
     const params = large();
-    const outcome = await governed()(params, { patience: 0 });
+    const outcome = await governed()(params, { approvalTimeout: 0 });
     assert.ok(outcome instanceof Pending);
     assert.match(outcome.message, /not refused.*exactly the same arguments/s);
-    const still = await outcome.resume({ patience: 0 });
+    const still = await outcome.resume({ approvalTimeout: 0 });
     assert.ok(still instanceof Pending);
     assert.equal(still.action.id, outcome.action.id);
     await admin().approve(outcome.action.id);
@@ -221,7 +227,7 @@ describe("an approval that takes longer than the caller", () => {
 
   test("a call after restarts of both sides joins what was asked, and runs it", async () => {
     const params = large();
-    const first = await governed([], { meta: { process: 1 } })(params, { patience: 0 });
+    const first = await governed([], { meta: { process: 1 } })(params, { approvalTimeout: 0 });
     assert.ok(first instanceof Pending);
     await service.restart();
     await admin().approve(first.action.id);
@@ -234,7 +240,7 @@ describe("an approval that takes longer than the caller", () => {
   test("two calls of the same at once wait for one approval, and one of them runs", async () => {
     const params = large();
     const { call, id } = await waiting(params);
-    const other = governed()(params, { patience: 60 });
+    const other = governed()(params, { approvalTimeout: 60 });
     await admin().approve(id);
     const outcomes = await Promise.allSettled([call, other]);
     assert.deepEqual(ran, [params]);
@@ -243,11 +249,11 @@ describe("an approval that takes longer than the caller", () => {
 
   test("once it has run, the same call asks anew", async () => {
     const params = large();
-    const first = await governed()(params, { patience: 0 });
+    const first = await governed()(params, { approvalTimeout: 0 });
     assert.ok(first instanceof Pending);
     await admin().approve(first.action.id);
     await governed()(params);
-    const again = await governed()(params, { patience: 0 });
+    const again = await governed()(params, { approvalTimeout: 0 });
     assert.ok(again instanceof Pending);
     assert.notEqual(again.action.id, first.action.id);
     assert.equal(ran.length, 1);
@@ -282,10 +288,10 @@ describe("what may not run", () => {
 
   test("rejected by a person before, by resume() and by another call, until an approver lifts it", async () => {
     const params = large();
-    const pending = await governed()(params, { patience: 0 });
+    const pending = await governed()(params, { approvalTimeout: 0 });
     assert.ok(pending instanceof Pending);
     await admin().deny(pending.action.id, { reason: "use npm run ship instead" });
-    for (const again of [() => pending.resume(), () => governed()(params, { patience: 0 })])
+    for (const again of [() => pending.resume(), () => governed()(params, { approvalTimeout: 0 })])
       await assert.rejects(
         again,
         (error) =>
@@ -296,14 +302,14 @@ describe("what may not run", () => {
           /rejected by .+: use npm run ship instead\./.test(error.message),
       );
     await admin().liftRejection(pending.action.id);
-    const asked = await pending.resume({ patience: 0 });
+    const asked = await pending.resume({ approvalTimeout: 0 });
     assert.ok(asked instanceof Pending && asked.action.id !== pending.action.id);
     assert.deepEqual(ran, []);
   });
 
   test("stopped, and stopped between the approval and the start", async () => {
     const params = large();
-    const pending = await governed()(params, { patience: 0 });
+    const pending = await governed()(params, { approvalTimeout: 0 });
     assert.ok(pending instanceof Pending);
     await admin().approve(pending.action.id);
     const { body: stop } = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "halt" } });
@@ -336,7 +342,7 @@ describe("what may not run", () => {
 
   test("approved, and denied by the policy of the moment in which it would start", async () => {
     const params = large();
-    const pending = await governed()(params, { patience: 0 });
+    const pending = await governed()(params, { approvalTimeout: 0 });
     assert.ok(pending instanceof Pending);
     await admin().approve(pending.action.id);
     const imported = await service.call("POST", "/v1/policies/import-yaml", {
@@ -387,7 +393,7 @@ describe("what may not run", () => {
       test(`the service ${what} at ${step}`, async () => {
         const way = faulty(service, [{ on, ...fault }]);
         const assent = clientOf(service, { apiKey: key, fetch: way.fetch, timeout: 0.3, retries: 0 });
-        await assert.rejects(governed([], { assent })(small(), { patience: 0 }));
+        await assert.rejects(governed([], { assent })(small(), { approvalTimeout: 0 }));
         assert.ok(
           way.calls.some((call) => on.test(call)),
           way.calls.join(),
@@ -435,7 +441,7 @@ describe("what may not run", () => {
       request.headers.delete("prefer");
       return service.runtime.fetch(request);
     };
-    const { call } = await waiting(large(), { patience: 1 }, [
+    const { call } = await waiting(large(), { approvalTimeout: 1 }, [
       { on: /^POST \/v1\/actions\?/, before: unwaited },
       { on: /^GET \/v1\/actions\/[^?]*\?wait/, before: cut },
     ]);
@@ -547,8 +553,8 @@ describe("arguments", () => {
 
   test("another context is another request", async () => {
     const params = large();
-    const first = await governed([], { context: { ticket: 1 } })(params, { patience: 0 });
-    const second = await governed([], { context: () => ({ ticket: 2 }) })(params, { patience: 0 });
+    const first = await governed([], { context: { ticket: 1 } })(params, { approvalTimeout: 0 });
+    const second = await governed([], { context: () => ({ ticket: 2 }) })(params, { approvalTimeout: 0 });
     assert.ok(first instanceof Pending && second instanceof Pending);
     assert.notEqual(first.action.id, second.action.id);
   });

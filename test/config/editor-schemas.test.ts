@@ -8,7 +8,7 @@ import addFormats from "ajv-formats";
 import { parse } from "yaml";
 import { ConfigSchema } from "../../src/config/index.ts";
 import { PolicySchema, PolicyTestSchema } from "../../src/domain/policy/parse/schema.ts";
-import { editorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../../src/config/editor-schemas.ts";
+import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../../src/config/editor-schemas.ts";
 import { ROOT } from "../support/runtimes.ts";
 
 const NAMES = Object.keys(EDITOR_SCHEMA_FILES) as EditorSchema[];
@@ -16,10 +16,10 @@ const NAMES = Object.keys(EDITOR_SCHEMA_FILES) as EditorSchema[];
 test("the published schemas are generated from the schemas of the code", () => {
   for (const name of NAMES) {
     const file = `${ROOT}src/${EDITOR_SCHEMA_FILES[name]}`;
-    if (process.env["ASSENT_UPDATE"] === "1") writeFileSync(file, editorSchema(name));
+    if (process.env["ASSENT_UPDATE"] === "1") writeFileSync(file, renderEditorSchema(name));
     assert.equal(
       readFileSync(file, "utf8"),
-      editorSchema(name),
+      renderEditorSchema(name),
       "run this test with ASSENT_UPDATE=1 and commit the files",
     );
   }
@@ -29,7 +29,7 @@ test("they are JSON Schemas that another validator takes, and that take our own 
   const folder = pathToFileURL(`${ROOT}policies/`);
   const ajv = new Ajv2020({ allErrors: true, strict: false });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
-  const [policy, tests, config] = NAMES.map((name) => ajv.compile(JSON.parse(editorSchema(name)) as object));
+  const [policy, tests, config] = NAMES.map((name) => ajv.compile(JSON.parse(renderEditorSchema(name)) as object));
   for (const name of readdirSync(folder).filter((one) => one.endsWith(".yaml"))) {
     const check = name.endsWith("_test.yaml") ? tests : policy;
     assert.ok(check?.(parse(readFileSync(new URL(name, folder), "utf8"))), `${name}: ${JSON.stringify(check?.errors)}`);

@@ -1,21 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { selfRelation } from "../../src/domain/approval.ts";
-import { isOwner, ownerIdentity } from "../../src/domain/owner.ts";
+import { findSelfRelation } from "../../src/domain/approval.ts";
+import { isValidOwner, ownerIdentity } from "../../src/domain/owner.ts";
 
 const submitter = { key_id: "k1", agent_id: "bot", owner: "ada" };
 const stranger = { key_id: "k2", agent_id: null, owner: null };
 
 test("who counts as the submitter: its key, its agent's keys, the acting agent's keys, its owner's keys", () => {
-  assert.equal(selfRelation(submitter, "bot", { ...stranger, key_id: "k1" }), "same_key");
-  assert.equal(selfRelation(submitter, "other", { ...stranger, agent_id: "bot" }), "same_agent");
-  assert.equal(selfRelation({ ...submitter, agent_id: null }, "bot", { ...stranger, agent_id: "bot" }), "same_agent");
-  assert.equal(selfRelation(submitter, "bot", { ...stranger, owner: " ADA" }), "same_owner");
-  assert.equal(selfRelation(submitter, "bot", { key_id: "k2", agent_id: "second-bot", owner: "bob" }), null);
+  assert.equal(findSelfRelation(submitter, "bot", { ...stranger, key_id: "k1" }), "same_key");
+  assert.equal(findSelfRelation(submitter, "other", { ...stranger, agent_id: "bot" }), "same_agent");
+  assert.equal(
+    findSelfRelation({ ...submitter, agent_id: null }, "bot", { ...stranger, agent_id: "bot" }),
+    "same_agent",
+  );
+  assert.equal(findSelfRelation(submitter, "bot", { ...stranger, owner: " ADA" }), "same_owner");
+  assert.equal(findSelfRelation(submitter, "bot", { key_id: "k2", agent_id: "second-bot", owner: "bob" }), null);
 });
 
 test("two keys without an owner and without a binding are nobody's sisters", () => {
-  assert.equal(selfRelation({ key_id: "k1", agent_id: null, owner: null }, "bot", stranger), null);
+  assert.equal(findSelfRelation({ key_id: "k1", agent_id: null, owner: null }, "bot", stranger), null);
 });
 
 test("an owner's identity is the same for every spelling, once more for itself, and apart for other names", () => {
@@ -38,5 +41,5 @@ test("an owner's identity is the same for every spelling, once more for itself, 
   ] as const) {
     assert.notEqual(ownerIdentity(one), ownerIdentity(other), `${one} and ${other}`);
   }
-  assert.deepEqual(["", " ", "\u200b\u00a0", "ada"].map(isOwner), [false, false, false, true]);
+  assert.deepEqual(["", " ", "\u200b\u00a0", "ada"].map(isValidOwner), [false, false, false, true]);
 });

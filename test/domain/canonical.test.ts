@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import canonicalize from "canonicalize";
-import { canonicalBytes, canonicalText, withMember } from "../../src/domain/canonical.ts";
+import { canonicalBytes, canonicalText, insertMember } from "../../src/domain/canonical.ts";
 import { parseJson, type JsonValue } from "../../src/domain/json.ts";
 
 const canonical = (value: unknown): string => canonicalText(value as JsonValue);
@@ -147,7 +147,7 @@ test("nothing writes itself: a toJSON that is no data is not called", () => {
 });
 
 test("a member is put where canonical order has it, whether or not the others are in order", () => {
-  assert.deepEqual(Object.keys(withMember({ a: 1, z: 2 }, "seq", 3)), ["a", "seq", "z"]);
-  assert.deepEqual(Object.keys(withMember({ a: 1 }, "seq", 3)), ["a", "seq"]);
-  assert.deepEqual(withMember({ z: 1, a: 2, seq: 9 }, "seq", 3), { z: 1, a: 2, seq: 3 });
+  assert.deepEqual(Object.keys(insertMember({ a: 1, z: 2 }, "seq", 3)), ["a", "seq", "z"]);
+  assert.deepEqual(Object.keys(insertMember({ a: 1 }, "seq", 3)), ["a", "seq"]);
+  assert.deepEqual(insertMember({ z: 1, a: 2, seq: 9 }, "seq", 3), { z: 1, a: 2, seq: 3 });
 });

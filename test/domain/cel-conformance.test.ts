@@ -22,8 +22,8 @@ import { tests as data } from "@bufbuild/cel-spec/testdata/conformance.js";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { CEL, MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
-import { Meter, onMeter } from "../../src/domain/policy/condition/cel-meter.ts";
-import { inspect, ShapeFault } from "../../src/domain/policy/condition/condition-shape.ts";
+import { Meter, runMetered } from "../../src/domain/policy/condition/cel-meter.ts";
+import { checkShape, ShapeFault } from "../../src/domain/policy/condition/condition-shape.ts";
 
 const QUOTED =
   'the parser does not read names in backquotes; a condition that has one is refused, and ["name"] does the same';
@@ -136,12 +136,12 @@ function evaluated({ expr, bindings = {} }: Case): string {
     const parsed = parse(expr);
     try {
       // Puts the meter in.
-      inspect(parsed, false, Object.keys(variables));
+      checkShape(parsed, false, Object.keys(variables));
     } catch (error) {
       // Stricter than the specification: an unknown name is refused when the policy is loaded.
       if (!(error instanceof ShapeFault)) throw error;
     }
-    return shown(onMeter(new Meter(MAX_STEPS), () => plan(CEL, parsed)(variables)));
+    return shown(runMetered(new Meter(MAX_STEPS), () => plan(CEL, parsed)(variables)));
   } catch {
     return "an error";
   }

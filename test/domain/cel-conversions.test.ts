@@ -1,7 +1,7 @@
 /** Conversions: whatever is not wholly a number, a time or a duration is an error, and so a deny. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { showCel } from "../../src/domain/policy/condition/cel-print.ts";
+import { printCelValue } from "../../src/domain/policy/condition/cel-print.ts";
 import { Activation, compileExpression } from "../../src/domain/policy/condition/condition.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import type { JsonValue } from "../../src/domain/json.ts";
@@ -12,7 +12,7 @@ function value(source: string, given: JsonValue = null): string {
   assert.ok(compiled.ok, compiled.ok ? "" : `${source}: ${compiled.message}`);
   const request = { agent_id: "a", tool: "t", operation: "o", params: { v: given }, context: {} };
   const result = compiled.expression.evaluate(new Activation(request, FACTS, NOW));
-  return "error" in result ? "error" : showCel(result.value);
+  return "error" in result ? "error" : printCelValue(result.value);
 }
 
 /** Each function with the texts it takes, and those it does not. */

@@ -4,7 +4,7 @@ import {
   formatCheckpoint,
   formatVkey,
   isNoteName,
-  keyId,
+  computeKeyId,
   NoteError,
   openCheckpoint,
   openNote,
@@ -12,9 +12,9 @@ import {
   parseVkey,
   signCheckpoint,
   signNote,
-  type NoteReason,
+  type NoteErrorReason,
 } from "../../src/domain/checkpoint.ts";
-import { concat, fromHex, toBase64, toHex, utf8 } from "../../src/domain/hash.ts";
+import { concatBytes, fromHex, toBase64, toHex, utf8 } from "../../src/domain/hash.ts";
 import { ed25519, signerOf } from "../support/signer.ts";
 
 const log = signerOf("example.com/decisions");
@@ -27,7 +27,7 @@ const NOTE = signNote(TEXT, log);
 const line = (name: string, bytes: Uint8Array): string => `\u2014 ${name} ${toBase64(bytes)}\n`;
 const signatureOf = (note: string): string => note.slice(note.lastIndexOf("\n\n") + 2);
 
-function refuses(reason: NoteReason, work: () => unknown, what?: string): void {
+function refuses(reason: NoteErrorReason, work: () => unknown, what?: string): void {
   assert.throws(
     work,
     (error) => {
@@ -41,7 +41,7 @@ function refuses(reason: NoteReason, work: () => unknown, what?: string): void {
 
 describe("opening notes", () => {
   test("one signature that fits is enough, in any place among those of others", () => {
-    const foreign = line("witness.example", concat(Uint8Array.of(1, 2, 3, 4), new Uint8Array(76)));
+    const foreign = line("witness.example", concatBytes(Uint8Array.of(1, 2, 3, 4), new Uint8Array(76)));
     assert.equal(openNote(NOTE, [log.vkey], ed25519), TEXT);
     assert.equal(openNote(`${TEXT}\n${foreign}${signatureOf(NOTE)}${foreign}`, [log.vkey], ed25519), TEXT);
     assert.equal(openNote(`${NOTE}${signatureOf(signNote(TEXT, other))}`, [other.vkey], ed25519), TEXT);
@@ -68,18 +68,18 @@ describe("opening notes", () => {
   });
 
   test("a key's id and signature under another name are a stranger's", () => {
-    const bytes = concat(keyId(log.name, 1, log.publicKey), log.sign(utf8(TEXT)));
+    const bytes = concatBytes(computeKeyId(log.name, 1, log.publicKey), log.sign(utf8(TEXT)));
     refuses("unknown_key", () => openNote(`${TEXT}\n${line("example.com/elsewhere", bytes)}`, [log.vkey], ed25519));
     assert.equal(openNote(`${TEXT}\n${line(log.name, bytes)}`, [log.vkey], ed25519), TEXT);
   });
 
   test("the key id of the log before another key's signature does not verify", () => {
-    const forged = concat(keyId(log.name, 1, log.publicKey), impostor.sign(utf8(TEXT)));
+    const forged = concatBytes(computeKeyId(log.name, 1, log.publicKey), impostor.sign(utf8(TEXT)));
     refuses("bad_signature", () => openNote(`${TEXT}\n${line(log.name, forged)}`, [log.vkey], ed25519));
   });
 
   test("every bit of a signature, and every character of the text, counts", () => {
-    const bytes = concat(keyId(log.name, 1, log.publicKey), log.sign(utf8(TEXT)));
+    const bytes = concatBytes(computeKeyId(log.name, 1, log.publicKey), log.sign(utf8(TEXT)));
     for (let bit = 32; bit < bytes.length * 8; bit++) {
       const flipped = bytes.slice();
       flipped[bit >> 3] = (flipped[bit >> 3] as number) ^ (1 << (bit & 7));
@@ -110,7 +110,7 @@ describe("opening notes", () => {
         "bad_signature",
         () =>
           openNote(
-            `${TEXT}\n${line(log.name, concat(bytes.subarray(0, 4), new Uint8Array(length)))}`,
+            `${TEXT}\n${line(log.name, concatBytes(bytes.subarray(0, 4), new Uint8Array(length)))}`,
             [log.vkey],
             ed25519,
           ),
@@ -212,7 +212,7 @@ describe("verifier keys", () => {
     assert.equal(log.vkey, "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4");
     const { name, id, publicKey } = parseVkey(log.vkey);
     assert.deepEqual([name, toHex(id), publicKey], ["example.com/decisions", "d0c41141", log.publicKey]);
-    assert.deepEqual(keyId(name, 1, publicKey), id);
+    assert.deepEqual(computeKeyId(name, 1, publicKey), id);
   });
 
   test("the id is checked against name and key", () => {
@@ -229,7 +229,7 @@ describe("verifier keys", () => {
   test("other kinds of keys, lengths and encodings are refused, with the key quoted", () => {
     const of = (type: number, length: number): string => {
       const key = new Uint8Array(length);
-      return `n+${toHex(keyId("n", type, key))}+${toBase64(concat(Uint8Array.of(type), key))}`;
+      return `n+${toHex(computeKeyId("n", type, key))}+${toBase64(concatBytes(Uint8Array.of(type), key))}`;
     };
     assert.equal(parseVkey(of(1, 32)).name, "n");
     for (const text of [
@@ -290,7 +290,7 @@ describe("checkpoints", () => {
       "",
       "AAAA",
       toBase64(ROOT.subarray(1)),
-      toBase64(concat(ROOT, Uint8Array.of(0))),
+      toBase64(concatBytes(ROOT, Uint8Array.of(0))),
       toBase64(ROOT).slice(0, -1),
       toBase64(ROOT).replace("yg=", "yh="),
       toHex(ROOT),

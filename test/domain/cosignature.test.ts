@@ -3,7 +3,12 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { formatCheckpoint, NoteError, openCheckpoint, signNote, formatVkey } from "../../src/domain/checkpoint.ts";
-import { cosign, cosignaturesOf, formatWitnessVkey, parseWitnessVkey } from "../../src/domain/cosignature.ts";
+import {
+  formatCosignature,
+  verifyCosignatures,
+  formatWitnessVkey,
+  parseWitnessVkey,
+} from "../../src/domain/cosignature.ts";
 import { formatAddCheckpoint, parseAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { newSigner } from "../support/keys.ts";
@@ -25,7 +30,7 @@ const reason = (what: () => unknown): string => {
 
 describe("cosignatures", () => {
   test("the line is what the specification puts together", () => {
-    const line = cosign(text, 1_679_315_147, witness);
+    const line = formatCosignature(text, 1_679_315_147, witness);
     const [, name, encoded] = /^\u2014 (\S+) (\S+)\n$/.exec(line) as unknown as [string, string, string];
     const bytes = Buffer.from(encoded, "base64");
     assert.equal(name, witness.name);
@@ -38,25 +43,32 @@ describe("cosignatures", () => {
   });
 
   test("are found beside the log's own signature, and leave that as it is", () => {
-    const cosigned = note + cosign(text, 1_700_000_000, newSigner("somebody.example/else")) + cosign(text, 1, witness);
-    assert.deepEqual(cosignaturesOf(cosigned, [vkey], verifyEd25519), [{ name: witness.name, seconds: 1 }]);
-    assert.deepEqual(cosignaturesOf(note, [vkey], verifyEd25519), []);
+    const cosigned =
+      note +
+      formatCosignature(text, 1_700_000_000, newSigner("somebody.example/else")) +
+      formatCosignature(text, 1, witness);
+    assert.deepEqual(verifyCosignatures(cosigned, [vkey], verifyEd25519), [{ name: witness.name, seconds: 1 }]);
+    assert.deepEqual(verifyCosignatures(note, [vkey], verifyEd25519), []);
     assert.equal(openCheckpoint(cosigned, formatVkey(log.name, log.publicKey), verifyEd25519).size, 8);
   });
 
   test("that do not fit reject the note: another time, another text, a cut, a plain signature under the id", () => {
-    const line = cosign(text, 1_700_000_000, witness);
+    const line = formatCosignature(text, 1_700_000_000, witness);
     const bytes = Buffer.from(line.split(" ")[2] as string, "base64");
     const lineOf = (changed: Buffer): string => `\u2014 ${witness.name} ${changed.toString("base64")}\n`;
     const time = Buffer.from(bytes);
     time.writeUInt8(time.readUInt8(11) ^ 1, 11);
     const huge = Buffer.from(bytes);
     huge.fill(0xff, 4, 12);
-    const other = cosign(formatCheckpoint({ origin: log.name, size: 9, root: new Uint8Array(32) }), 1, witness);
+    const other = formatCosignature(
+      formatCheckpoint({ origin: log.name, size: 9, root: new Uint8Array(32) }),
+      1,
+      witness,
+    );
     const plain = Buffer.concat([bytes.subarray(0, 4), witness.sign(Buffer.from(text))]);
     for (const bad of [lineOf(time), lineOf(huge), lineOf(bytes.subarray(0, -1)), other, lineOf(plain)])
       assert.equal(
-        reason(() => cosignaturesOf(note + bad, [vkey], verifyEd25519)),
+        reason(() => verifyCosignatures(note + bad, [vkey], verifyEd25519)),
         "bad_signature",
       );
   });

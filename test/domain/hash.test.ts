@@ -3,7 +3,7 @@ import { createHash, createHmac, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
-  concat,
+  concatBytes,
   equalBytes,
   fromBase64,
   fromBase64Url,
@@ -119,8 +119,8 @@ test("equality looks at every byte and at the length", () => {
 });
 
 test("concatenation and text", () => {
-  assert.deepEqual(concat(), new Uint8Array(0));
-  assert.deepEqual(concat(Uint8Array.of(1), new Uint8Array(0), Uint8Array.of(2, 3)), Uint8Array.of(1, 2, 3));
+  assert.deepEqual(concatBytes(), new Uint8Array(0));
+  assert.deepEqual(concatBytes(Uint8Array.of(1), new Uint8Array(0), Uint8Array.of(2, 3)), Uint8Array.of(1, 2, 3));
   assert.equal(toHex(utf8("€😂\u0000")), "e282acf09f988200");
 });
 

@@ -63,18 +63,18 @@ describe("duplicate keys", () => {
   });
 
   test("are found behind a fault that does no harm to the reader", () => {
-    const passes = (code: JsonFaultCode, member: string): boolean => code !== "DUPLICATE_KEY" && member === "out";
+    const isHarmless = (code: JsonFaultCode, member: string): boolean => code !== "DUPLICATE_KEY" && member === "out";
     for (const harmless of ["9007199254740993", '"\\ud800"', '"\ud800"', "1e400"]) {
-      assert.deepEqual(parseJson(`{"out":${harmless}}`, { passes }), JSON.parse(`{"out":${harmless}}`));
-      assert.equal(faultOf(`{"out":${harmless},"a":1,"a":2}`, { passes })?.code, "DUPLICATE_KEY");
-      assert.notEqual(faultOf(`{"in":${harmless}}`, { passes }), null);
+      assert.deepEqual(parseJson(`{"out":${harmless}}`, { isHarmless }), JSON.parse(`{"out":${harmless}}`));
+      assert.equal(faultOf(`{"out":${harmless},"a":1,"a":2}`, { isHarmless })?.code, "DUPLICATE_KEY");
+      assert.notEqual(faultOf(`{"in":${harmless}}`, { isHarmless }), null);
     }
   });
 
   test("a fault is told by the outermost member and how deep it is, and is no dearer where it is deep", () => {
     const seen: [JsonFaultCode, string, number][] = [];
-    const passes = (...of: [JsonFaultCode, string, number]): boolean => seen.push(of) > 0;
-    parseJson('{"a":[1e400,{"b":1,"b":2}],"\\ud800":1,"a":0,"c~/":[[1e400]]}', { passes });
+    const isHarmless = (...of: [JsonFaultCode, string, number]): boolean => seen.push(of) > 0;
+    parseJson('{"a":[1e400,{"b":1,"b":2}],"\\ud800":1,"a":0,"c~/":[[1e400]]}', { isHarmless });
     assert.deepEqual(seen, [
       ["UNSAFE_INTEGER", "a", 2],
       ["DUPLICATE_KEY", "a", 3],
@@ -85,7 +85,7 @@ describe("duplicate keys", () => {
     // Each number's place spelled out would be 1.8 thousand million steps.
     const deep = 60_000;
     let faults = 0;
-    checkJson(`${"[1e400,".repeat(deep)}0${"]".repeat(deep)}`, { maxDepth: Infinity, passes: () => ++faults > 0 });
+    checkJson(`${"[1e400,".repeat(deep)}0${"]".repeat(deep)}`, { maxDepth: Infinity, isHarmless: () => ++faults > 0 });
     assert.equal(faults, deep);
   });
 

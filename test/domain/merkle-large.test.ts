@@ -6,8 +6,8 @@ import {
   consistencyProof,
   edgeNodes,
   inclusionProof,
-  rootOf,
-  rootOfEdge,
+  computeRoot,
+  rootFromEdge,
   verifyConsistency,
   verifyInclusion,
   type NodeSource,
@@ -57,7 +57,7 @@ describe("beyond 32 bits", () => {
   test("roots, and coordinates that cover the tree without a gap", async () => {
     for (const size of sizes) {
       const { source, asked } = uniform(size);
-      assert.deepEqual(await rootOf(size, source), uniformRoot(BigInt(size)), `${size}`);
+      assert.deepEqual(await computeRoot(size, source), uniformRoot(BigInt(size)), `${size}`);
       let end = 0n;
       for (const { level, index } of asked) {
         assert.equal(BigInt(index) << BigInt(level), end, `${size}: ${level}/${index}`);
@@ -114,7 +114,7 @@ describe("beyond 32 bits", () => {
       );
     };
     const root = nodeOf(UNIFORM[32] as Uint8Array, naiveRoot(tail));
-    assert.deepEqual(await rootOf(size, source), root);
+    assert.deepEqual(await computeRoot(size, source), root);
     for (let i = 0; i < 5; i++) {
       const path = await inclusionProof(2 ** 32 + i, size, source);
       assert.deepEqual(path, [...naivePath(i, tail), UNIFORM[32]]);
@@ -152,7 +152,7 @@ describe("beyond 32 bits", () => {
     for (const size of [2 ** 32 - 1, 2 ** 32, 2 ** 40 - 1, MAX - 1]) {
       const edge = edgeNodes(size).map(({ level }) => UNIFORM[level] as Uint8Array);
       assert.deepEqual(
-        rootOfEdge(appendToEdge(edge, size, UNIFORM[0] as Uint8Array)),
+        rootFromEdge(appendToEdge(edge, size, UNIFORM[0] as Uint8Array)),
         uniformRoot(BigInt(size) + 1n),
         `${size}`,
       );

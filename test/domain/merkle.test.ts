@@ -5,14 +5,14 @@ import {
   appendToEdge,
   consistencyProof,
   edgeNodes,
-  emptyEdge,
+  EMPTY_EDGE,
   EMPTY_ROOT,
   hashLeaf,
   hashNode,
   inclusionProof,
   rootFromInclusion,
-  rootOf,
-  rootOfEdge,
+  computeRoot,
+  rootFromEdge,
   verifyConsistency,
   verifyInclusion,
   type NodeSource,
@@ -47,7 +47,7 @@ describe(`every size to ${LIMIT}, against the definitions`, () => {
     for (let n = 0; n <= LIMIT; n++) {
       const nodes = await Promise.all(edgeNodes(n).map(({ level, index }) => source(level, index)));
       assert.deepEqual(hex(edge), hex(nodes), `edge of ${n}`);
-      assert.deepEqual(rootOfEdge(edge), rootAt(n), `root of ${n}`);
+      assert.deepEqual(rootFromEdge(edge), rootAt(n), `root of ${n}`);
       if (n < LIMIT) edge = appendToEdge(edge, n, leafAt(n));
     }
   });
@@ -271,11 +271,11 @@ describe("wrong arguments", () => {
   const leaf = leafAt(0);
 
   test("appending leaves the old edge alone and refuses one of another size", () => {
-    const edge = appendToEdge(appendToEdge(emptyEdge, 0, leaf), 1, leafAt(1));
+    const edge = appendToEdge(appendToEdge(EMPTY_EDGE, 0, leaf), 1, leafAt(1));
     const before = hex(edge);
     appendToEdge(edge, 2, leafAt(2));
     assert.deepEqual(hex(edge), before);
-    assert.deepEqual(emptyEdge, []);
+    assert.deepEqual(EMPTY_EDGE, []);
     assert.throws(() => appendToEdge([], 3, leaf), {
       name: "RangeError",
       message: "the right edge of a tree of size 3 has 2 hashes, not 0",
@@ -322,6 +322,6 @@ describe("wrong arguments", () => {
   test("a node that cannot be read rejects the proof", async () => {
     await assert.rejects(inclusionProof(3, 7, never), /asked for a node/);
     await assert.rejects(consistencyProof(3, 7, never), /asked for a node/);
-    await assert.rejects(rootOf(7, never), /asked for a node/);
+    await assert.rejects(computeRoot(7, never), /asked for a node/);
   });
 });

@@ -1,13 +1,13 @@
 /** Which texts are names, and when two names are one. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { selfRelation } from "../../src/domain/approval.ts";
-import { foldName, nameFault, sameName } from "../../src/domain/names.ts";
+import { findSelfRelation } from "../../src/domain/approval.ts";
+import { foldName, findNameFault, sameName } from "../../src/domain/names.ts";
 import { compilePolicySet, PolicyCompileError } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
-import { limitNeeds } from "../../src/domain/policy/decide/limit-facts.ts";
+import { findMatchedLimits } from "../../src/domain/policy/decide/limit-facts.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
 import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts";
 import type { PolicySetDocument } from "../../src/domain/policy/types.ts";
@@ -15,17 +15,17 @@ import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts"
 
 test("a name looks like what it is", () => {
   for (const name of ["bash", "crm.get_user", "Support Bot", "größe", "検索", "отдел", "spiffe://a/b", "🦊"])
-    assert.equal(nameFault(name), null, name);
+    assert.equal(findNameFault(name), null, name);
   for (const name of ["ba\u200bsh", "bash\u0000", "\u202ehsab", "ba\u00adsh", "a\u2800b", "a\u00a0b", "a\u{e0061}"])
-    assert.match(nameFault(name) ?? "", /shows nothing/, JSON.stringify(name));
-  for (const name of [" bash", "bash "]) assert.match(nameFault(name) ?? "", /space/);
+    assert.match(findNameFault(name) ?? "", /shows nothing/, JSON.stringify(name));
+  for (const name of [" bash", "bash "]) assert.match(findNameFault(name) ?? "", /space/);
   for (const name of ["ｂash", "ﬁle", "gro\u0308ße", "\u212a", "ſh"])
-    assert.match(nameFault(name) ?? "", /NFKC/, JSON.stringify(name));
+    assert.match(findNameFault(name) ?? "", /NFKC/, JSON.stringify(name));
   // Cyrillic \u0435, \u0441 and \u0430, Greek \u03bf.
   for (const name of ["strip\u0435", "stripe.\u0441reate", "\u0430dmin", "b\u03bft", "get_us\u0435r"])
-    assert.match(nameFault(name) ?? "", /mixes letters of/, JSON.stringify(name));
+    assert.match(findNameFault(name) ?? "", /mixes letters of/, JSON.stringify(name));
   for (const name of ["отдел-api", "検索API", "한국어bot", "größe2", "café", "μετρο"])
-    assert.equal(nameFault(name), null, name);
+    assert.equal(findNameFault(name), null, name);
 });
 
 test("names are the same without regard to case, and their form is its own", () => {
@@ -50,7 +50,7 @@ test("names are the same without regard to case, and their form is its own", () 
     const folded = foldName(character);
     if (foldName(folded) !== folded) assert.fail(`U+${point.toString(16)} folds twice`);
     // What may be a name keeps its length, so that `?` counts what the agent sent.
-    if (nameFault(character) === null && Array.from(folded).length !== 1)
+    if (findNameFault(character) === null && Array.from(folded).length !== 1)
       assert.fail(`U+${point.toString(16)} becomes ${Array.from(folded).length}`);
   }
 });
@@ -101,7 +101,7 @@ test("what a limit counts per agent has one name, also where it asks whom the ke
   const set = compile(policy("p", [], { limits: [{ name: "l", per: "principal.agent_id", count: 1, window: "1h" }] }));
   const subjects = ["Support-Bot", "support-bot"].map((agent_id) => {
     const facts = { ...FACTS, principal: { ...FACTS.principal, agent_id } };
-    return limitNeeds(new Evaluation(set, action("bash", "x"), facts, NOW))[0]?.subject;
+    return findMatchedLimits(new Evaluation(set, action("bash", "x"), facts, NOW))[0]?.subject;
   });
   assert.deepEqual(subjects, ["support-bot", "support-bot"]);
 });
@@ -119,7 +119,7 @@ test("a limit per agent counts every spelling of it together", () => {
     }),
   );
   const subject = (agent: string): string | undefined =>
-    limitNeeds(new Evaluation(set, action("Pay", "x", {}, agent), FACTS, NOW))[0]?.subject;
+    findMatchedLimits(new Evaluation(set, action("Pay", "x", {}, agent), FACTS, NOW))[0]?.subject;
   assert.equal(subject("Support-Bot"), "support-bot/pay");
   assert.equal(subject("SUPPORT-BOT"), subject("support-bot"));
 });
@@ -158,6 +158,6 @@ rules:
 
 test("another spelling of the agent's id is still the agent that may not approve itself", () => {
   const submitter = { key_id: "1", agent_id: null, owner: null };
-  assert.equal(selfRelation(submitter, "Bot", { key_id: "2", agent_id: "bot", owner: null }), "same_agent");
-  assert.equal(selfRelation(submitter, "Bot", { key_id: "2", agent_id: "bots", owner: null }), null);
+  assert.equal(findSelfRelation(submitter, "Bot", { key_id: "2", agent_id: "bot", owner: null }), "same_agent");
+  assert.equal(findSelfRelation(submitter, "Bot", { key_id: "2", agent_id: "bots", owner: null }), null);
 });

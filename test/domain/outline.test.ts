@@ -1,7 +1,7 @@
 /** What of a request people see first: bounded, counted, and without anything that misleads. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { LINE, MAX_LINES, outline, outlineLines, type Outline } from "../../src/domain/outline.ts";
+import { LINE_LENGTH, MAX_LINES, outline, outlineLines, type Outline } from "../../src/domain/outline.ts";
 import { markedText, markText } from "../../src/domain/visible-text.ts";
 
 /** Drawn lines and folded lines of an outline. */
@@ -45,7 +45,7 @@ describe("an outline", () => {
     assert.deepEqual(long.kind === "members" && long.members[0]?.value, {
       kind: "text",
       quoted: false,
-      text: "x".repeat(6 * LINE),
+      text: "x".repeat(6 * LINE_LENGTH),
       more: 594,
     });
   });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { openFacts, opens, sealFacts } from "../../src/domain/past.ts";
+import { restoreFacts, pastMatchesCommitments, commitFacts } from "../../src/domain/past.ts";
 import type { Facts } from "../../src/domain/policy/types.ts";
 
 const PRINCIPAL = { key_id: "k", name: "agent", agent_id: null, owner: null };
@@ -11,31 +11,31 @@ const facts: Facts = { principal: PRINCIPAL, limits: [LIMIT] };
 const salt = "11".repeat(32);
 
 test("the commitment is SHA-256 of the salt and the digest of the canonical values, by another library too", () => {
-  const sealed = sealFacts(facts, () => salt);
+  const sealed = commitFacts(facts, () => salt);
   const digest = createHash("sha256")
     .update('{"limits":[{"basis":"0123456789abcdef","limit":"a day","policy":"pay","used":60500000}]}')
     .digest();
   const expected = createHash("sha256").update(Buffer.from(salt, "hex")).update(digest).digest("hex");
   assert.deepEqual(sealed.facts, { principal: PRINCIPAL, past: expected });
-  assert.deepEqual(openFacts(sealed.facts, sealed.past), facts);
+  assert.deepEqual(restoreFacts(sealed.facts, sealed.past), facts);
 });
 
 test("where nothing of the past was read there is nothing to keep", () => {
   const none: Facts = { principal: PRINCIPAL };
   assert.deepEqual(
-    sealFacts(none, () => assert.fail("no salt is drawn")),
+    commitFacts(none, () => assert.fail("no salt is drawn")),
     { facts: none, past: null },
   );
 });
 
 test("entries of earlier versions, which hold what was used in plain, are read as they are", () => {
-  assert.deepEqual(openFacts(facts, null), facts);
+  assert.deepEqual(restoreFacts(facts, null), facts);
 });
 
 test("another value, another salt, another order of members or no value at all opens nothing, and what was used stays unknown", () => {
-  const { facts: recorded, past } = sealFacts(facts, () => salt);
+  const { facts: recorded, past } = commitFacts(facts, () => salt);
   const commitment = recorded.past as string;
-  assert.equal(opens([commitment], past), true);
+  assert.equal(pastMatchesCommitments([commitment], past), true);
   const others = [
     past?.replace("60500000", "60500001"),
     past?.replace("1111", "1112"),
@@ -46,7 +46,7 @@ test("another value, another salt, another order of members or no value at all o
     null,
   ] as (string | null)[];
   for (const other of others) {
-    assert.equal(opens([commitment], other), false, String(other));
-    assert.deepEqual(openFacts(recorded, other), { principal: PRINCIPAL });
+    assert.equal(pastMatchesCommitments([commitment], other), false, String(other));
+    assert.deepEqual(restoreFacts(recorded, other), { principal: PRINCIPAL });
   }
 });

@@ -3,14 +3,14 @@ import { createHash, createHmac, generateKeyPairSync, sign, verify } from "node:
 import { test } from "node:test";
 import {
   checkPermit,
-  makePermit,
+  signPermit,
   MAX_PERMIT_LENGTH,
   permitKeyId,
-  permitTimes,
-  type PermitGrant,
+  computePermitTimes,
+  type PermitTerms,
   type PermitSubject,
 } from "../../src/domain/permit.ts";
-import { actionDigest, sealRequest } from "../../src/domain/request.ts";
+import { computeActionDigest, encodeRequest } from "../../src/domain/request.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 
 function signer() {
@@ -36,13 +36,13 @@ const subject: PermitSubject = {
   action_digest: "aa".repeat(32),
   request_hash: "00".repeat(32),
 };
-const grant: PermitGrant = {
+const grant: PermitTerms = {
   id: "q-M3PQ1gHnKX0pVf6kD2zA",
   decision_hash: "11".repeat(32),
   issued_at: 1_800_000_000_000,
   expires_at: 1_800_000_300_000,
 };
-const make = (about = subject, given = grant, by = ours) => makePermit(about, given, by.kid, by.sign);
+const make = (about = subject, given = grant, by = ours) => signPermit(about, given, by.kid, by.sign);
 const check = (permit: string, about = subject, now = NOW, keys = [ours]) =>
   checkPermit(permit, about, now, keys, verifyEd25519);
 
@@ -118,9 +118,9 @@ test("a permit by any of the keys is good, by another or under another's id it i
   const byOther = await make(subject, grant, other);
   assert.equal(check(byOther), "unknown_key");
   assert.equal(check(byOther, subject, NOW, [ours, other]), null);
-  assert.equal(check(await makePermit(subject, grant, ours.kid, other.sign)), "bad_signature");
+  assert.equal(check(await signPermit(subject, grant, ours.kid, other.sign)), "bad_signature");
   assert.equal(
-    check(await makePermit(subject, grant, other.kid, ours.sign), subject, NOW, [ours, other]),
+    check(await signPermit(subject, grant, other.kid, ours.sign), subject, NOW, [ours, other]),
     "bad_signature",
   );
   assert.equal(check(await make(), subject, NOW, []), "unknown_key");
@@ -219,9 +219,9 @@ test("the longest names make a permit that can be handed in", async () => {
 });
 
 test("a permit's times are whole seconds and never longer than asked for", async () => {
-  assert.deepEqual(permitTimes(1_999, 300, 301_999), { issued_at: 1_000, expires_at: 301_000 });
+  assert.deepEqual(computePermitTimes(1_999, 300, 301_999), { issued_at: 1_000, expires_at: 301_000 });
   assert.deepEqual(
-    permitTimes(1_999, 300, 61_500),
+    computePermitTimes(1_999, 300, 61_500),
     { issued_at: 1_000, expires_at: 61_000 },
     "nor than the action may start",
   );
@@ -239,10 +239,10 @@ test("the digest covers what runs, and nothing of why", () => {
     context: { why: "x" },
   };
   const text = '{"agent_id":"bot","operation":"refund","params":{"a":2,"b":1},"tool":"stripe"}';
-  assert.equal(actionDigest(request), createHash("sha256").update(text).digest("hex"));
+  assert.equal(computeActionDigest(request), createHash("sha256").update(text).digest("hex"));
   const changed = { ...request, context: { why: "y" } };
-  assert.equal(actionDigest(changed), actionDigest(request));
-  assert.notEqual(sealRequest(changed).hash, sealRequest(request).hash);
+  assert.equal(computeActionDigest(changed), computeActionDigest(request));
+  assert.notEqual(encodeRequest(changed).hash, encodeRequest(request).hash);
   for (const change of [{ agent_id: "b" }, { tool: "b" }, { operation: "b" }, { params: {} }])
-    assert.notEqual(actionDigest({ ...request, ...change }), actionDigest(request));
+    assert.notEqual(computeActionDigest({ ...request, ...change }), computeActionDigest(request));
 });

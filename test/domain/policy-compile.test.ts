@@ -4,10 +4,10 @@ import {
   buildPolicySet,
   compilePolicySet,
   emptyPolicySet,
-  isPrepared,
+  isPrecompiled,
   PolicyCompileError,
   policySetDigest,
-  preparePolicySet,
+  precompilePolicySet,
   type CompiledPolicySet,
 } from "../../src/domain/policy/compile/compile.ts";
 import { policiesForTool, rulesForTool } from "../../src/domain/policy/compile/rule-index.ts";
@@ -198,11 +198,11 @@ describe("a definition is compiled once, by its content", () => {
     buildPolicySet(amounts.map((amount) => ({ policy: `once-${amount}`, version: 1, definition: definition(amount) })));
 
   it("also where it comes in another document, version and set", () => {
-    assert.equal(isPrepared(setOf(711)), false);
+    assert.equal(isPrecompiled(setOf(711)), false);
     const first = compilePolicySet(setOf(711));
-    assert.equal(isPrepared(setOf(711)), true);
-    assert.equal(isPrepared(setOf(711, 712)), false);
-    preparePolicySet(setOf(711, 712));
+    assert.equal(isPrecompiled(setOf(711)), true);
+    assert.equal(isPrecompiled(setOf(711, 712)), false);
+    precompilePolicySet(setOf(711, 712));
     const second = compilePolicySet(
       buildPolicySet([{ policy: "once-711", version: 9, definition: structuredClone(definition(711)) }]),
     );
@@ -225,7 +225,7 @@ describe("a definition is compiled once, by its content", () => {
 
   it("more definitions than are kept can still be prepared together", () => {
     const many = setOf(...Array.from({ length: 5000 }, (_, i) => 10_000 + i));
-    preparePolicySet(many);
-    assert.equal(isPrepared(many), true);
+    precompilePolicySet(many);
+    assert.equal(isPrecompiled(many), true);
   });
 });

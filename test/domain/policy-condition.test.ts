@@ -6,8 +6,8 @@ import {
   compileCondition,
   MAX_COMPREHENSIONS,
   MAX_DEPTH,
-  MAX_LENGTH,
-  MAX_NESTING,
+  MAX_EXPRESSION_LENGTH,
+  MAX_COMPREHENSION_NESTING,
   type ConditionResult,
 } from "../../src/domain/policy/condition/condition.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
@@ -199,7 +199,7 @@ test("each guard on the form of a condition trips with its own fault, at its pla
   const table: [source: string, message: RegExp, offset: number][] = [
     ["", /^the condition is empty/, 0],
     ["  \n ", /^the condition is empty/, 0],
-    ["a".repeat(MAX_LENGTH + 1), /^the condition has 2049 characters, at most 2048 are allowed$/, 0],
+    ["a".repeat(MAX_EXPRESSION_LENGTH + 1), /^the condition has 2049 characters, at most 2048 are allowed$/, 0],
     [`true${" + 1".repeat(MAX_DEPTH)} == 1`, /^the condition nests deeper than 64 levels$/, 4],
     [`${"(".repeat(900)}true${")".repeat(900)}`, /^the condition's brackets nest deeper than 64 levels$/, 64],
     [`${"[".repeat(65)}${"]".repeat(65)} == []`, /^the condition's brackets nest deeper than 64 levels$/, 64],
@@ -213,7 +213,7 @@ test("each guard on the form of a condition trips with its own fault, at its pla
       /^the condition's brackets nest deeper than 64 levels$/,
       84,
     ],
-    [nest(MAX_NESTING + 1), /nests comprehensions \(exists, all, map, filter\) deeper than 2$/, 42],
+    [nest(MAX_COMPREHENSION_NESTING + 1), /nests comprehensions \(exists, all, map, filter\) deeper than 2$/, 42],
     [
       Array.from({ length: MAX_COMPREHENSIONS + 1 }, () => "[1].all(x, x > 0)").join(" && "),
       /^the condition has more than 8 comprehensions/,
@@ -253,8 +253,8 @@ test("each guard on the form of a condition trips with its own fault, at its pla
     assert.equal(compiled.offset, offset, `${source.slice(0, 60)}: ${compiled.message}`);
   }
   assert.ok(compileCondition(`1${" + 1".repeat(MAX_DEPTH - 3)} == 62`).ok);
-  assert.ok(compileCondition(nest(MAX_NESTING)).ok);
-  assert.ok(compileCondition("params.amount == 1".padEnd(MAX_LENGTH)).ok);
+  assert.ok(compileCondition(nest(MAX_COMPREHENSION_NESTING)).ok);
+  assert.ok(compileCondition("params.amount == 1".padEnd(MAX_EXPRESSION_LENGTH)).ok);
 });
 
 const list = (length: number, item: (i: number) => JsonObject[string] = (i) => i): JsonObject[string][] =>

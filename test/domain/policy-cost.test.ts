@@ -120,7 +120,7 @@ describe("what conditions cost", () => {
         watched.looks = 0;
         const activation = on(watched.value as JsonObject);
         condition.evaluate(activation);
-        const steps = MAX_STEPS - activation.meter(false).left;
+        const steps = MAX_STEPS - activation.meter(false).remaining;
         // Keys of a map are listed once, and counted for each use.
         if (watched.looks > 200 + 10 * steps + watched.keys)
           free.push(`${watched.looks} looks for ${steps} steps: ${source}`);

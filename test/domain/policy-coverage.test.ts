@@ -1,8 +1,8 @@
 /** A rule is covered when some case sees its verdict; being passed by, or failing on the way, is not enough. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { policyCoverage, type Coverage } from "../../src/domain/policy/test/coverage.ts";
-import { consultAll, decide } from "../../src/domain/policy/decide/decide.ts";
+import { measureCoverage, type Coverage } from "../../src/domain/policy/test/coverage.ts";
+import { evaluateAllPolicies, decide } from "../../src/domain/policy/decide/decide.ts";
 import { parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import type { PolicyDocument } from "../../src/domain/policy/types.ts";
@@ -21,7 +21,7 @@ const POLICIES = [
 function cover(cases: string, head = "", policies: PolicyDocument[] = POLICIES): Coverage {
   const { tests, faults } = parsePolicyTests(`now: 2026-01-15T10:00:00Z\n${head}cases:\n${cases}`, "x_test.yaml");
   assert.deepEqual(faults, []);
-  return policyCoverage(
+  return measureCoverage(
     policies,
     tests.flatMap((one) => runPolicyTest(policies, one)),
   );
@@ -75,14 +75,14 @@ test("a rule that stands behind one that takes everything is named, for no test 
 });
 
 test("without rules everything is covered, and without cases nothing", () => {
-  assert.deepEqual(policyCoverage([], []), { rules: [], uncovered: [], percent: 100 });
-  assert.equal(policyCoverage(POLICIES, []).percent, 0);
+  assert.deepEqual(measureCoverage([], []), { rules: [], uncovered: [], percent: 100 });
+  assert.equal(measureCoverage(POLICIES, []).percent, 0);
 });
 
 test("the findings of the policies are what the decision is made of", () => {
   const compiled = compile(...POLICIES);
   const heard = (agent: string, params: { amount?: number | string }): string[] =>
-    consultAll(compiled, action("crm", "update", params, agent), FACTS, NOW).map(
+    evaluateAllPolicies(compiled, action("crm", "update", params, agent), FACTS, NOW).map(
       (finding) => `${finding.policy.name}/${finding.rule.name} ${finding.effect} ${finding.reason_code}`,
     );
   assert.deepEqual(heard("a", { amount: 5 }), [

@@ -8,11 +8,11 @@ import {
   compileCondition,
   MAX_COMPREHENSIONS,
   MAX_DEPTH,
-  MAX_LENGTH,
-  MAX_NESTING,
+  MAX_EXPRESSION_LENGTH,
+  MAX_COMPREHENSION_NESTING,
 } from "../../src/domain/policy/condition/condition.ts";
 import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
-import { MAX_PATTERN } from "../../src/domain/policy/condition/cel-patterns.ts";
+import { MAX_PATTERN_INSTRUCTIONS } from "../../src/domain/policy/condition/cel-patterns.ts";
 import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
 import { RuleSchema } from "../../src/domain/policy/parse/schema.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
@@ -104,9 +104,11 @@ test("the page has every key of a rule and the limits of the code", () => {
   }
   const number = (n: number): string => n.toLocaleString("en-US");
   assert.ok(
-    page.includes(`${number(MAX_LENGTH)} characters, ${MAX_DEPTH} levels,\n${MAX_COMPREHENSIONS} comprehensions`),
+    page.includes(
+      `${number(MAX_EXPRESSION_LENGTH)} characters, ${MAX_DEPTH} levels,\n${MAX_COMPREHENSIONS} comprehensions`,
+    ),
   );
-  assert.equal(MAX_NESTING, 2);
-  assert.ok(page.includes(`most ${MAX_PATTERN} instructions`));
+  assert.equal(MAX_COMPREHENSION_NESTING, 2);
+  assert.ok(page.includes(`most ${MAX_PATTERN_INSTRUCTIONS} instructions`));
   assert.ok(page.includes(`${number(MAX_STEPS)} steps`));
 });

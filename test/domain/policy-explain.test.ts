@@ -3,10 +3,10 @@ import { describe, it } from "node:test";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
 import { Activation, compileCondition } from "../../src/domain/policy/condition/condition.ts";
-import { conditionParts, type ConditionPart } from "../../src/domain/policy/condition/condition-parts.ts";
-import { consultAll, decide } from "../../src/domain/policy/decide/decide.ts";
+import { evaluateConditionParts, type ConditionPart } from "../../src/domain/policy/condition/condition-parts.ts";
+import { evaluateAllPolicies, decide } from "../../src/domain/policy/decide/decide.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
-import { assumingUnused } from "../../src/domain/policy/decide/limit-facts.ts";
+import { withAssumedUsage } from "../../src/domain/policy/decide/limit-facts.ts";
 import type { Effect, Facts, LimitDocument, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
 import { chance } from "../support/chance.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
@@ -85,7 +85,7 @@ describe("an explanation", () => {
           ...(random(30) === 0 ? { agent: { suspended: true, allowed_tools: null } } : {}),
         };
         const facts =
-          random(8) === 0 ? known : assumingUnused(compiled, request, known, NOW, { l0: random(4), l1: random(12) });
+          random(8) === 0 ? known : withAssumedUsage(compiled, request, known, NOW, { l0: random(4), l1: random(12) });
         const found = explain(compiled, request, facts, NOW);
         const decision = decide(compiled, request, facts, NOW);
         assert.deepEqual(found.decision, decision);
@@ -100,7 +100,7 @@ describe("an explanation", () => {
             answer === null ? [] : [{ policy: one.policy, mode: one.mode, rule: limit, ...answer }],
           ),
         ]);
-        const expected = consultAll(compiled, request, facts, NOW).map((finding) => ({
+        const expected = evaluateAllPolicies(compiled, request, facts, NOW).map((finding) => ({
           policy: finding.policy.name,
           rule: finding.rule.name,
           effect: finding.effect,
@@ -197,7 +197,7 @@ describe("an explanation", () => {
 describe("the parts of a condition", () => {
   const parts = (source: string, params: JsonObject): string[] => {
     assert.ok(compileCondition(source).ok, source);
-    return conditionParts(source, new Activation(action("t", "o", params), FACTS, NOW)).map(
+    return evaluateConditionParts(source, new Activation(action("t", "o", params), FACTS, NOW)).map(
       ({ expression, depth, element, value, error }) =>
         `${" ".repeat(depth)}${element === null ? "" : `[${element}] `}${expression} -> ${error === null ? value : `! ${error}`}`,
     );

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { decide, decideOn } from "../../src/domain/policy/decide/decide.ts";
+import { decide, decideEvaluation } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
 import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
-import { assumingUnused, limitNeeds, MICRO } from "../../src/domain/policy/decide/limit-facts.ts";
+import { withAssumedUsage, findMatchedLimits, MICROS_PER_UNIT } from "../../src/domain/policy/decide/limit-facts.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
 import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/decide/window.ts";
 import type { Facts, LimitFact, PolicyDocument } from "../../src/domain/policy/types.ts";
@@ -42,7 +42,7 @@ const facts = (compiled: CompiledPolicySet, used: number, other: Partial<LimitFa
 
 describe("what an action needs to know", () => {
   const one = (limit: object, params: JsonObject = {}, tool = "pay") =>
-    limitNeeds(
+    findMatchedLimits(
       new Evaluation(
         compile({ name: "l", count: 1, window: "1h", ...limit }),
         request(params, tool),
@@ -81,7 +81,7 @@ describe("what an action needs to know", () => {
 
   test("an amount in whole millionths", () => {
     const amount = (value: unknown): number | undefined =>
-      limitNeeds(
+      findMatchedLimits(
         new Evaluation(
           compile({ name: "l", window: "1h", sum: "params.amount", at_most: 1 }),
           request({ amount: value as never }),
@@ -91,11 +91,11 @@ describe("what an action needs to know", () => {
       )[0]?.amount;
     assert.deepEqual(
       [amount(1), amount(0.1), amount(1.1), amount(0), amount(1e9)],
-      [MICRO, 100_000, 1_100_000, 0, 1e15],
+      [MICROS_PER_UNIT, 100_000, 1_100_000, 0, 1e15],
     );
     // Upwards: what is smaller still adds up to something.
     assert.deepEqual([amount(1e-8), amount(4e-7), amount(0.0000014), amount(0.000001), amount(-0)], [1, 1, 2, 1, 0]);
-    for (let n = 1; n < 5000; n++) assert.equal(amount((n * 7919) / MICRO), n * 7919);
+    for (let n = 1; n < 5000; n++) assert.equal(amount((n * 7919) / MICROS_PER_UNIT), n * 7919);
     for (const bad of [-1, 1e9 + 1, "5", null]) assert.equal(amount(bad), undefined);
   });
 });
@@ -191,9 +191,9 @@ describe("a decision", () => {
 
   test("of policies that were not in force counts nothing as used, and keeps what is known", () => {
     const known = facts(counted, 2);
-    assert.equal(assumingUnused(counted, request(), known, NOW), known);
+    assert.equal(withAssumedUsage(counted, request(), known, NOW), known);
     assert.equal(
-      decide(counted, request(), assumingUnused(counted, request(), { principal: PRINCIPAL }, NOW), NOW).effect,
+      decide(counted, request(), withAssumedUsage(counted, request(), { principal: PRINCIPAL }, NOW), NOW).effect,
       "allow",
     );
   });
@@ -212,9 +212,9 @@ describe("a decision", () => {
       compile({ name: "l", per: "agent", count: 1, window: "1h" }),
       compile({ name: "l", per: "agent", count: 3, window: "7d" }),
     ];
-    assert.equal(assumingUnused(after, request(), facts(before, 2), NOW).limits?.[0]?.used, 2);
+    assert.equal(withAssumedUsage(after, request(), facts(before, 2), NOW).limits?.[0]?.used, 2);
     assert.deepEqual(
-      assumingUnused(
+      withAssumedUsage(
         compile({ name: "l", per: "params.customer", count: 1, window: "1h" }),
         request({ customer: "c" }),
         facts(before, 2),
@@ -405,11 +405,11 @@ describe("a limit and the rules", () => {
     const params = { l: Array.from({ length: 70 }, (_, i) => i) };
     const compiled = compileAll({ ...limiting, limits: [{ ...asking, count: 5, when: costly }] }, allowing);
     const evaluation = new Evaluation(compiled, request(params), { principal: PRINCIPAL }, NOW);
-    assert.equal(limitNeeds(evaluation).length, 1);
-    const spent = evaluation.activation.meter(false).left;
-    const decision = decideOn(evaluation, facts(compiled, 0));
+    assert.equal(findMatchedLimits(evaluation).length, 1);
+    const spent = evaluation.activation.meter(false).remaining;
+    const decision = decideEvaluation(evaluation, facts(compiled, 0));
     assert.equal(decision.effect, "allow");
-    assert.equal(evaluation.activation.meter(false).left, spent, "the limit costs nothing the second time");
+    assert.equal(evaluation.activation.meter(false).remaining, spent, "the limit costs nothing the second time");
     assert.deepEqual(decide(compiled, request(params), facts(compiled, 0), NOW), decision);
     // What was spent on the limit is gone for the rules, in the decision and in its replay alike.
     const both = compilePolicySet({
@@ -424,8 +424,8 @@ describe("a limit and the rules", () => {
       ],
     });
     const begun = new Evaluation(both, request(params), { principal: PRINCIPAL }, NOW);
-    limitNeeds(begun);
-    const tight = decideOn(begun, facts(both, 0));
+    findMatchedLimits(begun);
+    const tight = decideEvaluation(begun, facts(both, 0));
     assert.equal(tight.reason_code, "CONDITION_LIMIT");
     assert.deepEqual(decide(both, request(params), facts(both, 0), NOW), tight);
   });

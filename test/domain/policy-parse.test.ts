@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  MAX_FILE,
+  MAX_FILE_LENGTH,
   parsePolicies,
   parsePolicyTests,
   validatePolicyDocument,
@@ -237,13 +237,13 @@ test("a fault in a condition is at its character, however the condition is writt
 });
 
 test("a file that is too large is not read", () => {
-  assert.deepEqual(parsePolicies(`${GOOD}#${"x".repeat(MAX_FILE)}`, "a.yaml").faults, [
+  assert.deepEqual(parsePolicies(`${GOOD}#${"x".repeat(MAX_FILE_LENGTH)}`, "a.yaml").faults, [
     {
       kind: "unreadable-file",
       file: "a.yaml",
       line: null,
       column: null,
-      message: `the file has more than ${MAX_FILE} characters`,
+      message: `the file has more than ${MAX_FILE_LENGTH} characters`,
     },
   ]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { readdirSync } from "node:fs";
-import { policyCoverage } from "../../src/domain/policy/test/coverage.ts";
+import { measureCoverage } from "../../src/domain/policy/test/coverage.ts";
 import { parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
@@ -68,7 +68,7 @@ const FOLDER = `${ROOT}policies`;
 test("the default set passes its tests, and they reach every rule", async () => {
   const { documents, results, faults } = await checkPolicyFolder(FOLDER);
   assert.deepEqual(faults, []);
-  const { uncovered } = policyCoverage(
+  const { uncovered } = measureCoverage(
     documents.map(({ document }) => document),
     results.map(({ result }) => result),
   );

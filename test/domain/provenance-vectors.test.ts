@@ -12,7 +12,7 @@ import {
   signCheckpoint,
   NoteError,
 } from "../../src/domain/checkpoint.ts";
-import { concat, fromBase64, fromHex, sha256, sha256Hex, toHex, utf8 } from "../../src/domain/hash.ts";
+import { concatBytes, fromBase64, fromHex, sha256, sha256Hex, toHex, utf8 } from "../../src/domain/hash.ts";
 import {
   appendToEdge,
   consistencyProof,
@@ -22,8 +22,8 @@ import {
   hashNode,
   inclusionProof,
   rootFromInclusion,
-  rootOf,
-  rootOfEdge,
+  computeRoot,
+  rootFromEdge,
   verifyConsistency,
   verifyInclusion,
 } from "../../src/domain/merkle.ts";
@@ -69,9 +69,9 @@ const NODE = {
 /** RFC 6962 section 2.1 word for word: the reference that the real code is held against. */
 function mth(leaves: readonly Uint8Array[]): Uint8Array {
   if (leaves.length === 0) return sha256(new Uint8Array(0));
-  if (leaves.length === 1) return sha256(concat(Uint8Array.of(0), leaves[0] as Uint8Array));
+  if (leaves.length === 1) return sha256(concatBytes(Uint8Array.of(0), leaves[0] as Uint8Array));
   const k = largestPower(leaves.length);
-  return sha256(concat(Uint8Array.of(1), mth(leaves.slice(0, k)), mth(leaves.slice(k))));
+  return sha256(concatBytes(Uint8Array.of(1), mth(leaves.slice(0, k)), mth(leaves.slice(k))));
 }
 function path(m: number, d: readonly Uint8Array[]): Uint8Array[] {
   if (d.length === 1) return [];
@@ -102,15 +102,15 @@ describe("merkle tree", () => {
     let edge: Uint8Array[] = [];
     assert.equal(toHex(EMPTY_ROOT), ROOTS[0]);
     for (let n = 0; n <= 8; n++) {
-      assert.equal(toHex(rootOfEdge(edge)), ROOTS[n]);
-      assert.equal(toHex(await rootOf(n, nodesOf(LEAVES.slice(0, n)))), ROOTS[n]);
+      assert.equal(toHex(rootFromEdge(edge)), ROOTS[n]);
+      assert.equal(toHex(await computeRoot(n, nodesOf(LEAVES.slice(0, n)))), ROOTS[n]);
       if (n < 8) edge = appendToEdge(edge, n, hashLeaf(LEAVES[n] as Uint8Array));
     }
   });
 
   test("leaf and node", () => {
     assert.equal(toHex(hashLeaf(utf8("L123456"))), "395aa064aa4c29f7010acfe3f25db9485bbd4b91897b6ad7ad547639252b4d56");
-    const node = sha256(concat(Uint8Array.of(1), utf8("N123"), utf8("N456")));
+    const node = sha256(concatBytes(Uint8Array.of(1), utf8("N123"), utf8("N456")));
     assert.equal(toHex(node), "aa217fe888e47007fa15edab33c2b492a722cb106c64667fc2b044444de66bbb");
     assert.equal(toHex(hashNode(fromHex(NODE.L4), fromHex(NODE.L5))), NODE.N45);
   });
@@ -366,7 +366,7 @@ describe("tiles", () => {
 
   test("the partial tile of the eight leaves, and entry bundles", () => {
     assert.equal(
-      sha256Hex(concat(...LEAVES.map(hashLeaf))),
+      sha256Hex(concatBytes(...LEAVES.map(hashLeaf))),
       "aea2f1bbb5140fd5f8eacb503fdf54c00c3d860c72588e40233addd416bc8f10",
     );
     assert.deepEqual(decodeEntryBundle(encodeEntryBundle(LEAVES)).map(toHex), LEAVES.map(toHex));

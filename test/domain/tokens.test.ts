@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
 import { describe, test } from "node:test";
-import { toBase64Url, useSha256, utf8 } from "../../src/domain/hash.ts";
+import { toBase64Url, setSha256, utf8 } from "../../src/domain/hash.ts";
 import { checkToken, makeToken, type TokenClaims } from "../../src/domain/tokens.ts";
 
-useSha256((bytes) => new Uint8Array(createHash("sha256").update(bytes).digest()));
+setSha256((bytes) => new Uint8Array(createHash("sha256").update(bytes).digest()));
 
 const macWith = (secret: string) => (message: Uint8Array) =>
   new Uint8Array(createHmac("sha256", secret).update(message).digest());

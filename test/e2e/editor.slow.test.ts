@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { editorSchema } from "../../src/config/editor-schemas.ts";
+import { renderEditorSchema } from "../../src/config/editor-schemas.ts";
 import { eventually } from "../support/wait.ts";
 
 interface Message {
@@ -151,7 +151,7 @@ describe("an editor with the YAML language server", () => {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "assent-editor-"));
     for (const name of ["policy", "policy-test", "config"] as const)
-      writeFileSync(join(folder, `${name}.schema.json`), editorSchema(name));
+      writeFileSync(join(folder, `${name}.schema.json`), renderEditorSchema(name));
     editor = new Editor(folder);
     await editor.start();
   });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { openEntry } from "../../src/domain/entries.ts";
+import { decodeEntry } from "../../src/domain/entries.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { SECRET } from "../support/deployment.ts";
 import { newKey } from "../support/keys.ts";
@@ -49,7 +49,9 @@ describe("containment on two processes", { skip: withoutPostgres }, () => {
   /** What the ledger holds behind this place, in order. */
   async function since(size: number): Promise<Record<string, unknown>[]> {
     const { storage } = services[0] as Service;
-    return (await storage.entries(size, (await storage.head()).size)).map(({ bytes }) => openEntry<JsonObject>(bytes));
+    return (await storage.entries(size, (await storage.head()).size)).map(({ bytes }) =>
+      decodeEntry<JsonObject>(bytes),
+    );
   }
 
   for (const [what, contain] of [

@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { decodeProtectedHeader } from "jose";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
-import { LONGEST_PERMIT } from "../../src/domain/permit.ts";
+import { MAX_PERMIT_SECONDS } from "../../src/domain/permit.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
@@ -47,7 +47,7 @@ describe("the permit key of several processes", { skip: withoutPostgres }, () =>
       );
     try {
       const [old] = await kids(one);
-      const { kid } = await one.runtime.rotatePermitKey({ key: SECOND, overlap: LONGEST_PERMIT });
+      const { kid } = await one.runtime.rotatePermitKey({ key: SECOND, overlap: MAX_PERMIT_SECONDS });
       assert.deepEqual(await kids(two), [kid, old], "the other one follows the ledger");
       const three = await start(url, SECOND);
       try {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { openEntry, type DecisionEntry, type StopEntry } from "../../src/domain/entries.ts";
+import { decodeEntry, type DecisionEntry, type StopEntry } from "../../src/domain/entries.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
 import { ALLOWED, quiet, startService, type Answer, type Service } from "../support/service.ts";
@@ -97,9 +97,9 @@ describe("on two processes and one Postgres", { skip: withoutPostgres }, () => {
       let holds = false;
       let denied = 0;
       for (const row of await one.storage.entries(0, (await one.storage.head()).size)) {
-        if (row.type === "stop") holds = openEntry<StopEntry>(row.bytes).change === "placed";
+        if (row.type === "stop") holds = decodeEntry<StopEntry>(row.bytes).change === "placed";
         if (row.type !== "decision") continue;
-        assert.equal(openEntry<DecisionEntry>(row.bytes).status, holds ? "denied" : "allowed", `entry ${row.seq}`);
+        assert.equal(decodeEntry<DecisionEntry>(row.bytes).status, holds ? "denied" : "allowed", `entry ${row.seq}`);
         denied += holds ? 1 : 0;
       }
       assert.ok(denied >= 3);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { LedgerTampered } from "../../src/ledger/tampered.ts";
-import { sealEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { defaultConfig } from "../../src/config/index.ts";
 import { repairStore, repairsOf } from "../../src/cli/repair.ts";
 import type { Output } from "../../src/cli/command.ts";
@@ -72,7 +72,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
       await client.begin(async (tx) => {
         await tx`select set_config('assent.transaction', 'test', true), set_config('assent.copying', 'on', true)`;
         for (const [i, body] of strays.entries()) {
-          const { bytes, leafHash } = sealEntry(body, size + i);
+          const { bytes, leafHash } = encodeEntry(body, size + i);
           await tx`insert into entries (seq, type, leaf_hash, bytes, action_id, agent_id, submitted_by, created_at)
             values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id?: string }).action_id ?? null}, 'support-bot', 'k', 1)`;
         }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import { parseJson, type JsonObject } from "../../src/domain/json.ts";
-import { MAX_META_BYTES, metaBytes } from "../../src/domain/meta.ts";
+import { MAX_META_BYTES, countMetaBytes } from "../../src/domain/meta.ts";
 import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
 import type { HookConfig } from "../../src/hook/hook-config.ts";
 import { HookConfigError, configFiles, loadConfig } from "../../src/hook/hook-config.ts";
@@ -311,7 +311,7 @@ test("a text that is cut for the record, or for its length, is not cut through a
     assert.ok(passes("claude-code", given), JSON.stringify(given));
     // As the service reads it.
     const { meta } = parseJson(JSON.stringify(given.calls[0]?.body)) as { meta: JsonObject };
-    assert.ok(metaBytes(meta) <= MAX_META_BYTES);
+    assert.ok(countMetaBytes(meta) <= MAX_META_BYTES);
   }
 });
 

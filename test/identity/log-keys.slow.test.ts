@@ -8,7 +8,7 @@ import { check } from "../../src/cli/verify.ts";
 import { createAssent } from "../../src/client/index.ts";
 import { verifyProof as clientProof } from "../../src/client/proof.ts";
 import { NoteError, openCheckpoint, parseVkey, readNote } from "../../src/domain/checkpoint.ts";
-import { openEntry, type LogKeyEntry } from "../../src/domain/entries.ts";
+import { decodeEntry, type LogKeyEntry } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
@@ -110,7 +110,7 @@ describe("a change of the log's key", () => {
     const old = await present();
     const { vkey, seq } = await rotate();
     const [row] = await service.storage.entries(seq, seq + 1);
-    const entry = openEntry<LogKeyEntry>(row?.bytes as Uint8Array);
+    const entry = decodeEntry<LogKeyEntry>(row?.bytes as Uint8Array);
     assert.deepEqual([entry.type, entry.previous, entry.vkey, entry.by], ["log_key", old, vkey, null]);
     assert.equal(Date.parse(entry.previous_until) - Date.parse(entry.at), 30 * DAY);
     for (const key of [old, vkey]) assert.ok(openCheckpoint(entry.handover, key, verifyEd25519).size <= seq);

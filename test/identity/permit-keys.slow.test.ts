@@ -6,9 +6,9 @@ import { afterEach, describe, it } from "node:test";
 import { decodeProtectedHeader } from "jose";
 import { defaultConfig } from "../../src/config/index.ts";
 import { Refusal } from "../../src/contract/errors.ts";
-import { openEntry, type PermitKeyEntry } from "../../src/domain/entries.ts";
+import { decodeEntry, type PermitKeyEntry } from "../../src/domain/entries.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
-import { LONGEST_PERMIT } from "../../src/domain/permit.ts";
+import { MAX_PERMIT_SECONDS } from "../../src/domain/permit.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { newKey } from "../support/keys.ts";
 import { ALLOWED, POLICIES, startService, type Service, type ServiceOptions } from "../support/service.ts";
@@ -29,7 +29,7 @@ const startAction = async ({ id, permit }: { id: string; permit: string }): Prom
   return [status, body.code as string | undefined];
 };
 const kidOf = ({ permit }: { permit: string }): string | undefined => decodeProtectedHeader(permit).kid;
-const rotate = (key: string | null = null, overlap = LONGEST_PERMIT) =>
+const rotate = (key: string | null = null, overlap = MAX_PERMIT_SECONDS) =>
   service.runtime.rotatePermitKey({ key, overlap });
 
 describe("the key that signs permits", () => {
@@ -83,7 +83,7 @@ describe("a rotation", () => {
     const after = await submit();
     assert.equal(kidOf(after), kid);
     assert.deepEqual(await startAction(after), [200, undefined]);
-    service.clock.now += LONGEST_PERMIT * 1000;
+    service.clock.now += MAX_PERMIT_SECONDS * 1000;
     assert.deepEqual(await kids(), [kid], "no permit of the old one is left");
   });
 
@@ -116,10 +116,10 @@ describe("a rotation", () => {
     await rotate();
     const { size } = await service.storage.head();
     const [row] = await service.storage.entries(size - 1, size);
-    const entry = openEntry<PermitKeyEntry>(row?.bytes as Uint8Array);
+    const entry = decodeEntry<PermitKeyEntry>(row?.bytes as Uint8Array);
     assert.deepEqual(
       [entry.type, Date.parse(entry.previous_until) - Date.parse(entry.at), entry.public_key === entry.previous],
-      ["permit_key", LONGEST_PERMIT * 1000, false],
+      ["permit_key", MAX_PERMIT_SECONDS * 1000, false],
     );
     assert.equal(await service.storage.meta("permit_key"), entry.previous);
   });
@@ -157,7 +157,7 @@ describe("a rotation", () => {
     };
     const runtime = await createRuntime(config, { anyPermitKey: true });
     await runtime.start();
-    const { kid, previous, until } = await runtime.rotatePermitKey({ key: null, overlap: LONGEST_PERMIT });
+    const { kid, previous, until } = await runtime.rotatePermitKey({ key: null, overlap: MAX_PERMIT_SECONDS });
     assert.deepEqual([kid, previous === kid, until <= Date.now()], [own, false, true]);
     await runtime.stop();
     await service.restart();

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
-import { sealEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { ALLOWED, ASKED, POLICIES, startService, type Service } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
@@ -78,15 +78,15 @@ describe("what is in the hash", () => {
     for (const { seq, hash, entry } of entries) {
       kinds.add(entry.type);
       const { seq: _, ...body } = entry;
-      assert.equal(toHex(sealEntry(body as EntryBody, seq).leafHash), hash, "an entry must seal to its own hash");
+      assert.equal(toHex(encodeEntry(body as EntryBody, seq).leafHash), hash, "an entry must seal to its own hash");
       for (const path of places(body)) {
         assert.notEqual(
-          toHex(sealEntry(changed(body, path) as EntryBody, seq).leafHash),
+          toHex(encodeEntry(changed(body, path) as EntryBody, seq).leafHash),
           hash,
           `${entry.type}: ${path.join(".")} is not in the hash`,
         );
       }
-      assert.notEqual(toHex(sealEntry(body as EntryBody, seq + 1).leafHash), hash, "the position is not in the hash");
+      assert.notEqual(toHex(encodeEntry(body as EntryBody, seq + 1).leafHash), hash, "the position is not in the hash");
     }
     assert.deepEqual([...kinds].sort(), ["api_key", "approval", "decision", "execution", "policy_set", "redecision"]);
   });

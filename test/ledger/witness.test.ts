@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { SignedCheckpoint } from "../../src/contract/host.ts";
 import { formatVkey, signCheckpoint, type NoteSigner } from "../../src/domain/checkpoint.ts";
-import { cosign, cosignaturesOf, formatWitnessVkey } from "../../src/domain/cosignature.ts";
+import { formatCosignature, verifyCosignatures, formatWitnessVkey } from "../../src/domain/cosignature.ts";
 import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { createWitness, witnessFolder, type Witness, type WitnessState } from "../../src/ledger/witness.ts";
@@ -49,7 +49,7 @@ describe("a witness", () => {
     ] as const) {
       const answer = await witness.addCheckpoint(request(old, size));
       assert.deepEqual([answer.status, answer.contentType], [200, "text/plain; charset=utf-8"], answer.body);
-      assert.deepEqual(cosignaturesOf(noteOf(size) + answer.body, [vkey], verifyEd25519), [
+      assert.deepEqual(verifyCosignatures(noteOf(size) + answer.body, [vkey], verifyEd25519), [
         { name: cosigner.name, seconds: 1_700_000_000 },
       ]);
       witness = witnessOn();
@@ -187,7 +187,7 @@ describe("a log", () => {
         [size, of] = [to, history];
         await witnesses.round();
         const kept = await witnessedCheckpoint(storage, { first: logVkey, changes: [] }, verifyEd25519);
-        return kept === null ? null : [kept.size, cosignaturesOf(kept.note, [vkey], verifyEd25519).length];
+        return kept === null ? null : [kept.size, verifyCosignatures(kept.note, [vkey], verifyEd25519).length];
       },
     };
   }
@@ -223,8 +223,8 @@ describe("a log", () => {
     const time = 1_700_000_000;
     for (const body of [
       "",
-      cosign(noteOf(8).split("\n\n")[0] + "\n", time, newSigner(cosigner.name)),
-      cosign("example.com/log\n9\nAAAA\n", time, cosigner),
+      formatCosignature(noteOf(8).split("\n\n")[0] + "\n", time, newSigner(cosigner.name)),
+      formatCosignature("example.com/log\n9\nAAAA\n", time, cosigner),
       "x".repeat(70_000),
     ]) {
       const { grow, lines } = await logWith(() => Promise.resolve(new Response(body)));

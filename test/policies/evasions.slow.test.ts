@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { nameFault } from "../../src/domain/names.ts";
+import { findNameFault } from "../../src/domain/names.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { isGlob } from "../../src/domain/policy/compile/glob.ts";
@@ -54,7 +54,7 @@ function holds(compiled: CompiledPolicySet, plain: readonly Plain[], seeds: read
       if (isPlain(plain, action)) continue;
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
       // Names that hide something do not come as far as the policies.
-      if (nameFault(action.tool) !== null || nameFault(action.operation) !== null) continue;
+      if (findNameFault(action.tool) !== null || findNameFault(action.operation) !== null) continue;
       const { effect, policy, rule } = ask(compiled, action);
       if (effect === "allow") wrong.push(`${kind}: ${shown(action)} is allowed by ${policy}: ${rule}`);
     }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { policyCoverage } from "../../src/domain/policy/test/coverage.ts";
+import { measureCoverage } from "../../src/domain/policy/test/coverage.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { matchGlob } from "../../src/domain/policy/compile/glob.ts";
 import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
@@ -63,7 +63,7 @@ describe("the packs", () => {
       documents().map(({ policy }) => policy),
       PACKS,
     );
-    const { uncovered } = policyCoverage(
+    const { uncovered } = measureCoverage(
       documents(),
       folder.results.map(({ result }) => result),
     );

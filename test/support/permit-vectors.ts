@@ -5,8 +5,8 @@
 import { createHmac } from "node:crypto";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import { toBase64Url, utf8 } from "../../src/domain/hash.ts";
-import { makePermit, permitKeyId, PERMIT_TYPE, type PermitSubject } from "../../src/domain/permit.ts";
-import { actionDigest, sealRequest } from "../../src/domain/request.ts";
+import { signPermit, permitKeyId, PERMIT_TYPE, type PermitSubject } from "../../src/domain/permit.ts";
+import { computeActionDigest, encodeRequest } from "../../src/domain/request.ts";
 import { signerOf } from "./signer.ts";
 
 export const AUDIENCE = "stripe";
@@ -34,8 +34,8 @@ const SUBJECT: PermitSubject = {
   agent_id: REQUEST.agent_id,
   tool: REQUEST.tool,
   operation: REQUEST.operation,
-  action_digest: actionDigest(REQUEST),
-  request_hash: sealRequest(REQUEST).hash,
+  action_digest: computeActionDigest(REQUEST),
+  request_hash: encodeRequest(REQUEST).hash,
 };
 const GRANT = {
   id: "q-M3PQ1gHnKX0pVf6kD2zA",
@@ -56,7 +56,7 @@ const jwkOf = ({ publicKey }: { publicKey: Uint8Array }) => ({
 });
 const kid = permitKeyId(signer.publicKey);
 const make = (subject = SUBJECT, grant = GRANT, by = signer, id = kid): Promise<string> =>
-  makePermit(subject, grant, id, (message) => Promise.resolve(by.sign(message)));
+  signPermit(subject, grant, id, (message) => Promise.resolve(by.sign(message)));
 const encode = (value: unknown): string => toBase64Url(utf8(JSON.stringify(value)));
 
 export interface Refused {
@@ -160,7 +160,7 @@ export async function permitVectors(): Promise<Record<string, string>> {
     {
       name: "other parameters'",
       reason: "wrong_request",
-      permit: await make({ ...SUBJECT, action_digest: actionDigest({ ...REQUEST, params: { amount: 5 } }) }),
+      permit: await make({ ...SUBJECT, action_digest: computeActionDigest({ ...REQUEST, params: { amount: 5 } }) }),
     },
     { name: "without an end", reason: "malformed", permit: signed(typed, { ...claims, exp: undefined }) },
     { name: "an end that is no number", reason: "malformed", permit: signed(typed, { ...claims, exp: "1900000000" }) },

@@ -1,6 +1,6 @@
 /** Ed25519 through node:crypto, with keys that are the same in every run. */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
-import { formatVkey, type NoteSigner, type Verify } from "../../src/domain/checkpoint.ts";
+import { formatVkey, type NoteSigner, type VerifySignature } from "../../src/domain/checkpoint.ts";
 
 const PKCS8 = "302e020100300506032b657004220420";
 const SPKI = "302a300506032b6570032100";
@@ -18,7 +18,7 @@ export function signerOf(name: string, from = 0): NoteSigner & { vkey: string } 
   };
 }
 
-export const ed25519: Verify = (publicKey, message, signature) =>
+export const ed25519: VerifySignature = (publicKey, message, signature) =>
   verify(
     null,
     message,

@@ -116,7 +116,7 @@ export async function use(client: Assent = createAssent({ url: "http://127.0.0.1
   });
   // @ts-expect-error: the arguments are those of the function
   await refund({ amount: "5" });
-  const outcome = await refund({ amount: 5 }, { patience: 0 });
+  const outcome = await refund({ amount: 5 }, { approvalTimeout: 0 });
   // @ts-expect-error: it may wait still
   is<number>()(outcome);
   if (outcome instanceof Pending) return outcome.retryAfter;

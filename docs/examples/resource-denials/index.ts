@@ -1,5 +1,5 @@
 /** GET /v1/denials: what policies denied lately, counted from the ledger's decisions by agent and rule. */
-import { definePlugin, defineRoute, openEntry, Refusal, Type, type DecisionEntry, type Static } from "assent/plugin";
+import { definePlugin, defineRoute, decodeEntry, Refusal, Type, type DecisionEntry, type Static } from "assent/plugin";
 
 const HOUR = 3_600_000;
 const PAGE = 500;
@@ -53,7 +53,7 @@ export default definePlugin({
             const stretch = { from_seq: span.first, before_seq: before, since, until, limit: PAGE };
             const rows = await host.storage.decisions({ visibility, ...stretch });
             for (const { bytes } of rows) {
-              const { agent_id, decision } = openEntry<DecisionEntry>(bytes);
+              const { agent_id, decision } = decodeEntry<DecisionEntry>(bytes);
               if (decision.effect !== "deny") continue;
               const { policy, rule, reason_code } = decision;
               const key = JSON.stringify([agent_id, policy, rule, reason_code]);

@@ -1,12 +1,12 @@
 /** Notes on actions: people write them and take them back, and the ledger keeps that they did. */
 import {
-  actorOf,
+  toActor,
   confirmed,
   defineErrors,
   definePlugin,
   defineRoute,
   defineScopes,
-  maySee,
+  canSee,
   Refusal,
   sha256Hex,
   toRfc3339,
@@ -90,7 +90,7 @@ function routes(host: Host) {
           const note = { id: host.newId(), text, salt: crypto.randomUUID(), by: who.principal };
           await documents.put(`${action.id}/${note.id}`, note, null);
           const data = { change: "added", note: note.id, commitment: sha256Hex(utf8(note.salt + text)) };
-          tx.record({ ...entry(action, tx.now), data, by: actorOf(who.key, who.principal) }, action.submitted_by);
+          tx.record({ ...entry(action, tx.now), data, by: toActor(who.key, who.principal) }, action.submitted_by);
           return note;
         }),
       }),
@@ -115,7 +115,7 @@ function routes(host: Host) {
             throw new Refusal(errors.NOT_FOUND, `you have written no note ${params.note} on this action`);
           await documents.delete(kept.key, kept.version);
           const data = { change: "removed", note: note.id, commitment: sha256Hex(utf8(note.salt + note.text)) };
-          tx.record({ ...entry(action, tx.now), data, by: actorOf(who.key, who.principal) }, action.submitted_by);
+          tx.record({ ...entry(action, tx.now), data, by: toActor(who.key, who.principal) }, action.submitted_by);
           return note;
         }),
       }),
@@ -125,7 +125,7 @@ function routes(host: Host) {
 
 async function visibleAction(reader: Pick<Host["storage"], "action">, id: string, visibility: Visibility) {
   const row = await reader.action(id);
-  if (row === null || !maySee(visibility, row)) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id}`);
+  if (row === null || !canSee(visibility, row)) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id}`);
   return row;
 }
 

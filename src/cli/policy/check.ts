@@ -1,6 +1,6 @@
 /** `assent policy check`: every fault of a folder at once. */
 import { ConfigError, loadConfig } from "../../config/index.ts";
-import { unknownChannels } from "../../domain/policy/check/channels.ts";
+import { findUnknownChannels } from "../../domain/policy/check/channels.ts";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/store.ts";
@@ -67,7 +67,7 @@ function channelWarnings({ documents }: PolicyFolder, file: string | undefined):
     return [];
   }
   return documents.flatMap(({ document, file: policyFile, place }) =>
-    unknownChannels([document], channels).map(({ message }): TextFault => ({
+    findUnknownChannels([document], channels).map(({ message }): TextFault => ({
       kind: "unknown-channel",
       file: policyFile,
       ...place,

@@ -11,9 +11,9 @@ import {
   type PolicyExplanation,
   type RuleExplanation,
 } from "../../domain/policy/decide/explain.ts";
-import { assumingUnused, unknownLimit } from "../../domain/policy/decide/limit-facts.ts";
-import { MAX_FILE, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
-import { TESTER } from "../../domain/policy/test/run-tests.ts";
+import { withAssumedUsage, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
+import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
+import { DEFAULT_PRINCIPAL } from "../../domain/policy/test/run-tests.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
@@ -64,10 +64,10 @@ examples:
       params: (action.params ?? {}) as JsonObject,
       context: (action.context ?? {}) as JsonObject,
     };
-    const stray = unknownLimit(compiled, Object.keys(used));
+    const stray = findUnknownLimit(compiled, Object.keys(used));
     if (stray !== null) throw usage(`used: there is no limit "${stray}" in the policies of ${path}`);
     // There is no service here that would know what was used of limits.
-    const facts = assumingUnused(compiled, request, { principal: { ...TESTER, ...principal } }, now, used);
+    const facts = withAssumedUsage(compiled, request, { principal: { ...DEFAULT_PRINCIPAL, ...principal } }, now, used);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...explanation }));
     else for (const line of text(explanation, action, now, io)) io.out(line);
@@ -83,7 +83,7 @@ async function readAction(file: string, io: Output): Promise<SampleAction> {
     throw usage(`--action: ${file} cannot be read: ${(error as Error).message}`);
   }
   const name = file === "-" ? "standard input" : file;
-  if (content.length > MAX_FILE) throw usage(`--action: ${name} has more than ${MAX_FILE} characters`);
+  if (content.length > MAX_FILE_LENGTH) throw usage(`--action: ${name} has more than ${MAX_FILE_LENGTH} characters`);
   const { action, faults } = parseSampleAction(content, name);
   if (action !== null) return action;
   tellFaults(faults, io);

@@ -1,5 +1,5 @@
 /** `assent policy test`: runs the tests beside the policies, and tells which rules none of them reaches. */
-import { policyCoverage, type Coverage } from "../../domain/policy/test/coverage.ts";
+import { measureCoverage, type Coverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
@@ -49,7 +49,7 @@ examples:
     const wanted = values.coverage === true || least !== null;
     const coverage =
       run && wanted
-        ? policyCoverage(
+        ? measureCoverage(
             folder.documents.map(({ document }) => document),
             folder.results.map(({ result }) => result),
           )

@@ -158,7 +158,7 @@ export interface ShadowOutcome {
 }
 
 /** What is asked of whoever approves. */
-export interface AskedApproval {
+export interface RequiredApproval {
   quorum: number;
   /** How long it may be approved. */
   expires_in_ms: number;
@@ -178,6 +178,6 @@ export interface Decision {
   policy_version: number | null;
   rule: string | null;
   /** Set exactly when `effect` is `require_approval`. */
-  approval: AskedApproval | null;
+  approval: RequiredApproval | null;
   shadow: ShadowOutcome[];
 }

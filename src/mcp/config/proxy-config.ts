@@ -2,8 +2,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
-import { foldName, nameFault } from "../../domain/names.ts";
-import { explainFault, siblingsAt, tellingFault } from "../../domain/validation.ts";
+import { foldName, findNameFault } from "../../domain/names.ts";
+import { explainFault, siblingNames, findInnermostFault } from "../../domain/validation.ts";
 import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "./server-config.ts";
 
 const closed = { additionalProperties: false };
@@ -71,9 +71,9 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const value: unknown = expandVariables(document.toJS(), env, "");
   const faults = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
-    const { path } = tellingFault(fault);
+    const { path } = findInnermostFault(fault);
     // The first one of a member says what is wrong with it.
-    if (!faults.has(path)) faults.set(path, explainFault(tellingFault(fault), siblingsAt(File, path)));
+    if (!faults.has(path)) faults.set(path, explainFault(findInnermostFault(fault), siblingNames(File, path)));
   }
   if (faults.size > 0)
     throw new ProxyConfigError(
@@ -102,7 +102,7 @@ export function readServerConfig(name: string, given: Static<typeof Server>): Se
     throw new ProxyConfigError(`${where}: it has either a command or a url`);
   if (url === undefined ? "headers" in given : "args" in given || "env" in given || "cwd" in given)
     throw new ProxyConfigError(`${where}: headers go with a url; args, env and cwd go with a command`);
-  const fault = nameFault(tool);
+  const fault = findNameFault(tool);
   if (fault !== null) throw new ProxyConfigError(`${where}/tool: the name ${fault}`);
   return {
     name,

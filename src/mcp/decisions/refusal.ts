@@ -1,7 +1,7 @@
 /** What a model is told when a call was not made: what happened, what to do, and what not to. */
 import {
-  asText,
-  refusalOf,
+  toSingleLine,
+  explainRefusal,
   RequestRefused,
   Unauthorized,
   type ActionRecord,
@@ -38,14 +38,14 @@ export function callRefusal(action: ActionRecord): Refusal {
   if (status === "pending_approval")
     return {
       text:
-        `${NOT_RUN} It waits for a person's approval (${asText(reason)}; approval ${id}). It is not refused. ` +
+        `${NOT_RUN} It waits for a person's approval (${toSingleLine(reason)}; approval ${id}). It is not refused. ` +
         `To go on, call this tool again with exactly the same arguments, not before ${RETRY_AFTER} seconds from now: the same ` +
         `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
         `request, which somebody would have to approve anew. Do not reach the same end in another way. If there is other ` +
         `work, do that first; if there is none, tell the user that this waits for approval.`,
       facts: { ...facts, status, retry_after: RETRY_AFTER },
     };
-  const { outcome, why, next } = refusalOf(action);
+  const { outcome, why, next } = explainRefusal(action);
   return {
     text: `${NOT_RUN} It was ${why} (action ${id}). ${next}`,
     facts: {

@@ -5,7 +5,7 @@ import { CORE_COMMANDS } from "../../contract/command.ts";
 import { ERRORS, errorPrefix, type ErrorKind } from "../../contract/errors.ts";
 import { ENTRY_TYPES, type EntryType, type PluginEntry } from "../../domain/entries.ts";
 import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
-import { explainFault, siblingsAt } from "../../domain/validation.ts";
+import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import { PluginError } from "./options.ts";
@@ -110,6 +110,6 @@ function formOf(schema: TObject): (data: unknown) => string | null {
     const fault = check.Errors(data).First();
     return fault === undefined
       ? "it has another form"
-      : `data${fault.path}: ${explainFault(fault, siblingsAt(schema, fault.path))}`;
+      : `data${fault.path}: ${explainFault(fault, siblingNames(schema, fault.path))}`;
   };
 }

@@ -2,7 +2,7 @@
 import { Kind, Type, type TObject } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Logger } from "../../contract/host.ts";
-import { explainFault, siblingsAt } from "../../domain/validation.ts";
+import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 
@@ -53,7 +53,7 @@ export function checkOptions({ name, options: declared = NO_OPTIONS }: Plugin, g
   if (faults.length === 0) return options;
   const words = faults.map(
     (fault) =>
-      `option "${fault.path.slice(1).replaceAll("/", ".") || "options"}": ${explainFault(fault, siblingsAt(schema, fault.path))}`,
+      `option "${fault.path.slice(1).replaceAll("/", ".") || "options"}": ${explainFault(fault, siblingNames(schema, fault.path))}`,
   );
   throw new PluginError(name, words.join("; "));
 }

@@ -1,10 +1,10 @@
 /** Analytics by reading every row: slow, and simple enough to check a faster way against. */
 import type { ActionCounts, ActionRow, AnalyticsQuery } from "../../contract/storage.ts";
-import { maySee } from "../../domain/visibility.ts";
+import { canSee } from "../../domain/visibility.ts";
 
 export function countActions(rows: readonly ActionRow[], { visibility, boundaries }: AnalyticsQuery): ActionCounts {
   const [since, until] = [boundaries[0] as number, boundaries.at(-1) as number];
-  const seen = rows.filter((row) => maySee(visibility, row) && row.created_at >= since && row.created_at < until);
+  const seen = rows.filter((row) => canSee(visibility, row) && row.created_at >= since && row.created_at < until);
   const by = (value: (row: ActionRow) => string, among: readonly ActionRow[] = seen): Map<string, number> => {
     const counts = new Map<string, number>();
     for (const row of among) counts.set(value(row), (counts.get(value(row)) ?? 0) + 1);

@@ -16,7 +16,7 @@ import type {
   Visibility,
 } from "../../contract/storage.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
-import { maySee } from "../../domain/visibility.ts";
+import { canSee } from "../../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
 import { deliveryReads } from "./deliveries.ts";
 import { documentReads } from "./document-table.ts";
@@ -133,7 +133,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
             (expires_at ?? 0) > after.expires_at ||
             (expires_at === after.expires_at && decision_seq > after.decision_seq),
         )
-        .filter((row) => maySee(visibility, row))
+        .filter((row) => canSee(visibility, row))
         .slice(0, limit),
     startableActions: (status: ActionRow["status"], after: StartablePlace, limit: number) =>
       all(
@@ -145,7 +145,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         (a, b) => (a.approved_until ?? 0) - (b.approved_until ?? 0) || a.decision_seq - b.decision_seq,
       ).slice(0, limit),
     pendingCount: (visibility: Visibility, now: number) =>
-      pending().filter((row) => (row.expires_at ?? 0) > now && maySee(visibility, row)).length,
+      pending().filter((row) => (row.expires_at ?? 0) > now && canSee(visibility, row)).length,
     oldestPending: (now: number) =>
       pending()
         .filter((row) => (row.expires_at ?? 0) > now)

@@ -10,7 +10,7 @@ import type { EntryRow } from "../../contract/storage.ts";
 import {
   FOLLOWED_TYPES,
   MAX_ENTRY_BYTES,
-  openEntry,
+  decodeEntry,
   type DecisionEntry,
   type EntryType,
 } from "../../domain/entries.ts";
@@ -46,7 +46,7 @@ type Said = Pick<EntryRow, (typeof SAID)[number]>;
 /** What the bytes of a decision say; null where they are no decision's. */
 function saidBy(bytes: Uint8Array): Said | null {
   try {
-    const { action_id, agent_id, submitted_by } = openEntry<DecisionEntry>(bytes);
+    const { action_id, agent_id, submitted_by } = decodeEntry<DecisionEntry>(bytes);
     const said = { action_id, agent_id, submitted_by: submitted_by.key_id };
     return SAID.every((column) => typeof said[column] === "string") ? said : null;
   } catch {

@@ -5,10 +5,10 @@
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type CutRow } from "../../contract/storage.ts";
-import { historyOf, type ActionEntry } from "../../domain/action-history.ts";
-import { isCoreEntry, openEntry, type EntryBody } from "../../domain/entries.ts";
+import { buildActionHistory, type ActionEntry } from "../../domain/action-history.ts";
+import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
-import { openPast, writePasts } from "../../domain/past.ts";
+import { findPast, encodePasts } from "../../domain/past.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE } from "./action-writes.ts";
@@ -96,7 +96,7 @@ export async function cutBack(
 
   const entries = await take("entries", statements.entries, { at: size });
   if (entries.length === 0) return 0;
-  const bodies = entries.map((row) => openEntry<EntryBody>(row["bytes"] as Uint8Array));
+  const bodies = entries.map((row) => decodeEntry<EntryBody>(row["bytes"] as Uint8Array));
   // What refers to an action goes before it.
   await take("approvals", statements.approvals, { at: size });
   await take("deliveries", statements.deliveries, { at: size });
@@ -140,20 +140,20 @@ async function setBack(
   const own = (await readLedger(reads, db, bundles).entriesOfAction(id)).filter(({ type }) => !type.includes(":"));
   const [first] = own;
   if (row === undefined || first === undefined) return;
-  const entries = own.map(({ bytes }) => openEntry<ActionEntry>(bytes));
-  const history = historyOf(entries, toHex(first.leaf_hash));
+  const entries = own.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
+  const history = buildActionHistory(entries, toHex(first.leaf_hash));
   if (history === null) return;
   const stored = plain<Record<string, unknown>>(row);
   const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
   const pasts = entries.flatMap((entry) => {
     const past = "facts" in entry && entry.facts.past !== undefined ? entry.facts.past : null;
-    return (past === null ? null : openPast(past, stored["past"] as string | null)) ?? [];
+    return (past === null ? null : findPast(past, stored["past"] as string | null)) ?? [];
   });
   const read = pasts.filter(({ salt }, i) => pasts.findIndex((other) => other.salt === salt) === i);
   await db.run(statements.reset, {
     ...stored,
     ...Object.fromEntries(recorded),
-    past: writePasts(read),
+    past: encodePasts(read),
     result: history.result === null ? null : stored["result"],
     id,
   });

@@ -14,7 +14,7 @@ import {
 } from "../../../src/client/index.ts";
 import { checkPermit, PERMIT_TYPE } from "../../../src/domain/permit.ts";
 import { fromBase64Url } from "../../../src/domain/hash.ts";
-import { sealRequest } from "../../../src/domain/request.ts";
+import { encodeRequest } from "../../../src/domain/request.ts";
 import { verifyEd25519 } from "../../../src/identity/vault.ts";
 import { AUDIENCE, ISSUER, NOW, permitVectors, type Refused } from "../../support/permit-vectors.ts";
 import { ROOT } from "../../support/runtimes.ts";
@@ -77,7 +77,7 @@ describe("the test vectors", () => {
       operation,
       tool,
       action_digest: read("digest.txt").trim(),
-      request_hash: sealRequest(request as Parameters<typeof sealRequest>[0]).hash,
+      request_hash: encodeRequest(request as Parameters<typeof encodeRequest>[0]).hash,
     };
     const check = (text: string) => checkPermit(text, subject, NOW, keys, verifyEd25519);
     assert.equal(check(permit), null);

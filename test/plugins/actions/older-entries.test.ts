@@ -1,9 +1,9 @@
 /** What versions before this one wrote stays as it is, and is audited and evaluated again as before. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openEntry, type DecisionEntry } from "../../../src/domain/entries.ts";
-import { openFacts } from "../../../src/domain/past.ts";
-import { commit } from "../../../src/domain/request.ts";
+import { decodeEntry, type DecisionEntry } from "../../../src/domain/entries.ts";
+import { restoreFacts } from "../../../src/domain/past.ts";
+import { commitDigest } from "../../../src/domain/request.ts";
 import { toRfc3339 } from "../../../src/domain/time.ts";
 import { definePlugin } from "../../../src/plugin.ts";
 import type { Host } from "../../../src/contract/host.ts";
@@ -30,7 +30,7 @@ test("a decision whose entry tells in plain what was used", async () => {
     assert.ok(row?.past != null);
     const [entry] = await service.storage.entries(row.decision_seq, row.decision_seq + 1);
     assert.ok(entry !== undefined);
-    const { seq: _, ...body } = openEntry<DecisionEntry>(entry.bytes);
+    const { seq: _, ...body } = decodeEntry<DecisionEntry>(entry.bytes);
     const id = (hosts[0] as Host).newId();
     await (hosts[0] as Host).ledger.transact(async (tx) => {
       const older: DecisionEntry = {
@@ -38,8 +38,8 @@ test("a decision whose entry tells in plain what was used", async () => {
         v: 2,
         action_id: id,
         at: toRfc3339(tx.now),
-        commitment: commit(row.salt, row.request_hash),
-        facts: openFacts(body.facts, row.past),
+        commitment: commitDigest(row.salt, row.request_hash),
+        facts: restoreFacts(body.facts, row.past),
       };
       const { seq, hash } = tx.record(older, row.submitted_by);
       const made = { id, past: null, decision_seq: seq, decision_hash: hash, created_at: tx.now, updated_at: tx.now };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { formatKey, inspectKey } from "../../../src/domain/api-key.ts";
+import { formatKey, checkKeyFormat } from "../../../src/domain/api-key.ts";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
 
 let service: Service;
@@ -19,7 +19,7 @@ describe("API keys", () => {
   it("have a form that scanners and typing errors find", async () => {
     const { key } = (await make()).body;
     assert.match(key, /^assent_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/);
-    assert.equal(inspectKey(key), "ok");
+    assert.equal(checkKeyFormat(key), "ok");
     const mistyped = `${key.slice(0, 20)}${key[20] === "a" ? "b" : "a"}${key.slice(21)}`;
     const refused = await service.call("GET", "/v1/actions", { key: mistyped });
     assert.deepEqual([refused.status, refused.body.code], [401, "INVALID_CREDENTIAL"]);

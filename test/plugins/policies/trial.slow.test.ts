@@ -9,7 +9,7 @@ import { StorageError } from "../../../src/contract/storage.ts";
 import type { TrialCase, WrittenSet } from "../../../src/contract/trials.ts";
 import { emptyPolicySet } from "../../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../../src/domain/policy/decide/decide.ts";
-import { assumingUnused } from "../../../src/domain/policy/decide/limit-facts.ts";
+import { withAssumedUsage } from "../../../src/domain/policy/decide/limit-facts.ts";
 import { backtest } from "../../../src/policies/backtest.ts";
 import { readCandidates, withCandidates } from "../../../src/policies/candidates.ts";
 import { createTrials, startTrialThread, type TrialOptions, type TrialService } from "../../../src/policies/trial.ts";
@@ -134,7 +134,7 @@ describe("the thread", () => {
       assert.deepEqual(
         await trials.decide([compiled, set], cases, forever),
         [compiled, direct].map((each) =>
-          cases.map(({ request, now }) => decide(each, request, assumingUnused(each, request, facts, now), now)),
+          cases.map(({ request, now }) => decide(each, request, withAssumedUsage(each, request, facts, now), now)),
         ),
       );
       assert.deepEqual(await trials.backtest(set, range()), await backtest(service.storage, direct, range()));

@@ -9,12 +9,12 @@ import canonicalize from "canonicalize";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { ENTRY_SCHEMAS, PluginEntrySchema } from "../../../src/contract/entry-schemas.ts";
 import type { ActionRequest } from "../../../src/domain/actions.ts";
-import { ENTRY_TYPES, sealEntry, type EntryBody, type LogKeyEntry } from "../../../src/domain/entries.ts";
+import { ENTRY_TYPES, encodeEntry, type EntryBody, type LogKeyEntry } from "../../../src/domain/entries.ts";
 import { toHex } from "../../../src/domain/hash.ts";
-import { withLogKey } from "../../../src/domain/log-keys.ts";
+import { appendLogKey } from "../../../src/domain/log-keys.ts";
 import { policySetDigest } from "../../../src/domain/policy/compile/compile.ts";
 import type { PolicySetDocument } from "../../../src/domain/policy/types.ts";
-import { actionDigest, commit, sealRequest } from "../../../src/domain/request.ts";
+import { computeActionDigest, commitDigest, encodeRequest } from "../../../src/domain/request.ts";
 import { verifyEd25519 } from "../../../src/identity/vault.ts";
 import { fillStore } from "../../support/every-row.ts";
 import { judgeOf } from "../../support/openapi.ts";
@@ -52,12 +52,12 @@ describe("docs/record.md", () => {
     const hash = sha256(jcs(request));
     const commitment = (value: unknown): string => sha256(hex(salt), hex(sha256(jcs(value))));
     for (const [label, digest, ours] of [
-      ["`request_hash`", hash, sealRequest(request).hash],
-      ["`action_digest`", sha256(jcs(action)), actionDigest(request)],
-      ["`commitment` of the request above", sha256(hex(salt), hex(hash)), commit(salt, hash)],
-      ["`result`", commitment(json("result")), commit(salt, sha256(jcs(json("result"))))],
-      ["`meta`", commitment(json("meta")), commit(salt, sha256(jcs(json("meta"))))],
-      ["`facts.past`", commitment(json("past")), commit(salt, sha256(jcs(json("past"))))],
+      ["`request_hash`", hash, encodeRequest(request).hash],
+      ["`action_digest`", sha256(jcs(action)), computeActionDigest(request)],
+      ["`commitment` of the request above", sha256(hex(salt), hex(hash)), commitDigest(salt, hash)],
+      ["`result`", commitment(json("result")), commitDigest(salt, sha256(jcs(json("result"))))],
+      ["`meta`", commitment(json("meta")), commitDigest(salt, sha256(jcs(json("meta"))))],
+      ["`facts.past`", commitment(json("past")), commitDigest(salt, sha256(jcs(json("past"))))],
       ["`policy_set`", sha256(jcs(json("policy-set"))), policySetDigest(json("policy-set") as PolicySetDocument)],
     ] as const)
       assert.deepEqual([digest, ours], [shown(label), shown(label)], label);
@@ -82,7 +82,7 @@ describe("docs/record.md", () => {
   test("and the leaf, the root, the checkpoint and the tile", () => {
     const { seq, ...body } = json("entry") as EntryBody & { seq: number };
     const leaf = sha256(Buffer.of(0), jcs({ ...body, seq }));
-    assert.deepEqual([leaf, toHex(sealEntry(body, seq).leafHash)], [shown("leaf hash"), shown("leaf hash")]);
+    assert.deepEqual([leaf, toHex(encodeEntry(body, seq).leafHash)], [shown("leaf hash"), shown("leaf hash")]);
     assert.equal((body as { commitment: string }).commitment, shown("`commitment` of the request above"));
     const first = shown("leaf hash of entry 0");
     const root = sha256(Buffer.of(1), hex(first), hex(leaf));
@@ -114,7 +114,7 @@ describe("docs/record.md", () => {
       const publicKey = createPublicKey({ key: spki, format: "der", type: "spki" });
       assert.ok(verify(null, Buffer.from(text), publicKey, signature.subarray(4)), vkey);
     }
-    const ours = withLogKey({ first: entry.previous, changes: [] }, entry, verifyEd25519);
+    const ours = appendLogKey({ first: entry.previous, changes: [] }, entry, verifyEd25519);
     assert.equal(ours.changes[0]?.vkey, entry.vkey);
   });
 

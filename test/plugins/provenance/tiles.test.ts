@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { openCheckpoint } from "../../../src/domain/checkpoint.ts";
 import { equalBytes, toHex } from "../../../src/domain/hash.ts";
-import { appendToEdge, hashLeaf, rootOfEdge } from "../../../src/domain/merkle.ts";
+import { appendToEdge, hashLeaf, rootFromEdge } from "../../../src/domain/merkle.ts";
 import { decodeEntryBundle, partialWidths, tilePath } from "../../../src/domain/tiles.ts";
 import { ALLOWED, startService, type Service } from "../../support/service.ts";
 
@@ -49,7 +49,7 @@ describe("tiles", () => {
         edge = appendToEdge(edge, from + i, leaf);
       }
     }
-    assert.equal(toHex(rootOfEdge(edge)), toHex(root));
+    assert.equal(toHex(rootFromEdge(edge)), toHex(root));
   });
 
   it("are there in every width that had a checkpoint, on every level, and no further", async () => {

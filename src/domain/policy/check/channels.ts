@@ -10,7 +10,10 @@ export interface UnknownChannel {
 }
 
 /** One for each channel and policy, in the order they are named. @param channels those that the configuration has */
-export function unknownChannels(documents: readonly PolicyDocument[], channels: readonly string[]): UnknownChannel[] {
+export function findUnknownChannels(
+  documents: readonly PolicyDocument[],
+  channels: readonly string[],
+): UnknownChannel[] {
   return documents.flatMap(({ policy, rules, limits = [] }) => {
     const named = new Map<string, string>();
     for (const { name, approval } of [...rules, ...limits])

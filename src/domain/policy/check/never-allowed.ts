@@ -9,9 +9,9 @@ import { rulesForTool } from "../compile/rule-index.ts";
  */
 export function isNeverAllowed(evaluation: Evaluation): boolean {
   let answered = false;
-  for (const policy of evaluation.policies()) {
+  for (const policy of evaluation.applicablePolicies()) {
     if (policy.shadow) continue;
-    const effects = effectsOf(policy, evaluation);
+    const effects = possibleEffects(policy, evaluation);
     if (effects.size === 1 && effects.has("deny")) return true;
     answered ||= effects.has("allow") || effects.has("require_approval");
   }
@@ -19,10 +19,10 @@ export function isNeverAllowed(evaluation: Evaluation): boolean {
 }
 
 /** What a policy may answer. A condition that cannot be evaluated denies; one that does not hold says nothing. */
-function effectsOf(policy: CompiledPolicy, evaluation: Evaluation): Set<ActionEffect> {
+function possibleEffects(policy: CompiledPolicy, evaluation: Evaluation): Set<ActionEffect> {
   const effects = new Set<ActionEffect>();
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
-    if (!evaluation.concerns(policy, rule)) continue;
+    if (!evaluation.matchesRule(policy, rule)) continue;
     effects.add(rule.effect);
     if (rule.condition === null) return effects;
     effects.add("deny");

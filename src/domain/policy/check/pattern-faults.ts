@@ -1,5 +1,5 @@
 /** Patterns that no name can match: a rule that looks as if it denied something must not be taken. */
-import { globFault } from "../compile/glob.ts";
+import { findGlobFault } from "../compile/glob.ts";
 import type { PolicyDocument } from "../types.ts";
 
 export interface PatternFault {
@@ -12,12 +12,12 @@ export interface PatternFault {
 
 type Patterns = Partial<Pick<PolicyDocument, "applies_to" | "rules" | "limits">>;
 
-export function patternFaults({ applies_to, rules = [], limits = [] }: Patterns): PatternFault[] {
+export function findPatternFaults({ applies_to, rules = [], limits = [] }: Patterns): PatternFault[] {
   const faults: PatternFault[] = [];
   const check = (rule: string | null, given: string | string[] | undefined, pointer: string): void => {
     const patterns = given === undefined ? [] : [given].flat();
     for (const [i, pattern] of patterns.entries()) {
-      const message = globFault(pattern);
+      const message = findGlobFault(pattern);
       if (message !== null)
         faults.push({ rule, pointer: typeof given === "string" ? pointer : `${pointer}/${i}`, message });
     }

@@ -5,15 +5,15 @@ import { parseDuration } from "../../time.ts";
 import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compile.ts";
 import { compileCondition, compileExpression, type Condition, type Expression } from "../condition/condition.ts";
-import { pointerOfMember } from "../condition/condition-members.ts";
+import { parseMember } from "../condition/condition-members.ts";
 import { isGlob } from "./glob.ts";
-import { patternFaults } from "../check/pattern-faults.ts";
-import { readPatterns } from "./name-patterns.ts";
+import { findPatternFaults } from "../check/pattern-faults.ts";
+import { foldPatterns } from "./name-patterns.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
 
 /** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
-export const MICRO = 1_000_000;
+export const MICROS_PER_UNIT = 1_000_000;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
 /** What does not depend on the set that the policy is in. */
@@ -24,7 +24,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
   const faults: CompileFault[] = [];
   const name = definition.policy;
   const caseSensitive = definition.case_sensitive === true;
-  for (const { rule, message } of patternFaults(definition)) faults.push({ policy: name, rule, message });
+  for (const { rule, message } of findPatternFaults(definition)) faults.push({ policy: name, rule, message });
   const exact = new Map<string, CompiledRule[]>();
   const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
   for (const [position, rule] of definition.rules.entries()) {
@@ -85,7 +85,7 @@ function compileLimit(
     basis,
     per: by,
     count: count ?? 0,
-    sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICRO) },
+    sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICROS_PER_UNIT) },
     window,
   };
 }
@@ -132,11 +132,11 @@ function compileRule(
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }
         : null,
-    show: (rule.approval?.show ?? []).map(pointerOfMember),
+    show: (rule.approval?.show ?? []).map(parseMember),
   };
 }
 
 function list(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
-  return readPatterns(typeof value === "string" ? [value] : value, caseSensitive);
+  return foldPatterns(typeof value === "string" ? [value] : value, caseSensitive);
 }

@@ -2,7 +2,7 @@
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonValue } from "../../json.ts";
-import { boundEntry } from "../parse/bounds.ts";
+import { checkEntrySize } from "../parse/bounds.ts";
 import { compileDefinition } from "./compile-definition.ts";
 import type { Condition, Expression } from "../condition/condition.ts";
 import { foldName } from "../../names.ts";
@@ -10,7 +10,7 @@ import { isGlob } from "./glob.ts";
 import type { Window } from "../decide/window.ts";
 import {
   POLICY_SET_FORMAT,
-  type AskedApproval,
+  type RequiredApproval,
   type Effect,
   type PolicyDocument,
   type PolicySetDocument,
@@ -18,7 +18,7 @@ import {
   type Risk,
 } from "../types.ts";
 
-export { DEFAULT_EXPIRY_MS, MICRO } from "./compile-definition.ts";
+export { DEFAULT_EXPIRY_MS, MICROS_PER_UNIT } from "./compile-definition.ts";
 
 export interface CompiledRule {
   /** Position in its policy: the order of matching. */
@@ -36,7 +36,7 @@ export interface CompiledRule {
 }
 
 /** `rejection_holds_ms` is null where the rule leaves it to the service's default. */
-export type CompiledApproval = Omit<AskedApproval, "rejection_holds_ms"> & { rejection_holds_ms: number | null };
+export type CompiledApproval = Omit<RequiredApproval, "rejection_holds_ms"> & { rejection_holds_ms: number | null };
 
 export interface CompiledLimit {
   /** What an action that goes beyond it meets: name, effect, terms, matchers. */
@@ -78,9 +78,9 @@ export interface CompiledPolicySet {
   /** Policies that speak of nothing but the tools they name, by the tool's folded name. */
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Policies that may speak of any tool. */
-  readonly wide: readonly CompiledPolicy[];
+  readonly anyTool: readonly CompiledPolicy[];
   /** Whether some policy has limits. */
-  readonly limited: boolean;
+  readonly hasLimits: boolean;
 }
 
 export interface CompileFault {
@@ -119,7 +119,7 @@ export function policySetDigest(document: PolicySetDocument): string {
 /** Returns the set that decides before the first activation: it denies everything. */
 export function emptyPolicySet(): CompiledPolicySet {
   const document = buildPolicySet([]);
-  return { digest: null, document, policies: [], byTool: new Map(), wide: [], limited: false };
+  return { digest: null, document, policies: [], byTool: new Map(), anyTool: [], hasLimits: false };
 }
 
 /** Throws PolicyCompileError with every fault, and Error if another version of Assent wrote the set in a format of its own. */
@@ -132,7 +132,7 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
   const faults: CompileFault[] = [];
   const names = new Set<string>();
   const byTool = new Map<string, CompiledPolicy[]>();
-  const wide: CompiledPolicy[] = [];
+  const anyTool: CompiledPolicy[] = [];
   const policies = document.policies.map((member, order) => {
     if (names.has(member.policy))
       faults.push({
@@ -141,11 +141,11 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
         message: "appears twice in the set; give each policy a name of its own",
       });
     names.add(member.policy);
-    const compiled = compiledOnce(member.definition);
+    const compiled = compileCached(member.definition);
     for (const fault of compiled.faults) faults.push({ ...fault, policy: member.policy });
     const policy: CompiledPolicy = { ...compiled.policy, order, name: member.policy, version: member.version };
-    const tools = namedTools(policy);
-    if (tools === null) wide.push(policy);
+    const tools = findNamedTools(policy);
+    if (tools === null) anyTool.push(policy);
     for (const tool of tools ?? []) {
       const group = byTool.get(tool);
       if (group === undefined) byTool.set(tool, [policy]);
@@ -153,15 +153,15 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
     }
     return policy;
   });
-  boundEntry(document, faults);
+  checkEntrySize(document, faults);
   if (faults.length > 0) throw new PolicyCompileError(faults);
   return {
     digest: policySetDigest(document),
     document,
     policies,
     byTool,
-    wide,
-    limited: policies.some(({ limits }) => limits.length > 0),
+    anyTool,
+    hasLimits: policies.some(({ limits }) => limits.length > 0),
   };
 }
 
@@ -171,10 +171,10 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
  */
 const compiledDefinitions = new Map<string, ReturnType<typeof compileDefinition>>();
 const contentDigests = new WeakMap<PolicyDocument, string>();
-const KEPT_DEFINITIONS = 4096;
-let mostTogether = 0;
+const MIN_CACHED_DEFINITIONS = 4096;
+let largestSetSize = 0;
 
-function keyOf(definition: PolicyDocument): string {
+function contentDigest(definition: PolicyDocument): string {
   let digest = contentDigests.get(definition);
   if (digest === undefined) {
     digest = sha256Hex(utf8(canonicalText(definition as unknown as JsonValue)));
@@ -183,35 +183,35 @@ function keyOf(definition: PolicyDocument): string {
   return digest;
 }
 
-function compiledOnce(definition: PolicyDocument): ReturnType<typeof compileDefinition> {
-  const key = keyOf(definition);
+function compileCached(definition: PolicyDocument): ReturnType<typeof compileDefinition> {
+  const key = contentDigest(definition);
   const compiled = compiledDefinitions.get(key) ?? compileDefinition(definition);
   // What was used last is dropped last.
   compiledDefinitions.delete(key);
   compiledDefinitions.set(key, compiled);
   // Twice what one set holds: a set that is prepared must still be there when it is put together.
   for (const oldest of compiledDefinitions.keys()) {
-    if (compiledDefinitions.size <= Math.max(KEPT_DEFINITIONS, 2 * mostTogether)) break;
+    if (compiledDefinitions.size <= Math.max(MIN_CACHED_DEFINITIONS, 2 * largestSetSize)) break;
     compiledDefinitions.delete(oldest);
   }
   return compiled;
 }
 
 /** Whether `compilePolicySet` would find every policy compiled already, and so cost little. */
-export function isPrepared({ policies }: PolicySetDocument): boolean {
-  return policies.every(({ definition }) => compiledDefinitions.has(keyOf(definition)));
+export function isPrecompiled({ policies }: PolicySetDocument): boolean {
+  return policies.every(({ definition }) => compiledDefinitions.has(contentDigest(definition)));
 }
 
 /**
  * Compiles what `compilePolicySet` will need, before somebody holds a lock for it. Faults are reported there, not here.
  */
-export function preparePolicySet({ policies }: Pick<PolicySetDocument, "policies">): void {
-  mostTogether = Math.max(mostTogether, policies.length);
-  for (const { definition } of policies) compiledOnce(definition);
+export function precompilePolicySet({ policies }: Pick<PolicySetDocument, "policies">): void {
+  largestSetSize = Math.max(largestSetSize, policies.length);
+  for (const { definition } of policies) compileCached(definition);
 }
 
 /** The tools a policy can speak of, by their folded names; null when globs leave that open. */
-function namedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
+function findNamedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
   const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
   if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited].map(foldName));
   return tools === null || tools.some(isGlob) ? null : new Set(tools.map(foldName));

@@ -1,11 +1,11 @@
 /** Globs of policies: `*` stands for any characters, also none and also dots; `?` for one code point. */
 
-import { nameFault } from "../../names.ts";
+import { findNameFault } from "../../names.ts";
 import { clipText, revealHidden } from "../../text.ts";
 
 /** Why no name can be meant by a pattern; null when one can. */
-export function globFault(pattern: string): string | null {
-  const fault = nameFault(pattern);
+export function findGlobFault(pattern: string): string | null {
+  const fault = findNameFault(pattern);
   return fault === null ? null : `"${clipText(revealHidden(pattern), 80)}" ${fault}, so that no name can match it`;
 }
 

@@ -3,11 +3,11 @@ import { foldName } from "../../names.ts";
 import { matchesAny } from "./glob.ts";
 
 /** Folds patterns unless the policy is case-sensitive, as `matchNames` expects them. */
-export function readPatterns(patterns: readonly string[], caseSensitive: boolean): readonly string[] {
+export function foldPatterns(patterns: readonly string[], caseSensitive: boolean): readonly string[] {
   return caseSensitive ? patterns : patterns.map(foldName);
 }
 
-/** @param patterns from `readPatterns`; null matches every name @param name folded unless the policy is case-sensitive */
+/** @param patterns from `foldPatterns`; null matches every name @param name folded unless the policy is case-sensitive */
 export function matchNames(patterns: readonly string[] | null, name: string): boolean {
   return patterns === null || matchesAny(patterns, name);
 }

@@ -4,10 +4,10 @@ import type { CompiledPolicy, CompiledPolicySet, CompiledRule } from "./compile.
 import { matchNames } from "./name-patterns.ts";
 
 /** Policies that could say something about a tool, in the order of the set. */
-export function policiesForTool({ byTool, wide }: CompiledPolicySet, tool: string): readonly CompiledPolicy[] {
+export function policiesForTool({ byTool, anyTool }: CompiledPolicySet, tool: string): readonly CompiledPolicy[] {
   const named = byTool.get(foldName(tool));
-  if (named === undefined) return wide;
-  return wide.length === 0 ? named : [...named, ...wide].sort((a, b) => a.order - b.order);
+  if (named === undefined) return anyTool;
+  return anyTool.length === 0 ? named : [...named, ...anyTool].sort((a, b) => a.order - b.order);
 }
 
 /**

@@ -8,7 +8,7 @@ import { celFunc, CelScalar, celUint, objectType } from "@bufbuild/cel";
 import { create } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { parseRfc3339 } from "../../time.ts";
-import type { Callable } from "./cel-meter.ts";
+import type { CelFunction } from "./cel-meter.ts";
 
 const { BYTES, DOUBLE, INT, STRING, UINT } = CelScalar;
 const TIMESTAMP = objectType(TimestampSchema);
@@ -21,18 +21,18 @@ const MAX_UINT = 2n ** 64n - 1n;
 const MIN_SECONDS = -62_135_596_800n;
 const MAX_SECONDS = 253_402_300_799n;
 
-function unreadable(): never {
+function failConversion(): never {
   throw new Error("the text is not one");
 }
 
 function toInt(text: string): bigint {
-  const value = /^[+-]?[0-9]+$/.test(text) ? BigInt(text.replace("+", "")) : unreadable();
-  return value >= MIN_INT && value <= MAX_INT ? value : unreadable();
+  const value = /^[+-]?[0-9]+$/.test(text) ? BigInt(text.replace("+", "")) : failConversion();
+  return value >= MIN_INT && value <= MAX_INT ? value : failConversion();
 }
 
 function toUint(text: string): ReturnType<typeof celUint> {
-  const value = /^[0-9]+$/.test(text) ? BigInt(text) : unreadable();
-  return value <= MAX_UINT ? celUint(value) : unreadable();
+  const value = /^[0-9]+$/.test(text) ? BigInt(text) : failConversion();
+  return value <= MAX_UINT ? celUint(value) : failConversion();
 }
 
 const SPECIAL = /^([+-]?)(?:(nan)|inf|infinity)$/i;
@@ -40,18 +40,18 @@ const SPECIAL = /^([+-]?)(?:(nan)|inf|infinity)$/i;
 function toDouble(text: string): number {
   if (/^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/.test(text)) {
     const value = Number(text);
-    return Number.isFinite(value) ? value : unreadable();
+    return Number.isFinite(value) ? value : failConversion();
   }
-  const [, sign, nan] = SPECIAL.exec(text) ?? unreadable();
-  if (nan !== undefined) return sign === "" ? Number.NaN : unreadable();
+  const [, sign, nan] = SPECIAL.exec(text) ?? failConversion();
+  if (nan !== undefined) return sign === "" ? Number.NaN : failConversion();
   return sign === "-" ? -Infinity : Infinity;
 }
 
 const RFC3339 = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})$/;
 
 function toTimestamp(text: string) {
-  const [, whole, fraction = "", zone] = RFC3339.exec(text) ?? unreadable();
-  const ms = parseRfc3339(`${whole}${zone}`) ?? unreadable();
+  const [, whole, fraction = "", zone] = RFC3339.exec(text) ?? failConversion();
+  const ms = parseRfc3339(`${whole}${zone}`) ?? failConversion();
   return timestamp(BigInt(ms / 1000), Number(fraction.padEnd(9, "0")));
 }
 
@@ -76,14 +76,14 @@ const SPAN = new RegExp(`^([+-]?)(0|(?:${PART})+)$`);
 const PARTS = /([0-9]*)\.?([0-9]*)([a-z\u00b5\u03bc]+)/g;
 
 function toDuration(text: string) {
-  const [, sign, parts] = SPAN.exec(text) ?? unreadable();
+  const [, sign, parts] = SPAN.exec(text) ?? failConversion();
   let nanos = 0n;
   for (const [, whole = "", fraction = "", unit = ""] of (parts as string).matchAll(PARTS)) {
     const factor = NANOS[unit] as bigint;
     nanos += BigInt(whole) * factor + (BigInt(fraction) * factor) / 10n ** BigInt(fraction.length);
   }
   if (sign === "-") nanos = -nanos;
-  if (nanos < MIN_INT || nanos > MAX_INT) unreadable();
+  if (nanos < MIN_INT || nanos > MAX_INT) failConversion();
   return create(DurationSchema, { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) });
 }
 
@@ -98,7 +98,7 @@ export const CONVERSIONS = [
   celFunc("timestamp", [INT], TIMESTAMP, (seconds) => timestamp(seconds)),
   celFunc("duration", [STRING], DURATION, toDuration),
   celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
-] as unknown as Callable[];
+] as unknown as CelFunction[];
 
 /** Conversions of the evaluator that CEL does not have. */
-export const NO_CONVERSIONS = ["int(google.protobuf.Duration)", "duration(int)"];
+export const REMOVED_CONVERSIONS = ["int(google.protobuf.Duration)", "duration(int)"];

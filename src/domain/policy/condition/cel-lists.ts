@@ -15,7 +15,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
   const array = grows ? backing : [...left];
   // A list that shares the array ends where it ended before.
   for (const item of right) array.push(item);
-  const list = new View(array, all) as unknown as CelList;
+  const list = new ArrayPrefix(array, all) as unknown as CelList;
   arrays.set(list, array);
   return list;
 }
@@ -23,7 +23,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
 const LIST = Symbol.for("@bufbuild/cel/list");
 
 /** The first `size` elements of an array that may grow behind them. */
-class View {
+class ArrayPrefix {
   readonly [LIST] = {};
   readonly size: number;
   private readonly array: readonly unknown[];
@@ -44,11 +44,11 @@ class View {
 }
 
 /** Equality of CEL, a step for each pair that is looked at. */
-export function sameValue(a: unknown, b: unknown): boolean {
+export function equalValues(a: unknown, b: unknown): boolean {
   charge(1);
   if (a === b) return true;
-  if (isCelList(a)) return isCelList(b) && sameLists(a, b);
-  if (isCelMap(a)) return isCelMap(b) && sameMaps(a, b);
+  if (isCelList(a)) return isCelList(b) && equalLists(a, b);
+  if (isCelMap(a)) return isCelMap(b) && equalMaps(a, b);
   const [x, y] = [isCelUint(a) ? a.value : a, isCelUint(b) ? b.value : b];
   if (isNumber(x) && isNumber(y)) {
     // Of bigint and number the same as in mathematics.
@@ -59,7 +59,7 @@ export function sameValue(a: unknown, b: unknown): boolean {
   if (x instanceof Uint8Array)
     return y instanceof Uint8Array && x.length === y.length && x.every((one, i) => one === y[i]);
   if (isReflectMessage(x))
-    return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && sameMoment(x.message, y.message);
+    return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && equalTimes(x.message, y.message);
   if (typeof x === "object" && x !== null && isCelType(x as never))
     return isCelType(y as never) && (x as Named).kind === (y as Named).kind && (x as Named).name === (y as Named).name;
   return x === y;
@@ -75,7 +75,7 @@ function isNumber(value: unknown): value is number | bigint {
 }
 
 /** Of timestamps and durations: no other messages can be made. */
-function sameMoment(a: unknown, b: unknown): boolean {
+function equalTimes(a: unknown, b: unknown): boolean {
   const [x, y] = [a, b] as { seconds: bigint; nanos: number }[] as [Moment, Moment];
   return x.seconds === y.seconds && x.nanos === y.nanos;
 }
@@ -85,23 +85,23 @@ interface Moment {
   nanos: number;
 }
 
-function sameLists(a: CelList, b: CelList): boolean {
+function equalLists(a: CelList, b: CelList): boolean {
   if (a.size !== b.size) return false;
-  for (let i = 0; i < a.size; i++) if (!sameValue(a.get(i), b.get(i))) return false;
+  for (let i = 0; i < a.size; i++) if (!equalValues(a.get(i), b.get(i))) return false;
   return true;
 }
 
-function sameMaps(a: ReadonlyMap<unknown, unknown>, b: ReadonlyMap<unknown, unknown>): boolean {
+function equalMaps(a: ReadonlyMap<unknown, unknown>, b: ReadonlyMap<unknown, unknown>): boolean {
   if (a.size !== b.size) return false;
   for (const [key, value] of a) {
     charge(2 + (lengthOf(key) >> 6));
     const other = b.get(key);
-    if (other === undefined || !sameValue(value, other)) return false;
+    if (other === undefined || !equalValues(value, other)) return false;
   }
   return true;
 }
 
-export function inList(value: unknown, list: CelList): boolean {
-  for (let i = 0; i < list.size; i++) if (sameValue(list.get(i), value)) return true;
+export function listContains(value: unknown, list: CelList): boolean {
+  for (let i = 0; i < list.size; i++) if (equalValues(list.get(i), value)) return true;
   return false;
 }

@@ -7,18 +7,18 @@ import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 
 /** What one decision may still spend. */
 export class Meter {
-  left: number;
+  remaining: number;
   /** Set when something was refused; the condition's own result is then worth nothing. */
-  tripped = false;
+  exceeded = false;
 
   constructor(steps: number) {
-    this.left = steps;
+    this.remaining = steps;
   }
 
   charge(steps: number): void {
-    this.left -= steps;
-    if (this.left >= 0) return;
-    this.tripped = true;
+    this.remaining -= steps;
+    if (this.remaining >= 0) return;
+    this.exceeded = true;
     throw new Error("too much work");
   }
 }
@@ -31,7 +31,7 @@ let meter = idle;
  * Runs `evaluate` on the meter of a decision. Stack traces are off meanwhile: an error is a value in
  * CEL and can come up at every step, and taking its stack costs more than the step.
  */
-export function onMeter<T>(on: Meter, evaluate: () => T): T {
+export function runMetered<T>(on: Meter, evaluate: () => T): T {
   const outer = meter;
   const depth = Error.stackTraceLimit;
   meter = on;
@@ -50,7 +50,7 @@ export function charge(steps: number): void {
 }
 
 /** A function of the evaluator, by what of it is called. */
-export interface Callable {
+export interface CelFunction {
   readonly name: string;
   readonly id: string;
   readonly target: Typed | undefined;
@@ -71,7 +71,7 @@ export const lengthOf = (value: unknown): number =>
   typeof value === "string" || value instanceof Uint8Array ? value.length : 0;
 
 /** Whether a value is of a type, without making the value's type first. */
-function test({ kind, name }: Typed): (value: unknown) => boolean {
+function typeTest({ kind, name }: Typed): (value: unknown) => boolean {
   switch (name) {
     case "dyn":
       return () => true;
@@ -102,15 +102,15 @@ function test({ kind, name }: Typed): (value: unknown) => boolean {
  * The same function: charged before, and its errors without the values in them, because reasons are kept forever while
  * arguments can be erased.
  */
-export function metered(func: Callable, cost: Cost | undefined): Callable {
+export function withCost(func: CelFunction, cost: Cost | undefined): CelFunction {
   const refusal = `"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`;
-  const targetFits = func.target === undefined ? (value: unknown) => value === undefined : test(func.target);
-  const tests = func.arguments.map(test);
+  const targetFits = func.target === undefined ? (value: unknown) => value === undefined : typeTest(func.target);
+  const tests = func.arguments.map(typeTest);
   // The evaluator would make the type of each value to look at it once more.
   const unchecked = Object.create(func, {
     target: { value: func.target === undefined ? undefined : CelScalar.DYN },
     arguments: { value: func.arguments.map(() => CelScalar.DYN) },
-  }) as Callable;
+  }) as CelFunction;
   const fits = (target: unknown, args: readonly unknown[]): boolean =>
     args.length === tests.length && targetFits(target) && tests.every((fit, i) => fit(args[i]));
   return Object.create(func, {
@@ -120,11 +120,11 @@ export function metered(func: Callable, cost: Cost | undefined): Callable {
         try {
           if (cost !== undefined) meter.charge(cost(target, args));
         } catch (error) {
-          return celError(meter.tripped ? error : refusal, id);
+          return celError(meter.exceeded ? error : refusal, id);
         }
         const result = unchecked.call(id, target, args);
         return isCelError(result) ? celError(refusal, id) : result;
       },
     },
-  }) as Callable;
+  }) as CelFunction;
 }

@@ -9,7 +9,7 @@
 import type { RE2JS } from "@bufbuild/re2";
 
 /** Steps for each UTF-16 code unit. */
-export interface Price {
+export interface CharacterCost {
   ascii: number;
   other: number;
 }
@@ -22,7 +22,7 @@ const MAX_STATES = 600;
 const MAX_WORK = 20_000;
 
 /** Opcodes: alternatives, an empty-width assertion, the two ends; those from FIRST_RUNE on read a character. */
-const WAYS = [1, 2];
+const ALTERNATIVES = [1, 2];
 const EMPTY_WIDTH = 4;
 const MATCH = 6;
 const FAIL = 5;
@@ -34,9 +34,9 @@ const BEGIN_OF_TEXT = 5;
 const END_OF_LINE = 2;
 const BOUNDARIES = [16, 32];
 
-export function priceOf(pattern: RE2JS): Price {
+export function computePatternCost(pattern: RE2JS): CharacterCost {
   const { prog } = pattern.re2();
-  const states = statesOf(prog);
+  const states = enumerateStates(prog);
   const size = prog.inst.length;
   if (states === null) return { ascii: 9 + size / 10, other: 9 + size / 10 };
   const looks = (pcs: readonly number[]): boolean => pcs.some((pc) => prog.inst[pc]?.op === EMPTY_WIDTH);
@@ -48,8 +48,8 @@ export function priceOf(pattern: RE2JS): Price {
 }
 
 /** Every state that some text can lead a search to, as positions in the program; null when they are many. */
-function statesOf({ inst, start }: Program): number[][] | null {
-  const characters = charactersOf(inst);
+function enumerateStates({ inst, start }: Program): number[][] | null {
+  const characters = representativeCharacters(inst);
   if (characters === null) return null;
   const reads = characters.map((character) => inst.map((one) => one.op >= FIRST_RUNE && one.matchRune(character)));
   const states = new Map<string, number[]>();
@@ -87,7 +87,7 @@ function closure(inst: readonly Instruction[], from: readonly number[], context:
     if (reached.has(pc)) continue;
     reached.add(pc);
     const { op, out, arg } = inst[pc] as Instruction;
-    if (WAYS.includes(op)) left.push(out, arg);
+    if (ALTERNATIVES.includes(op)) left.push(out, arg);
     else if (op === EMPTY_WIDTH) {
       if (context !== null && (arg & ~context) === 0) left.push(out);
     } else if (op < FIRST_RUNE && op !== MATCH && op !== FAIL) left.push(out);
@@ -103,7 +103,7 @@ function contextsBefore(character: number, first: boolean, assertions: number): 
 }
 
 /** One character of each kind that the instructions tell apart; null when there are many kinds. */
-function charactersOf(instructions: readonly Instruction[]): number[] | null {
+function representativeCharacters(instructions: readonly Instruction[]): number[] | null {
   const readers = instructions.filter(({ op }) => op >= FIRST_RUNE);
   const edges = new Set([0, 0x0a, 0x0b]);
   if (instructions.some(({ op }) => op === EMPTY_WIDTH))

@@ -8,11 +8,11 @@ const MAX_ITEMS = 20;
 const MAX_DEPTH = 4;
 
 /** At most 200 characters. */
-export function showCel(value: unknown): string {
-  return clipText(show(value, 0), MAX_TEXT);
+export function printCelValue(value: unknown): string {
+  return clipText(print(value, 0), MAX_TEXT);
 }
 
-function show(value: unknown, depth: number): string {
+function print(value: unknown, depth: number): string {
   // Longer ones are cut anyway.
   if (typeof value === "string") return JSON.stringify(value.slice(0, MAX_TEXT));
   if (typeof value === "number") return Number.isInteger(value) ? value.toFixed(1) : String(value);
@@ -21,18 +21,18 @@ function show(value: unknown, depth: number): string {
   if (isCelUint(value)) return `${value.value}u`;
   if (isCelType(value)) return value.name;
   if (isCelList(value))
-    return some(
-      [...value].map((item) => () => show(item, depth + 1)),
+    return printItems(
+      [...value].map((item) => () => print(item, depth + 1)),
       "[",
       "]",
       depth,
     );
   if (isCelMap(value))
-    return some(
+    return printItems(
       [...value].map(
         ([key, item]) =>
           () =>
-            `${show(key, depth + 1)}: ${show(item, depth + 1)}`,
+            `${print(key, depth + 1)}: ${print(item, depth + 1)}`,
       ),
       "{",
       "}",
@@ -49,14 +49,14 @@ function show(value: unknown, depth: number): string {
     : `${Number(seconds) + nanos / 1e9}s`;
 }
 
-function some(items: (() => string)[], open: string, close: string, depth: number): string {
+function printItems(items: (() => string)[], open: string, close: string, depth: number): string {
   if (items.length > 0 && depth >= MAX_DEPTH) return `${open}…${close}`;
   const shown = items.slice(0, MAX_ITEMS).map((item) => item());
   return `${open}${[...shown, ...(items.length > MAX_ITEMS ? ["…"] : [])].join(", ")}${close}`;
 }
 
 /** What a comprehension goes through: the items of a list, the keys of a map. */
-export function itemsOf(range: unknown): unknown[] {
+export function listIterationItems(range: unknown): unknown[] {
   if (isCelList(range)) return [...range];
   return isCelMap(range) ? [...range.keys()] : [];
 }

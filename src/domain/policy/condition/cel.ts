@@ -18,9 +18,9 @@ import {
   type CelList,
 } from "@bufbuild/cel";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { CONVERSIONS, NO_CONVERSIONS } from "./cel-conversions.ts";
-import { concatLists, inList, sameValue } from "./cel-lists.ts";
-import { charge, lengthOf, metered, type Callable, type Cost } from "./cel-meter.ts";
+import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
+import { concatLists, listContains, equalValues } from "./cel-lists.ts";
+import { charge, lengthOf, withCost, type CelFunction, type Cost } from "./cel-meter.ts";
 import { matches } from "./cel-patterns.ts";
 import { CALENDAR, wallClock } from "./cel-time.ts";
 
@@ -84,7 +84,7 @@ function countCodePoints(text: string): bigint {
   return BigInt(count);
 }
 
-function calendar(name: string): unknown[] {
+function calendarMethods(name: string): unknown[] {
   const field = CALENDAR[name] as (date: Date) => number;
   const read = (stamp: { message: unknown }, zone?: string): bigint => {
     const { seconds, nanos } = stamp.message as { seconds: bigint; nanos: number };
@@ -104,7 +104,7 @@ function calendar(name: string): unknown[] {
 /** Stands around the range of every comprehension: its elements are paid for before the first is looked at. */
 export const RANGE = "@range";
 
-const standard = [...celEnv().funcs] as unknown as Callable[];
+const standardFunctions = [...celEnv().funcs] as unknown as CelFunction[];
 
 /** Numbers of keys are counted once for each map, but counted. */
 function sizeOfMap(map: { size: number }): bigint {
@@ -124,7 +124,7 @@ function compareTexts(a: string, b: string): number {
   return isHalf(x) === isHalf(y) ? x - y : isHalf(x) ? 1 : -1;
 }
 
-const own = [
+const overrides = [
   celFunc("size", [STRING], INT, countCodePoints),
   celMethod("size", STRING, [], INT, function () {
     return countCodePoints(this);
@@ -134,7 +134,7 @@ const own = [
     if (isCelList(range) || isCelMap(range)) charge(range.size * Number(nodes));
     return range;
   }),
-  ...Object.keys(CALENDAR).flatMap(calendar),
+  ...Object.keys(CALENDAR).flatMap(calendarMethods),
   ...CONVERSIONS,
   celFunc("size", [MAP], INT, sizeOfMap),
   celMethod("size", MAP, [], INT, function () {
@@ -143,9 +143,9 @@ const own = [
   celFunc("_+_", [LIST, LIST], LIST, (a, b) =>
     concatLists(a as CelList, b as CelList, (copied) => charge(1 + (copied >> 1))),
   ),
-  celFunc("_==_", [DYN, DYN], BOOL, sameValue),
-  celFunc("_!=_", [DYN, DYN], BOOL, (a, b) => !sameValue(a, b)),
-  celFunc("@in", [DYN, LIST], BOOL, (value, list) => inList(value, list as CelList)),
+  celFunc("_==_", [DYN, DYN], BOOL, equalValues),
+  celFunc("_!=_", [DYN, DYN], BOOL, (a, b) => !equalValues(a, b)),
+  celFunc("@in", [DYN, LIST], BOOL, (value, list) => listContains(value, list as CelList)),
   ...[STRING, INT, CelScalar.UINT, CelScalar.DOUBLE, BOOL].map((key) =>
     celFunc("@in", [key, MAP], BOOL, (name, map) => map.get(name as never) !== undefined),
   ),
@@ -153,19 +153,20 @@ const own = [
   celFunc("_<=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) <= 0),
   celFunc("_>_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
-] as unknown as Callable[];
+] as unknown as CelFunction[];
 
-const functions = [...standard, ...own].filter(({ id }) => !NO_CONVERSIONS.includes(id));
-const names = [...new Set(functions.map(({ name }) => name))];
+const functions = [...standardFunctions, ...overrides].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
+const functionNames = [...new Set(functions.map(({ name }) => name))];
 
 /** A function that accepts no value, in place of one that the evaluator has and CEL does not. */
-const absent = (func: Callable): Callable => Object.create(func, { call: { value: () => undefined } }) as Callable;
+const withoutOverloads = (func: CelFunction): CelFunction =>
+  Object.create(func, { call: { value: () => undefined } }) as CelFunction;
 
 /**
  * Tried last: where no function of the name takes the values the result is an error, which costs more than most
  * results.
  */
-function mismatch(name: string): Callable {
+function noMatchingOverload(name: string): CelFunction {
   return {
     name,
     id: `${name}(mismatch)`,
@@ -181,17 +182,17 @@ function mismatch(name: string): Callable {
 /** The environment that conditions are planned in. Of two functions with the same signature the later one is used. */
 export const CEL: ReturnType<typeof celEnv> = celEnv({
   funcs: [
-    ...functions.map((func) => metered(func, COSTS[func.name])),
-    ...standard.filter(({ id }) => NO_CONVERSIONS.includes(id)).map(absent),
-    ...names.map(mismatch),
+    ...functions.map((func) => withCost(func, COSTS[func.name])),
+    ...standardFunctions.filter(({ id }) => REMOVED_CONVERSIONS.includes(id)).map(withoutOverloads),
+    ...functionNames.map(noMatchingOverload),
   ] as never,
 });
 
 /** Every function and method a condition can call by name, for suggestions. */
-export const FUNCTION_NAMES: readonly string[] = names.filter((name) => /^[a-z]/i.test(name));
+export const FUNCTION_NAMES: readonly string[] = functionNames.filter((name) => /^[a-z]/i.test(name));
 
 /** Numbers of arguments that `name` takes, as a method or as a function, smallest first. */
-export function arities(name: string, method: boolean): number[] {
+export function listArities(name: string, method: boolean): number[] {
   const overloads = functions.filter((func) => func.name === name && (func.target !== undefined) === method);
   return [...new Set(overloads.map((func) => func.arguments.length))].sort((a, b) => a - b);
 }

@@ -4,7 +4,7 @@ import type { parse } from "@bufbuild/cel";
 type Expr = ReturnType<typeof parse>["expr"];
 
 /** JSON pointers into `{params, context}`, each once, in the order in which the expression names them. */
-export function membersOf(expression: Expr): string[] {
+export function findMembersRead(expression: Expr): string[] {
   const pointers = new Set<string>();
   const visit = (expr: Expr | undefined): void => {
     if (expr === undefined) return;
@@ -53,10 +53,10 @@ const pointerOf = (path: readonly string[]): string =>
   path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 
 /** One entry of `approval.show`. */
-export const SHOWN_MEMBER = String.raw`^(params|context)(\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\]+"\])+$`;
+export const MEMBER_PATTERN = String.raw`^(params|context)(\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\]+"\])+$`;
 
 /** The pointer of `params.order["total net"]`. */
-export function pointerOfMember(text: string): string {
+export function parseMember(text: string): string {
   return pointerOf(
     [...text.matchAll(/([A-Za-z_][A-Za-z0-9_]*)|\["([^"]+)"\]/g)].map(([, name, quoted]) => name ?? quoted ?? ""),
   );

@@ -1,10 +1,10 @@
 /** A condition taken apart: each expression inside it with the value it has for one request. For explanations; decisions do not use it. */
 import { isCelError, parse, plan, unparse, type CelInput } from "@bufbuild/cel";
 import { CEL, MAX_STEPS, RANGE } from "./cel.ts";
-import { Meter, onMeter } from "./cel-meter.ts";
-import { itemsOf, showCel } from "./cel-print.ts";
+import { Meter, runMetered } from "./cel-meter.ts";
+import { listIterationItems, printCelValue } from "./cel-print.ts";
 import { explainError, type Activation } from "./condition.ts";
-import { inspect, TYPE_NAMES } from "./condition-shape.ts";
+import { checkShape, TYPE_NAMES } from "./condition-shape.ts";
 
 export interface ConditionPart {
   /** The expression, as CEL writes it. */
@@ -30,30 +30,30 @@ const MAX_DECISIONS = 20;
 const LOGIC = ["_&&_", "_||_"];
 
 /** @param source of a condition that compiles */
-export function conditionParts(source: string, activation: Activation): ConditionPart[] {
+export function evaluateConditionParts(source: string, activation: Activation): ConditionPart[] {
   const written = parse(source);
   const metered = parse(source);
-  const { names } = inspect(metered);
+  const { names } = checkShape(metered);
   // The metered tree has the same ids; it cannot be written down again, because the meter stands in it.
   const byId = new Map<bigint, Expr>();
-  collect(metered.expr, byId);
+  indexById(metered.expr, byId);
   const parts: ConditionPart[] = [];
-  let purse = MAX_DECISIONS * MAX_STEPS;
+  let remainingSteps = MAX_DECISIONS * MAX_STEPS;
 
   function evaluate(expr: Expr, bindings: Bindings): { result: unknown } | { error: string } {
-    const meter = new Meter(Math.min(MAX_STEPS, purse));
-    const most = meter.left;
+    const meter = new Meter(Math.min(MAX_STEPS, remainingSteps));
+    const most = meter.remaining;
     const tooMuch = { error: "it takes too many steps" };
     if (most <= 0) return tooMuch;
     try {
       const run = plan(CEL, byId.get(expr.id) ?? expr) as (bindings: Bindings) => unknown;
-      const result = onMeter(meter, () => run(bindings));
-      if (meter.tripped) return tooMuch;
+      const result = runMetered(meter, () => run(bindings));
+      if (meter.exceeded) return tooMuch;
       return isCelError(result) ? { error: explainError(result.message, names) } : { result };
     } catch {
-      return meter.tripped ? tooMuch : { error: explainError("", names) };
+      return meter.exceeded ? tooMuch : { error: explainError("", names) };
     } finally {
-      purse -= most - Math.max(0, meter.left) + 1;
+      remainingSteps -= most - Math.max(0, meter.remaining) + 1;
     }
   }
 
@@ -64,7 +64,7 @@ export function conditionParts(source: string, activation: Activation): Conditio
       expression: unparse({ ...written, expr }),
       depth,
       element,
-      value: failed ? null : showCel(outcome.result),
+      value: failed ? null : printCelValue(outcome.result),
       error: failed ? outcome.error : null,
     });
     return failed ? undefined : outcome.result;
@@ -86,9 +86,9 @@ export function conditionParts(source: string, activation: Activation): Conditio
       const range = add(iterRange, depth + 1, bindings, null);
       const body = bodyOf(expr);
       if (body === null) return;
-      const items = itemsOf(range);
+      const items = listIterationItems(range);
       for (const item of items.slice(0, MAX_ELEMENTS))
-        visit(body, depth + 1, { ...bindings, [iterVar]: item as CelInput }, `${iterVar} = ${showCel(item)}`);
+        visit(body, depth + 1, { ...bindings, [iterVar]: item as CelInput }, `${iterVar} = ${printCelValue(item)}`);
       const more = items.length - MAX_ELEMENTS;
       if (more > 0)
         parts.push({
@@ -137,15 +137,15 @@ function bodyOf({ exprKind }: Expr): Expr | null {
   return name === "_+_" && addend?.case === "listExpr" ? (addend.value.elements[0] ?? null) : null;
 }
 
-function collect(expr: Expr | undefined, byId: Map<bigint, Expr>): void {
+function indexById(expr: Expr | undefined, byId: Map<bigint, Expr>): void {
   if (expr === undefined) return;
   const { exprKind: kind } = expr;
-  if (kind.case === "callExpr" && kind.value.function === RANGE) return collect(kind.value.args[0], byId);
+  if (kind.case === "callExpr" && kind.value.function === RANGE) return indexById(kind.value.args[0], byId);
   byId.set(expr.id, expr);
-  if (kind.case === "selectExpr") collect(kind.value.operand, byId);
-  if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) collect(part, byId);
-  if (kind.case === "listExpr") for (const part of kind.value.elements) collect(part, byId);
-  if (kind.case === "structExpr") for (const { value } of kind.value.entries) collect(value, byId);
+  if (kind.case === "selectExpr") indexById(kind.value.operand, byId);
+  if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) indexById(part, byId);
+  if (kind.case === "listExpr") for (const part of kind.value.elements) indexById(part, byId);
+  if (kind.case === "structExpr") for (const { value } of kind.value.entries) indexById(value, byId);
   if (kind.case === "comprehensionExpr")
-    for (const part of [kind.value.iterRange, kind.value.loopStep, kind.value.result]) collect(part, byId);
+    for (const part of [kind.value.iterRange, kind.value.loopStep, kind.value.result]) indexById(part, byId);
 }

@@ -1,11 +1,11 @@
 /** What a condition may look like: checked once, on its syntax tree, before anything is evaluated. */
 import type { parse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
-import { arities, FUNCTION_NAMES, RANGE } from "./cel.ts";
-import { compilePattern, MAX_PATTERN } from "./cel-patterns.ts";
+import { listArities, FUNCTION_NAMES, RANGE } from "./cel.ts";
+import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
 
 export const MAX_DEPTH = 64;
-export const MAX_NESTING = 2;
+export const MAX_COMPREHENSION_NESTING = 2;
 export const MAX_COMPREHENSIONS = 8;
 
 export const VARIABLES = ["agent", "tool", "operation", "params", "context", "principal", "now"] as const;
@@ -30,7 +30,7 @@ const MACROS: Readonly<Record<string, string>> = {
   filter: "params.items.filter(item, item.price > 100)",
   map: "params.items.map(item, item.price)",
 };
-const NEVER_BOOLEAN: Readonly<Record<string, string>> = {
+const NON_BOOLEAN_RESULTS: Readonly<Record<string, string>> = {
   "_+_": "a sum",
   "_-_": "a difference",
   "_*_": "a product",
@@ -52,7 +52,7 @@ export class ShapeFault extends Error {
   }
 }
 
-export interface Shape {
+export interface ExpressionShape {
   /** Nodes of the tree: what one evaluation costs at least. */
   nodes: number;
   /** Names that stand in the source, so that messages may repeat them. */
@@ -66,7 +66,7 @@ const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^]
  * Where the brackets of the source nest deeper than a tree may, or -1. Checked before parsing: brackets leave no node
  * in the tree, and how many of them overflow the parser's stack differs between runtimes.
  */
-export function bracketsTooDeep(source: string): number {
+export function findTooDeepBracket(source: string): number {
   let depth = 0;
   for (const { 0: token, index } of source.matchAll(TOKENS)) {
     if (token === "(" || token === "[" || token === "{") depth += 1;
@@ -78,7 +78,7 @@ export function bracketsTooDeep(source: string): number {
 
 /** Checks the tree, and puts the meter around the range of every comprehension. Throws ShapeFault. */
 /** @param boolean whether it must come out as true or false */
-export function inspect(parsed: Parsed, boolean = true, variables: readonly string[] = VARIABLES): Shape {
+export function checkShape(parsed: Parsed, boolean = true, variables: readonly string[] = VARIABLES): ExpressionShape {
   const names = new Set<string>();
   let comprehensions = 0;
 
@@ -150,14 +150,17 @@ export function inspect(parsed: Parsed, boolean = true, variables: readonly stri
         const loop = kind.value;
         if (++comprehensions > MAX_COMPREHENSIONS)
           fail(node, `the condition has more than ${MAX_COMPREHENSIONS} comprehensions (exists, all, map, filter)`);
-        if (nesting + 1 > MAX_NESTING)
-          fail(node, `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_NESTING}`);
+        if (nesting + 1 > MAX_COMPREHENSION_NESTING)
+          fail(
+            node,
+            `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_COMPREHENSION_NESTING}`,
+          );
         const inner = [...scope, loop.iterVar, loop.accuVar];
         add(loop.iterRange);
         add(loop.accuInit);
         const step = add(loop.loopCondition, nesting + 1, inner) + add(loop.loopStep, nesting + 1, inner);
         add(loop.result, nesting, inner);
-        if (loop.iterRange !== undefined) loop.iterRange = paid(loop.iterRange, step);
+        if (loop.iterRange !== undefined) loop.iterRange = chargeRange(loop.iterRange, step);
         break;
       }
       default:
@@ -169,9 +172,9 @@ export function inspect(parsed: Parsed, boolean = true, variables: readonly stri
   function checkCall(node: Expr, name: string, method: boolean, args: readonly Expr[]): void {
     const macro = MACROS[name];
     if (macro !== undefined) fail(node, `"${name}" is not used like this; write for example ${macro}`);
-    const takes = arities(name, method);
+    const takes = listArities(name, method);
     if (takes.length === 0) {
-      const other = arities(name, !method).length > 0;
+      const other = listArities(name, !method).length > 0;
       const meant = suggest(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
       fail(
         node,
@@ -203,29 +206,29 @@ export function inspect(parsed: Parsed, boolean = true, variables: readonly stri
         `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
       );
     }
-    if (size > MAX_PATTERN)
+    if (size > MAX_PATTERN_INSTRUCTIONS)
       fail(
         arg,
-        `the pattern compiles to ${size} instructions, at most ${MAX_PATTERN} are allowed; use smaller repetitions`,
+        `the pattern compiles to ${size} instructions, at most ${MAX_PATTERN_INSTRUCTIONS} are allowed; use smaller repetitions`,
       );
   }
 
   const root = parsed.expr;
-  const what = boolean ? neverBoolean(root) : null;
+  const what = boolean ? findNonBooleanKind(root) : null;
   if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
   return { nodes: visit(root, 1, 0, variables), names };
 }
 
-function neverBoolean({ exprKind }: Expr): string | null {
+function findNonBooleanKind({ exprKind }: Expr): string | null {
   if (exprKind.case === "constExpr") return exprKind.value.constantKind.case === "boolValue" ? null : "a constant";
   if (exprKind.case === "listExpr") return "a list";
   if (exprKind.case === "structExpr") return "a map";
-  if (exprKind.case === "callExpr") return NEVER_BOOLEAN[exprKind.value.function] ?? null;
+  if (exprKind.case === "callExpr") return NON_BOOLEAN_RESULTS[exprKind.value.function] ?? null;
   return null;
 }
 
 /** `range`, paid for before its first element is looked at. @param step nodes that each element costs */
-function paid(range: Expr, step: number): Expr {
+function chargeRange(range: Expr, step: number): Expr {
   const cost: Expr = {
     $typeName: "cel.expr.Expr",
     id: range.id,

@@ -11,15 +11,22 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../../actions.ts";
 import { CEL, MAX_STEPS } from "./cel.ts";
-import { Meter, onMeter } from "./cel-meter.ts";
+import { Meter, runMetered } from "./cel-meter.ts";
 import { toCelValue } from "./cel-values.ts";
-import { membersOf } from "./condition-members.ts";
-import { bracketsTooDeep, inspect, MAX_DEPTH, ShapeFault, VARIABLES, type Shape } from "./condition-shape.ts";
+import { findMembersRead } from "./condition-members.ts";
+import {
+  findTooDeepBracket,
+  checkShape,
+  MAX_DEPTH,
+  ShapeFault,
+  VARIABLES,
+  type ExpressionShape,
+} from "./condition-shape.ts";
 import { foldName } from "../../names.ts";
 import type { Facts } from "../types.ts";
 
-export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_NESTING, VARIABLES } from "./condition-shape.ts";
-export const MAX_LENGTH = 2_048;
+export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_COMPREHENSION_NESTING, VARIABLES } from "./condition-shape.ts";
+export const MAX_EXPRESSION_LENGTH = 2_048;
 
 export type ConditionResult = { value: boolean } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
@@ -57,7 +64,7 @@ export class Activation {
   }
 
   /** The same with other names, that of the key's agent folded, out of the same purse. */
-  renamed(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
+  withNames(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
     const facts = { principal: { ...principal, agent_id: bound } };
@@ -120,14 +127,14 @@ export function compileExpression(
     return fail(
       `the ${what} is empty; remove it, or write one such as params.amount${what === "condition" ? " <= 100" : ""}`,
     );
-  if (source.length > MAX_LENGTH)
-    return fail(`the ${what} has ${source.length} characters, at most ${MAX_LENGTH} are allowed`);
-  const tooDeep = bracketsTooDeep(source);
+  if (source.length > MAX_EXPRESSION_LENGTH)
+    return fail(`the ${what} has ${source.length} characters, at most ${MAX_EXPRESSION_LENGTH} are allowed`);
+  const tooDeep = findTooDeepBracket(source);
   if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
   try {
     const parsed = parse(source);
-    const members = membersOf(parsed.expr);
-    const shape = inspect(parsed, what === "condition", variables);
+    const members = findMembersRead(parsed.expr);
+    const shape = checkShape(parsed, what === "condition", variables);
     const run = plan(CEL, parsed);
     return {
       ok: true,
@@ -142,7 +149,7 @@ export function compileExpression(
 
 function evaluate(
   run: (bindings: Record<string, CelInput>) => unknown,
-  shape: Shape,
+  shape: ExpressionShape,
   activation: Activation,
   shadow: boolean,
 ): ExpressionResult {
@@ -150,18 +157,18 @@ function evaluate(
   const meter = activation.meter(shadow);
   try {
     meter.charge(shape.nodes);
-    const result = onMeter(meter, () => run(bindings));
+    const result = runMetered(meter, () => run(bindings));
     // `||` and `&&` absorb errors: a result that was reached in spite of a refusal does not count.
-    if (meter.tripped) return TOO_MUCH;
+    if (meter.exceeded) return STEP_LIMIT_EXCEEDED;
     if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
     return { value: result };
   } catch (error) {
-    if (meter.tripped || error instanceof RangeError) return TOO_MUCH;
+    if (meter.exceeded || error instanceof RangeError) return STEP_LIMIT_EXCEEDED;
     return { error: "CONDITION_ERROR", message: explainError("", shape.names) };
   }
 }
 
-const TOO_MUCH = {
+const STEP_LIMIT_EXCEEDED = {
   error: "CONDITION_LIMIT",
   message: `the conditions need more than ${MAX_STEPS} steps for this request`,
 } as const;

@@ -7,7 +7,7 @@ import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } f
 import { rulesForTool } from "../compile/rule-index.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
-import { isExceeded, matchLimit, matchLimits, usedBefore } from "./limit-facts.ts";
+import { isExceeded, matchLimit, evaluateLimits, findUsedBefore } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
@@ -29,26 +29,26 @@ export interface Finding {
 
 /** @param now milliseconds since the epoch */
 export function decide(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Decision {
-  return decideOn(new Evaluation(compiled, request, facts, now), facts);
+  return decideEvaluation(new Evaluation(compiled, request, facts, now), facts);
 }
 
-/** The same, on an evaluation that has been used already: by `limitNeeds`, before the uses of limits were read. */
-export function decideOn(evaluation: Evaluation, facts: Facts): Decision {
-  return judge(evaluation, facts).decision;
+/** The same, on an evaluation that has been used already: by `findMatchedLimits`, before the uses of limits were read. */
+export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision {
+  return combineFindings(evaluation, facts).decision;
 }
 
 /** And with it the facts that its entry needs: of the stops that hold, the one that decided. */
-export function decideToRecord(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
-  const { decision, stop } = judge(evaluation, facts);
+export function decideForEntry(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
+  const { decision, stop } = combineFindings(evaluation, facts);
   const { stops: _, ...others } = facts;
   return { decision, facts: stop === undefined ? others : { ...others, stops: [stop] } };
 }
 
-function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop?: StopFact } {
+function combineFindings(evaluation: Evaluation, facts: Facts): { decision: Decision; stop?: StopFact } {
   const { compiled, request } = evaluation;
   const stop = facts.stops?.find(({ policy }) => policy === null);
-  if (stop !== undefined) return { decision: stopping(stop, []), stop };
-  const barred = agentBar(request, facts);
+  if (stop !== undefined) return { decision: denialByStop(stop, []), stop };
+  const barred = findAgentBar(request, facts);
   if (barred !== null) return { decision: denial(barred.code, barred.reason, []) };
   if (compiled.policies.length === 0)
     return { decision: denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []) };
@@ -56,7 +56,7 @@ function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
   const shadowed = new Map<string, Finding>();
-  for (const finding of findingsOf(evaluation, facts)) {
+  for (const finding of collectFindings(evaluation, facts)) {
     const { policy, effect } = finding;
     if (!policy.shadow) findings.push(finding);
     else if (
@@ -68,7 +68,7 @@ function judge(evaluation: Evaluation, facts: Facts): { decision: Decision; stop
   for (const { policy, rule, effect, reason_code } of shadowed.values())
     shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
   const answering = facts.stops?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
-  if (answering !== undefined) return { decision: stopping(answering, shadow), stop: answering };
+  if (answering !== undefined) return { decision: denialByStop(answering, shadow), stop: answering };
   if (!hasAnswer(findings)) {
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
@@ -92,19 +92,24 @@ function unlessRejected(decision: Decision, { rejection }: Facts, now: number): 
  *
  * @param now milliseconds since the epoch
  */
-export function consultAll(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Finding[] {
-  return findingsOf(new Evaluation(compiled, request, facts, now), facts);
+export function evaluateAllPolicies(
+  compiled: CompiledPolicySet,
+  request: ActionRequest,
+  facts: Facts,
+  now: number,
+): Finding[] {
+  return collectFindings(new Evaluation(compiled, request, facts, now), facts);
 }
 
-function findingsOf(evaluation: Evaluation, facts: Facts): Finding[] {
-  // Limits first: `limitNeeds` evaluates them before what was used of them is read.
-  matchLimits(evaluation);
+function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
+  // Limits first: `findMatchedLimits` evaluates them before what was used of them is read.
+  evaluateLimits(evaluation);
   const findings: Finding[] = [];
-  for (const policy of evaluation.policies()) {
-    const finding = consult(policy, evaluation);
+  for (const policy of evaluation.applicablePolicies()) {
+    const finding = evaluateRules(policy, evaluation);
     if (finding !== null) findings.push(finding);
     for (const limit of policy.limits) {
-      const beyond = consultLimit(policy, limit, evaluation, facts);
+      const beyond = evaluateLimit(policy, limit, evaluation, facts);
       if (beyond !== null) findings.push(beyond);
     }
   }
@@ -117,7 +122,7 @@ function hasAnswer(findings: readonly Finding[]): boolean {
 }
 
 /** Null while the action stays within the limit, or does not concern it. What cannot be known is denied. */
-function consultLimit(
+function evaluateLimit(
   policy: CompiledPolicy,
   limit: CompiledLimit,
   evaluation: Evaluation,
@@ -134,7 +139,7 @@ function consultLimit(
     reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON),
   });
   if (match.kind === "error") return denied(match.code, match.message);
-  const used = usedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
+  const used = findUsedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
   if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
   if (!isExceeded(limit, used, match.amount)) return null;
   return {
@@ -146,7 +151,7 @@ function consultLimit(
   };
 }
 
-function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {
+function findAgentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {
   const { agent } = facts;
   if (facts.key_ended === true)
     return { code: "KEY_ENDED", reason: "the key that submitted the action was revoked or has expired" };
@@ -163,9 +168,9 @@ function agentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; rea
 }
 
 /** First match wins; a condition that fails on the way is this policy's deny, because what it would have said is not known. */
-function consult(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
+function evaluateRules(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
-    if (!evaluation.concerns(policy, rule)) continue;
+    if (!evaluation.matchesRule(policy, rule)) continue;
     if (rule.condition !== null) {
       const result = rule.condition.evaluate(evaluation.activation, policy.shadow);
       if ("error" in result) {
@@ -231,7 +236,7 @@ function strictestTerms(findings: readonly Finding[], facts: Facts): Decision["a
 }
 
 /** The reason of a stop is for those who may see it: agents are told which one it is. */
-function stopping({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
+function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
   const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
   const end = until === null ? "until somebody lifts it" : `until ${until}, or until somebody lifts it`;
   return denial("STOPPED", `the stop ${id}${what} holds ${end}: nothing is decided meanwhile`, shadow);

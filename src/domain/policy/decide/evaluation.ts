@@ -26,7 +26,7 @@ export class Evaluation {
   readonly now: number;
   readonly activation: Activation;
   /** Limits that were evaluated already. */
-  readonly limits = new Map<CompiledLimit, LimitMatch>();
+  readonly limitMatches = new Map<CompiledLimit, LimitMatch>();
   private readonly written: Names;
   private readonly folded: Names;
   private ofSubjects: Activation | null = null;
@@ -43,8 +43,8 @@ export class Evaluation {
   }
 
   /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
-  get subjects(): Activation {
-    return (this.ofSubjects ??= this.activation.renamed({ ...this.folded, agent_id: this.folded.agent }));
+  get subjectActivation(): Activation {
+    return (this.ofSubjects ??= this.activation.withNames({ ...this.folded, agent_id: this.folded.agent }));
   }
 
   /** As the policy reads names. */
@@ -53,7 +53,7 @@ export class Evaluation {
   }
 
   /** Policies that speak of the action, in the order of the set. */
-  policies(): CompiledPolicy[] {
+  applicablePolicies(): CompiledPolicy[] {
     return policiesForTool(this.compiled, this.request.tool).filter((policy) => {
       const { tool, agent } = this.names(policy);
       return matchNames(policy.tools, tool) && matchNames(policy.agents, agent);
@@ -61,7 +61,7 @@ export class Evaluation {
   }
 
   /** Whether a rule's matchers other than the tool let it speak of the action. */
-  concerns(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
+  matchesRule(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
     const { operation, agent } = this.names(policy);
     return matchNames(operations, operation) && matchNames(agents, agent);
   }

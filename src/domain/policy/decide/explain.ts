@@ -1,11 +1,11 @@
 /** Why a decision came out as it did: what each policy, rule, matcher and part of a condition said. Pure, like decide(). */
 import type { ActionRequest } from "../../actions.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
-import { conditionParts, type ConditionPart } from "../condition/condition-parts.ts";
+import { evaluateConditionParts, type ConditionPart } from "../condition/condition-parts.ts";
 import { decide } from "./decide.ts";
 import { Evaluation } from "./evaluation.ts";
-import { isExceeded, matchLimit, matchLimits, MICRO, usedBefore } from "./limit-facts.ts";
-import { matchNames, readPatterns } from "../compile/name-patterns.ts";
+import { isExceeded, matchLimit, evaluateLimits, MICROS_PER_UNIT, findUsedBefore } from "./limit-facts.ts";
+import { matchNames, foldPatterns } from "../compile/name-patterns.ts";
 import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../types.ts";
 
 export interface MatcherExplanation {
@@ -84,7 +84,7 @@ export function explain(compiled: CompiledPolicySet, request: ActionRequest, fac
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // One for all policies, as in decide(): what the first ones spend is gone for the others.
   const evaluation = new Evaluation(compiled, request, facts, now);
-  matchLimits(evaluation);
+  evaluateLimits(evaluation);
   const policies = compiled.policies.map((policy) => {
     const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;
     return {
@@ -149,7 +149,7 @@ function explainRule(
   if (compiled.condition === null) return { ...common, outcome: "matched", condition: null };
   const result = compiled.condition.evaluate(activation, policy.shadow);
   const source = rule.when as string;
-  const parts = conditionParts(source, activation);
+  const parts = evaluateConditionParts(source, activation);
   if ("error" in result)
     return {
       ...common,
@@ -169,7 +169,7 @@ function explainLimit(
   facts: Facts,
   evaluation: Evaluation,
 ): LimitExplanation {
-  const unit = limit.sum === null ? 1 : MICRO;
+  const unit = limit.sum === null ? 1 : MICROS_PER_UNIT;
   const about = { limit: limit.rule.name, effect: limit.rule.effect, most: (limit.sum?.atMost ?? limit.count) / unit };
   const match = matchLimit(policy, limit, evaluation);
   if (match.kind === "none")
@@ -183,7 +183,7 @@ function explainLimit(
       error: match.message,
       answer: { effect: "deny", reason_code: match.code },
     };
-  const used = usedBefore(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
+  const used = findUsedBefore(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
   if (used === null)
     return {
       ...about,
@@ -213,6 +213,6 @@ function matcher(
   if (given === undefined) return null;
   const patterns = [given].flat();
   const { agent_id: agent, tool, operation } = evaluation.request;
-  const matches = matchNames(readPatterns(patterns, policy.caseSensitive), evaluation.names(policy)[field]);
+  const matches = matchNames(foldPatterns(patterns, policy.caseSensitive), evaluation.names(policy)[field]);
   return { field, patterns, value: { agent, tool, operation }[field], matches };
 }

@@ -7,18 +7,18 @@ import type { ActionRequest } from "../../actions.ts";
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledPolicySet } from "../compile/compile.ts";
-import { MICRO } from "../compile/compile.ts";
+import { MICROS_PER_UNIT } from "../compile/compile.ts";
 import { Evaluation, type LimitMatch } from "./evaluation.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, LimitFact } from "../types.ts";
 import { endOfWindow, startOfWindow } from "./window.ts";
 
-export { MICRO };
+export { MICROS_PER_UNIT };
 /** Largest amount of one action. */
 export const MAX_AMOUNT = 1_000_000_000;
 
 /** What must be known of the past before an action is decided, and is to be remembered when it is not denied. */
-export interface LimitNeed {
+export interface MatchedLimit {
   policy: string;
   limit: string;
   /** Of `LimitFact`. */
@@ -35,11 +35,11 @@ export interface LimitNeed {
 }
 
 /** What of the past a decision on this action needs. Empty where no limit matches; a limit that cannot be evaluated needs nothing: it denies. */
-export function limitNeeds(evaluation: Evaluation): LimitNeed[] {
+export function findMatchedLimits(evaluation: Evaluation): MatchedLimit[] {
   const { compiled, now } = evaluation;
-  if (!compiled.limited) return [];
-  const needs: LimitNeed[] = [];
-  for (const policy of evaluation.policies()) {
+  if (!compiled.hasLimits) return [];
+  const needs: MatchedLimit[] = [];
+  for (const policy of evaluation.applicablePolicies()) {
     for (const limit of policy.limits) {
       const match = matchLimit(policy, limit, evaluation);
       if (match.kind !== "match") continue;
@@ -59,14 +59,15 @@ export function limitNeeds(evaluation: Evaluation): LimitNeed[] {
 }
 
 /** All of them, in the order of the set. */
-export function matchLimits(evaluation: Evaluation): void {
-  for (const policy of evaluation.policies()) for (const limit of policy.limits) matchLimit(policy, limit, evaluation);
+export function evaluateLimits(evaluation: Evaluation): void {
+  for (const policy of evaluation.applicablePolicies())
+    for (const limit of policy.limits) matchLimit(policy, limit, evaluation);
 }
 
 /** Evaluated once for each evaluation. */
 export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
-  const match = evaluation.limits.get(limit) ?? evaluateLimit(policy, limit, evaluation);
-  evaluation.limits.set(limit, match);
+  const match = evaluation.limitMatches.get(limit) ?? evaluateLimit(policy, limit, evaluation);
+  evaluation.limitMatches.set(limit, match);
   return match;
 }
 
@@ -74,7 +75,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
   const { rule } = limit;
   const { activation } = evaluation;
   if (!matchNames(limit.tools, evaluation.names(policy).tool)) return { kind: "none" };
-  if (!evaluation.concerns(policy, rule)) return { kind: "none" };
+  if (!evaluation.matchesRule(policy, rule)) return { kind: "none" };
   if (rule.condition !== null) {
     const result = rule.condition.evaluate(activation, policy.shadow);
     if ("error" in result)
@@ -83,7 +84,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
   }
   let subject = "";
   if (limit.per !== null) {
-    const result = limit.per.evaluate(evaluation.subjects, policy.shadow);
+    const result = limit.per.evaluate(evaluation.subjectActivation, policy.shadow);
     if ("error" in result)
       return {
         kind: "error",
@@ -107,7 +108,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
     const value = typeof result.value === "bigint" ? Number(result.value) : result.value;
     if (typeof value !== "number" || !(value >= 0 && value <= MAX_AMOUNT))
       return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
-    amount = micros(value);
+    amount = toMicros(value);
   }
   return { kind: "match", subject, amount };
 }
@@ -118,9 +119,9 @@ export function isExceeded(limit: CompiledLimit, used: number, amount: number): 
 }
 
 /** Null where the facts do not say: then nothing is known, and the limit denies. */
-export function usedBefore(
+export function findUsedBefore(
   facts: Facts,
-  { policy, limit, basis }: Pick<LimitNeed, "policy" | "limit" | "basis">,
+  { policy, limit, basis }: Pick<MatchedLimit, "policy" | "limit" | "basis">,
 ): number | null {
   return (
     facts.limits?.find((fact) => fact.policy === policy && fact.limit === limit && fact.basis === basis)?.used ?? null
@@ -131,36 +132,36 @@ export function usedBefore(
  * The facts with nothing used where they do not say: for what would be decided by policies that were not in force.
  * @param used instead of nothing, by the limit's name: actions, or the sum
  */
-export function assumingUnused(
+export function withAssumedUsage(
   compiled: CompiledPolicySet,
   request: ActionRequest,
   facts: Facts,
   now: number,
   used: Readonly<Record<string, number>> = {},
 ): Facts {
-  if (!compiled.limited) return facts;
-  const missing = limitNeeds(new Evaluation(compiled, request, facts, now)).filter(
-    (need) => usedBefore(facts, need) === null,
+  if (!compiled.hasLimits) return facts;
+  const missing = findMatchedLimits(new Evaluation(compiled, request, facts, now)).filter(
+    (need) => findUsedBefore(facts, need) === null,
   );
   if (missing.length === 0) return facts;
   const assumed = missing.map(({ policy, limit, basis, unit }): LimitFact => {
     const amount = Object.hasOwn(used, limit) ? (used[limit] as number) : 0;
-    return { policy, limit, basis, used: Math.round(amount * (unit === "sum" ? MICRO : 1)) };
+    return { policy, limit, basis, used: Math.round(amount * (unit === "sum" ? MICROS_PER_UNIT : 1)) };
   });
   return { ...facts, limits: [...(facts.limits ?? []), ...assumed] };
 }
 
 /** A name that is no limit of the set; null when all are. */
-export function unknownLimit(compiled: CompiledPolicySet, names: readonly string[]): string | null {
+export function findUnknownLimit(compiled: CompiledPolicySet, names: readonly string[]): string | null {
   return (
     names.find((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name))) ?? null
   );
 }
 
 /** Upwards, or amounts below half a millionth would never come to anything, however many there are. */
-function micros(value: number): number {
-  const near = Math.round(value * MICRO);
-  return near / MICRO < value ? near + 1 : near;
+function toMicros(value: number): number {
+  const near = Math.round(value * MICROS_PER_UNIT);
+  return near / MICROS_PER_UNIT < value ? near + 1 : near;
 }
 
 const PLAIN = /^[\x20-\x7e]{0,128}$/;

@@ -22,7 +22,7 @@ export interface DecidedAction {
  *
  * @param set the active one. Nothing comes first where it no longer has the policy or the rule
  */
-export function shownFirst(set: CompiledPolicySet, action: DecidedAction): string[] {
+export function findMembersShownFirst(set: CompiledPolicySet, action: DecidedAction): string[] {
   const policy = set.policies.find(({ name }) => name === action.policy);
   if (policy === undefined || action.rule === null) return [];
   const [agent, tool, operation] = [action.agent_id, action.tool, action.operation].map((name) =>

@@ -62,13 +62,13 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
       before: null,
       after: null,
       fields: own,
-      summary: own.map((change) => sentenceOf("the policy", change)).join("; "),
+      summary: own.map((change) => describeChange("the policy", change)).join("; "),
     });
   }
   changes.push(...diffLimits(before.limits ?? [], after.limits ?? []));
   const was = new Map(before.rules.map((rule, i) => [rule.name, i]));
   const is = new Map(after.rules.map((rule, i) => [rule.name, i]));
-  const kept = keptOrder(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
+  const kept = longestOrderedRun(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
   const ruleChanges: PolicyChange[] = [];
   for (const [i, rule] of before.rules.entries()) {
     if (!is.has(rule.name))
@@ -78,7 +78,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
         before: i + 1,
         after: null,
         fields: [],
-        summary: `the rule "${rule.name}" is gone: it ${VERB_PAST[rule.effect]} ${subjectOf(rule)}`,
+        summary: `the rule "${rule.name}" is gone: it ${VERB_PAST[rule.effect]} ${describeSubject(rule)}`,
       });
   }
   for (const [i, rule] of after.rules.entries()) {
@@ -90,14 +90,14 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
         before: null,
         after: i + 1,
         fields: [],
-        summary: `the rule "${rule.name}" is new: it ${VERB[rule.effect]} ${subjectOf(rule)}`,
+        summary: `the rule "${rule.name}" is new: it ${VERB[rule.effect]} ${describeSubject(rule)}`,
       });
       continue;
     }
     const fields = changedFields(RULE_FIELDS, before.rules[old] as RuleDocument, rule);
     const moved = !kept.has(i);
     if (fields.length > 0) {
-      const words = fields.map((change) => sentenceOf(`the rule "${rule.name}"`, change));
+      const words = fields.map((change) => describeChange(`the rule "${rule.name}"`, change));
       if (moved) words.push(`it moves from place ${old + 1} to ${i + 1}`);
       ruleChanges.push({
         kind: "rule_changed",
@@ -153,12 +153,12 @@ function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocum
   const gone = before
     .filter(({ name }) => !is.has(name))
     .map((limit) =>
-      change("limit_removed", limit.name, `the limit "${limit.name}" is gone: it was ${limitWords(limit)}`),
+      change("limit_removed", limit.name, `the limit "${limit.name}" is gone: it was ${describeLimit(limit)}`),
     );
   const others = after.flatMap((limit) => {
     const old = was.get(limit.name);
     if (old === undefined)
-      return [change("limit_added", limit.name, `the limit "${limit.name}" is new: ${limitWords(limit)}`)];
+      return [change("limit_added", limit.name, `the limit "${limit.name}" is new: ${describeLimit(limit)}`)];
     const fields = changedFields(LIMIT_FIELDS, old, limit);
     return fields.length === 0
       ? []
@@ -166,7 +166,7 @@ function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocum
           change(
             "limit_changed",
             limit.name,
-            fields.map((field) => sentenceOf(`the limit "${limit.name}"`, field)).join("; "),
+            fields.map((field) => describeChange(`the limit "${limit.name}"`, field)).join("; "),
             fields,
           ),
         ];
@@ -174,7 +174,7 @@ function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocum
   return [...gone, ...others];
 }
 
-function limitWords({ count, sum, at_most, window, per }: LimitDocument): string {
+function describeLimit({ count, sum, at_most, window, per }: LimitDocument): string {
   return `${sum === undefined ? `at most ${count} actions` : `at most ${at_most} as the sum of ${sum}`}${per === undefined ? "" : ` for each ${per}`} in ${window}`;
 }
 
@@ -184,7 +184,7 @@ function changedFields<T extends object>(names: readonly (keyof T & string)[], b
     .filter((change) => canonicalText(change.before as JsonValue) !== canonicalText(change.after as JsonValue));
 }
 
-function sentenceOf(subject: string, { field, before, after }: FieldChange): string {
+function describeChange(subject: string, { field, before, after }: FieldChange): string {
   if (field === "effect") return `the effect of ${subject} is ${after as string}; it was ${before as string}`;
   if (field === "when") {
     if (before === null) return `${subject} matches only when ${after as string}`;
@@ -201,7 +201,7 @@ function show(value: unknown): string {
   return value === null ? "absent" : canonicalText(value as JsonValue);
 }
 
-function subjectOf(rule: RuleDocument): string {
+function describeSubject(rule: RuleDocument): string {
   const words = [rule.tool, rule.operation]
     .map((names) => (names === undefined ? null : [names].flat().join(", ")))
     .filter((word) => word !== null);
@@ -209,7 +209,7 @@ function subjectOf(rule: RuleDocument): string {
 }
 
 /** The longest run of positions that kept their order: the fewest rules are said to have moved. */
-function keptOrder(positions: readonly number[]): Set<number> {
+function longestOrderedRun(positions: readonly number[]): Set<number> {
   const tails: number[] = [];
   const previous = new Map<number, number | undefined>();
   for (const position of positions) {

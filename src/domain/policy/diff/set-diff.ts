@@ -23,7 +23,9 @@ export function diffPolicySets(before: readonly PolicyDocument[], after: readonl
   const was = new Map(before.map((document) => [document.policy, document]));
   const is = new Map(after.map((document) => [document.policy, document]));
   const names = [...new Set([...was.keys(), ...is.keys()])].sort((a, b) => (a < b ? -1 : 1));
-  const policies = names.map((name) => changeOf(name, was.get(name), is.get(name))).filter((change) => change !== null);
+  const policies = names
+    .map((name) => comparePolicies(name, was.get(name), is.get(name)))
+    .filter((change) => change !== null);
   const count = (kind: PolicyChange["kind"]): number =>
     policies.flatMap(({ changes }) => changes).filter((change) => change.kind === kind).length;
   return {
@@ -37,7 +39,7 @@ export function diffPolicySets(before: readonly PolicyDocument[], after: readonl
   };
 }
 
-function changeOf(
+function comparePolicies(
   policy: string,
   before: PolicyDocument | undefined,
   after: PolicyDocument | undefined,
@@ -61,13 +63,13 @@ function changeOf(
     kind: after === undefined ? "policy_removed" : "policy_added",
     policy,
     changes,
-    summary: `the policy "${policy}" is ${after === undefined ? "gone" : "new"}: ${rulesOf(only)}${only.mode === "shadow" ? ", in shadow mode" : ""}`,
+    summary: `the policy "${policy}" is ${after === undefined ? "gone" : "new"}: ${describeRules(only)}${only.mode === "shadow" ? ", in shadow mode" : ""}`,
   };
 }
 
 const EFFECTS: readonly Effect[] = ["allow", "require_approval", "deny"];
 
-function rulesOf({ rules, limits = [] }: PolicyDocument): string {
+function describeRules({ rules, limits = [] }: PolicyDocument): string {
   const parts = EFFECTS.map((effect) => ({
     effect,
     count: rules.filter((rule) => rule.effect === effect).length,

@@ -17,9 +17,9 @@ export const BASIS_DIGITS = 16;
  * Bytes of an entry for all of them; the rest takes at most 27,000, the tools of a registered agent included. An earlier
  * rejection adds 2,400 at most, and replaces a rule's reason of up to 6,000 by one of up to 1,500.
  */
-export const MAX_NAMES = 38_000;
+export const MAX_NAME_BYTES = 38_000;
 
-export function boundEntry(document: PolicySetDocument, faults: CompileFault[]): void {
+export function checkEntrySize(document: PolicySetDocument, faults: CompileFault[]): void {
   const channels = new Set<string>();
   let [shadows, limits, bytes] = [0, 0, 0];
   for (const { policy, version, definition } of document.policies) {
@@ -33,7 +33,7 @@ export function boundEntry(document: PolicySetDocument, faults: CompileFault[]):
       bytes += sizeOf({
         policy,
         policy_version: version,
-        rule: longest(rules),
+        rule: findLongestName(rules),
         effect: "require_approval",
         reason_code: "NO_MATCHING_RULE",
       } satisfies ShadowOutcome);
@@ -60,9 +60,9 @@ export function boundEntry(document: PolicySetDocument, faults: CompileFault[]):
           return fault(`names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`, rule.name);
       }
     }
-    if (bytes > MAX_NAMES)
+    if (bytes > MAX_NAME_BYTES)
       return fault(
-        `the names of limits, of policies in shadow mode with their rules, and of channels take more than ${MAX_NAMES} bytes in the record of a decision up to here; shorten them, or have fewer`,
+        `the names of limits, of policies in shadow mode with their rules, and of channels take more than ${MAX_NAME_BYTES} bytes in the record of a decision up to here; shorten them, or have fewer`,
       );
   }
 }
@@ -72,7 +72,7 @@ function sizeOf(value: string | ShadowOutcome | LimitFact): number {
   return canonicalBytes(value as unknown as JsonValue).length + 1;
 }
 
-function longest(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
+function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
   let [most, longestName] = [0, ""];
   for (const { name } of rules) {
     // Six bytes are the longest that a character becomes.

@@ -5,7 +5,7 @@ import { isCollection, isMap, isNode, isPair, isSeq, visit, type Document, type 
  * The parser gives all comments between two items to the end of the first, as soon as one of them is indented
  * like it. Those that stand at the margin of the second are moved to the second.
  */
-export function liftComments(document: Document, text: string): void {
+export function reattachComments(document: Document, text: string): void {
   visit(document, {
     Collection(_, collection) {
       if (collection.flow === true) return;
@@ -14,13 +14,13 @@ export function liftComments(document: Document, text: string): void {
         if (i === 0 || before === undefined) continue;
         const inside = isPair(before) ? before.value : before;
         const next = isPair(item) ? item.key : item;
-        if (isNode(inside) && isNode(next)) lift(inside, next, text, isSeq(collection));
+        if (isNode(inside) && isNode(next)) moveComment(inside, next, text, isSeq(collection));
       }
     },
   });
 }
 
-function lift(inside: Node, next: Node, text: string, dashed: boolean): void {
+function moveComment(inside: Node, next: Node, text: string, dashed: boolean): void {
   if (next.commentBefore || !next.range) return;
   const holder = lastWithComment(inside);
   if (holder === null) return;

@@ -15,9 +15,9 @@ import {
   type YAMLSeq,
 } from "yaml";
 import { canonicalText } from "../../canonical.ts";
-import { liftComments } from "./format-comments.ts";
+import { reattachComments } from "./format-comments.ts";
 import { MAX_DEPTH } from "../../json.ts";
-import { boundText } from "./yaml-depth.ts";
+import { findExceededBound } from "./yaml-depth.ts";
 import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 
 /** Longer text without quotes goes on in the next line. Conditions in `>-` keep the lines they have. */
@@ -31,20 +31,20 @@ const MAX_ROUNDS = 5;
 /** Refuses rather than change what a file means, lose a comment, or give another text the next time. Takes files without faults. */
 export function formatYaml(source: string): Formatted {
   const refuse = (why: string): Formatted => ({ ok: false, message: `the file is left as it is: ${why}` });
-  let text = layOut(source);
+  let text = formatOnce(source);
   for (let round = 1; text !== null && round <= MAX_ROUNDS; round++) {
-    const next = layOut(text);
+    const next = formatOnce(text);
     if (next !== text) {
       text = next;
       continue;
     }
-    const why = differs(source, text);
+    const why = findDifference(source, text);
     return why === null ? { ok: true, text } : refuse(why);
   }
   return refuse(text === null ? "it cannot be read, or is empty" : "its layout does not come to rest");
 }
 
-function differs(before: string, after: string): string | null {
+function findDifference(before: string, after: string): string | null {
   const [was, is] = [readYaml(before), readYaml(after)];
   if (was.faults.length > 0) return "it cannot be read";
   const meaning = ({ values }: typeof was): string => canonicalText(values.map(({ value }) => value));
@@ -67,9 +67,9 @@ function parse(source: string): Document.Parsed[] {
 }
 
 /** Null where the source cannot be read, or is empty. */
-function layOut(source: string): string | null {
+function formatOnce(source: string): string | null {
   const text = source.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
-  if (boundText(text, MAX_DEPTH, MAX_DOCUMENTS) !== null) return null;
+  if (findExceededBound(text, MAX_DEPTH, MAX_DOCUMENTS) !== null) return null;
   const documents = parse(text);
   if (documents.length === 0 || documents.some(({ errors, warnings }) => errors.length + warnings.length > 0))
     return null;
@@ -83,11 +83,11 @@ function layOut(source: string): string | null {
         .filter((token) => token.startsWith("#"))
         .map((comment) => `${comment}\n`)
         .join("")}`;
-    liftComments(document, text);
-    visit(document, { Collection: (_, node) => shape(node) });
+    reattachComments(document, text);
+    visit(document, { Collection: (_, node) => setFlowSpacing(node) });
     return document.toString({ indent: 2, lineWidth: WIDTH, doubleQuotedMinMultiLineLength: 1e9, blockQuote: true });
   });
-  return keepFolds(text, parts.join("")).replaceAll(/[ \t]+$/gm, "");
+  return restoreLineBreaks(text, parts.join("")).replaceAll(/[ \t]+$/gm, "");
 }
 
 function isEmpty({ contents }: Document): boolean {
@@ -95,7 +95,7 @@ function isEmpty({ contents }: Document): boolean {
 }
 
 /** `{ a: 1 }`, but `[a]`; what stands in brackets stays in one line where no comment is inside. */
-function shape(node: YAMLMap | YAMLSeq): void {
+function setFlowSpacing(node: YAMLMap | YAMLSeq): void {
   const print = node.toString.bind(node) as (context: PrintContext, ...rest: unknown[]) => string;
   node.toString = ((context: PrintContext, ...rest: unknown[]): string => {
     if (context.inFlow !== true && node.flow !== true) return print(context, ...rest);
@@ -114,8 +114,8 @@ interface PrintContext {
 }
 
 /** The printer folds `>-` anew; the author broke the lines of a condition where its parts are. */
-function keepFolds(before: string, after: string): string {
-  const [was, is] = [foldsOf(before), foldsOf(after)];
+function restoreLineBreaks(before: string, after: string): string {
+  const [was, is] = [findFolds(before), findFolds(after)];
   if (was.length !== is.length) return after;
   let text = after;
   for (let i = is.length - 1; i >= 0; i--) {
@@ -124,7 +124,7 @@ function keepFolds(before: string, after: string): string {
     text = `${text.slice(0, fold.start)}${lines.join("\n")}\n${text.slice(fold.end)}`;
   }
   // A header that says how far its text is indented would now be wrong.
-  return differs(after, text) === null ? text : after;
+  return findDifference(after, text) === null ? text : after;
 }
 
 interface Fold {
@@ -135,7 +135,7 @@ interface Fold {
   lines: string[];
 }
 
-function foldsOf(text: string): Fold[] {
+function findFolds(text: string): Fold[] {
   const folds: Fold[] = [];
   for (const document of parse(text)) {
     visit(document, {

@@ -5,9 +5,9 @@ import { ValueErrorType } from "@sinclair/typebox/errors";
 import { MAX_REJECTION_HOLDS_MS } from "./bounds.ts";
 import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
-import { explainFault, lastSegment, siblingsAt } from "../../validation.ts";
+import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression } from "../condition/condition.ts";
-import { patternFaults } from "../check/pattern-faults.ts";
+import { findPatternFaults } from "../check/pattern-faults.ts";
 import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
@@ -60,7 +60,7 @@ const TERMS = {
 } as const;
 const MAX_FAULTS = 50;
 /** Characters of one file; anything larger is no policy. */
-export const MAX_FILE = 4 * 1024 * 1024;
+export const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
 const policyCheck = TypeCompiler.Compile(PolicySchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
@@ -71,7 +71,7 @@ export function parsePolicies(
   text: string,
   file: string,
 ): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[] } {
-  const { values, faults } = read(text, file, validatePolicyDocument);
+  const { values, faults } = readFile(text, file, validatePolicyDocument);
   if (faults.length === 0 && values.length === 0)
     faults.push({
       kind: "unreadable-file",
@@ -82,7 +82,7 @@ export function parsePolicies(
     });
   return {
     documents: values.map(({ value }) => value as unknown as PolicyDocument),
-    places: values.map((yaml) => yaml.place("/policy")),
+    places: values.map((yaml) => yaml.locate("/policy")),
     faults,
   };
 }
@@ -92,18 +92,18 @@ export function parsePolicyTests(
   text: string,
   file: string,
 ): { tests: PolicyTest[]; places: Place[][]; faults: TextFault[] } {
-  const { values, faults } = read(text, file, (value) => schemaFaults(testCheck, PolicyTestSchema, value));
+  const { values, faults } = readFile(text, file, (value) => findSchemaFaults(testCheck, PolicyTestSchema, value));
   const tests = values.map(({ value }) => value as unknown as PolicyTest);
   return {
     tests,
-    places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).place(`/cases/${j}`))),
+    places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).locate(`/cases/${j}`))),
     faults,
   };
 }
 
 /** One action, in JSON or YAML; null when there are faults. */
 export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
-  const { values, faults } = read(text, file, (value) => schemaFaults(actionCheck, SampleActionSchema, value));
+  const { values, faults } = readFile(text, file, (value) => findSchemaFaults(actionCheck, SampleActionSchema, value));
   if (faults.length === 0 && values.length !== 1)
     faults.push({ file, line: 1, column: 1, message: `one action is expected, and ${values.length} are here` });
   return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
@@ -111,7 +111,7 @@ export function parseSampleAction(text: string, file: string): { action: SampleA
 
 /** What is wrong with a policy that came as JSON; empty when nothing is. */
 export function validatePolicyDocument(value: unknown): ValueFault[] {
-  const faults = schemaFaults(policyCheck, PolicySchema, value);
+  const faults = findSchemaFaults(policyCheck, PolicySchema, value);
   if (faults.length >= MAX_FAULTS) return faults;
   // Rules and limits whose form is right are looked at even when others' is not: all faults come at once.
   const { rules, limits = [] } = (value ?? {}) as { rules?: unknown; limits?: unknown };
@@ -129,8 +129,12 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   };
   return [
     ...faults,
-    ...patternFaults(shaped).map(({ pointer, message }) => ({ pointer, detail: message, kind: "pattern" as const })),
-    ...meaningFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen),
+    ...findPatternFaults(shaped).map(({ pointer, message }) => ({
+      pointer,
+      detail: message,
+      kind: "pattern" as const,
+    })),
+    ...findSemanticFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen),
   ];
 }
 
@@ -144,7 +148,7 @@ const KINDS: Readonly<Partial<Record<ValueErrorType, FaultKind>>> = {
   [ValueErrorType.ObjectRequiredProperty]: "missing-key",
 };
 
-function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): ValueFault[] {
+function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): ValueFault[] {
   if (check.Check(value)) return [];
   const faults = new Map<string, ValueFault>();
   for (const error of check.Errors(value)) {
@@ -152,7 +156,7 @@ function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown
     if (faults.has(error.path)) continue;
     faults.set(error.path, {
       pointer: error.path,
-      detail: explainFault(error, siblingsAt(schema, error.path)),
+      detail: explainFault(error, siblingNames(schema, error.path)),
       kind: KINDS[error.type] ?? "wrong-value",
       key: error.type === ValueErrorType.ObjectAdditionalProperties,
     });
@@ -160,7 +164,7 @@ function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown
   // A key that is mistyped is not missing as well.
   for (const { pointer, kind } of faults.values()) {
     if (kind !== "unknown-key") continue;
-    const meant = suggest(lastSegment(pointer), siblingsAt(schema, pointer));
+    const meant = suggest(lastPointerSegment(pointer), siblingNames(schema, pointer));
     const missing = `${pointer.slice(0, pointer.lastIndexOf("/"))}/${meant ?? ""}`;
     if (meant !== null && faults.get(missing)?.kind === "missing-key") faults.delete(missing);
   }
@@ -168,7 +172,7 @@ function schemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unknown
 }
 
 /** What a schema cannot say. */
-function meaningFaults(
+function findSemanticFaults(
   rules: readonly RuleDocument[],
   limits: readonly LimitDocument[],
   except: ReadonlySet<string | undefined>,
@@ -179,7 +183,7 @@ function meaningFaults(
     faults.push({ pointer: "/rules", detail: "a policy without limits needs at least one rule" });
   for (const [i, limit] of limits.entries())
     if (!except.has(`/limits/${i}`))
-      faults.push(...limitFaults(limit).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })));
+      faults.push(...findLimitFaults(limit).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })));
   const named = [
     ...rules.map((rule, i) => ({ rule, kind: "rule", at: `/rules/${i}` })),
     ...limits.map((limit, i) => ({
@@ -222,7 +226,7 @@ function meaningFaults(
   return faults;
 }
 
-function limitFaults(limit: LimitDocument): ValueFault[] {
+function findLimitFaults(limit: LimitDocument): ValueFault[] {
   const faults: ValueFault[] = [];
   if ((limit.count === undefined) === (limit.sum === undefined))
     faults.push({ pointer: "", detail: `the limit "${limit.name}" needs either count, or sum with at_most` });
@@ -244,12 +248,12 @@ function limitFaults(limit: LimitDocument): ValueFault[] {
   return faults;
 }
 
-function read(
+function readFile(
   text: string,
   file: string,
   validate: (value: unknown) => ValueFault[],
 ): { values: YamlValue[]; faults: TextFault[] } {
-  if (text.length > MAX_FILE)
+  if (text.length > MAX_FILE_LENGTH)
     return {
       values: [],
       faults: [
@@ -258,7 +262,7 @@ function read(
           file,
           line: null,
           column: null,
-          message: `the file has more than ${MAX_FILE} characters`,
+          message: `the file has more than ${MAX_FILE_LENGTH} characters`,
         },
       ],
     };
@@ -275,7 +279,7 @@ function read(
       faults.push({
         kind,
         file,
-        ...yaml.place(pointer, at),
+        ...yaml.locate(pointer, at),
         message: pointer === "" ? detail : `${pointer.slice(1).replaceAll("/", ".")}: ${detail}`,
       });
     }

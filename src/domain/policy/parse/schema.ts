@@ -1,6 +1,6 @@
 /** The form of a policy, for validation and for editors. */
 import { Type } from "@sinclair/typebox";
-import { SHOWN_MEMBER } from "../condition/condition-members.ts";
+import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 
 const Glob = (what: string) =>
   Type.String({
@@ -31,7 +31,7 @@ const Terms = Type.Object(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." }),
     ),
     show: Type.Optional(
-      Type.Array(Type.String({ pattern: SHOWN_MEMBER, maxLength: 200 }), {
+      Type.Array(Type.String({ pattern: MEMBER_PATTERN, maxLength: 200 }), {
         maxItems: 16,
         description: "What approvers see first, such as params.amount or context.ticket.",
       }),

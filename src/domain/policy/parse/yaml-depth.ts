@@ -1,7 +1,7 @@
 /** How deep a YAML text nests, by its tokens alone: what goes deeper is not handed to the parser, whose stack it would overflow. */
 import { Lexer } from "yaml";
 
-export interface Beyond {
+export interface ExceededBound {
   /** Of the first token beyond the bound. */
   offset: number;
   what: "depth" | "documents";
@@ -14,7 +14,7 @@ const MARKS = ["\u0002", "\u001f", "\u0018"];
  * Columns stand for block collections, so that `- - -` counts; a list as deep as the key above it does not, so that the
  * true depth is at most twice what is counted. Null for a text that stays within.
  */
-export function boundText(text: string, maxDepth: number, maxDocuments: number): Beyond | null {
+export function findExceededBound(text: string, maxDepth: number, maxDocuments: number): ExceededBound | null {
   const columns: number[] = [];
   let flow = 0;
   let documents = 0;
@@ -28,7 +28,7 @@ export function boundText(text: string, maxDepth: number, maxDocuments: number):
       if (++documents > maxDocuments) return { offset, what: "documents" };
     } else if (first === "[" || first === "{") flow++;
     else if (first === "]" || first === "}") flow = Math.max(0, flow - 1);
-    else if (flow === 0 && opens(token)) {
+    else if (flow === 0 && startsNode(token)) {
       while ((columns.at(-1) ?? -1) > column) columns.pop();
       if (columns.at(-1) !== column) columns.push(column);
     }
@@ -42,6 +42,6 @@ export function boundText(text: string, maxDepth: number, maxDocuments: number):
 }
 
 /** White space, comments, commas, colons, anchors and tags begin no node of their own. */
-function opens(token: string): boolean {
+function startsNode(token: string): boolean {
   return !/^(?:[\s#,&!]|:$|\ufeff)/.test(token);
 }

@@ -16,7 +16,7 @@ import {
   type YAMLWarning,
 } from "yaml";
 import { MAX_DEPTH, type JsonValue } from "../../json.ts";
-import { boundText } from "./yaml-depth.ts";
+import { findExceededBound } from "./yaml-depth.ts";
 
 /** 1-based. */
 export interface Place {
@@ -27,7 +27,7 @@ export interface Place {
 export interface YamlValue {
   value: JsonValue;
   /** Where the value behind an RFC 6901 pointer stands, or the nearest one above it. */
-  place(pointer: string, at?: PlaceOptions): Place;
+  locate(pointer: string, at?: PlaceOptions): Place;
 }
 
 export interface PlaceOptions {
@@ -57,7 +57,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const beyond = boundText(text, MAX_DEPTH, MAX_DOCUMENTS);
+  const beyond = findExceededBound(text, MAX_DEPTH, MAX_DOCUMENTS);
   if (beyond !== null) {
     const message =
       beyond.what === "depth"
@@ -76,18 +76,18 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     // Only the first is told: what the parser makes of the rest of the document follows from it.
     const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
     if (wrong !== undefined) {
-      faults.push({ ...place(wrong.pos[0]), message: inOurWords(wrong) + quotingHint(text, wrong) });
+      faults.push({ ...place(wrong.pos[0]), message: explainYamlError(wrong) + quotingHint(text, wrong) });
       continue;
     }
     if (document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
-    const documentFaults = plainFaults(document);
+    const documentFaults = findNonJsonFaults(document);
     // One by one: a file can hold more faults than a call takes arguments.
     for (const { offset, message } of documentFaults) faults.push({ ...place(offset), message });
     if (documentFaults.length > 0) continue;
     try {
       const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_UNFOLDING }))) as JsonValue;
-      values.push({ value, place: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
+      values.push({ value, locate: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
     } catch {
       faults.push({
         ...place(document.contents.range?.[0] ?? 0),
@@ -116,7 +116,7 @@ function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseA
   }
 }
 
-function plainFaults(document: Document): { offset: number; message: string }[] {
+function findNonJsonFaults(document: Document): { offset: number; message: string }[] {
   const faults: { offset: number; message: string }[] = [];
   // An alias means the last anchor of its name before it; `resolve` would walk the document for each.
   const anchors = new Map<string, Node>();
@@ -130,7 +130,7 @@ function plainFaults(document: Document): { offset: number; message: string }[] 
   visit(document, {
     Node(_, node, path) {
       remember(node);
-      if (isMap(node)) for (const key of repeatedKeys(node)) fault(key, "map keys must be unique");
+      if (isMap(node)) for (const key of findRepeatedKeys(node)) fault(key, "map keys must be unique");
       if (path.filter(isCollection).length < MAX_DEPTH || !isCollection(node)) return undefined;
       fault(node, `the file nests deeper than ${MAX_DEPTH} levels`);
       return visit.SKIP;
@@ -160,7 +160,7 @@ function plainFaults(document: Document): { offset: number; message: string }[] 
 }
 
 /** Every key whose name stands earlier in the same map. */
-function repeatedKeys({ items }: YAMLMap): Scalar[] {
+function findRepeatedKeys({ items }: YAMLMap): Scalar[] {
   const seen = new Set<unknown>();
   const repeated: Scalar[] = [];
   for (const { key } of items) {
@@ -226,7 +226,7 @@ function placeInText(node: Scalar, text: string, offset: number): number | null 
 }
 
 /** What comes of a text without quotes that holds a colon, or begins with what YAML reads otherwise. */
-const MISREAD: ReadonlySet<ErrorCode> = new Set([
+const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   "BLOCK_AS_IMPLICIT_KEY",
   "MULTILINE_IMPLICIT_KEY",
   "TAG_RESOLVE_FAILED",
@@ -238,7 +238,7 @@ const ANY_KEY = /^[ -]*[A-Za-z_]+:( |$)/;
 
 /** Where the fault lies in a text that stands there without quotes: a colon, a `!` or a quote means something to YAML. */
 function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAMLWarning): string {
-  if (!MISREAD.has(code)) return "";
+  if (!UNQUOTED_TEXT_ERRORS.has(code)) return "";
   const upTo = text.slice(0, offset + 1).split("\n");
   const rest = text.slice(offset + 1).split("\n", 1)[0] ?? "";
   upTo.push((upTo.pop() ?? "") + rest);
@@ -249,7 +249,7 @@ function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAM
   return `; quote the ${what}, or begin it on a line of its own behind "${key}: >-"`;
 }
 
-function inOurWords({ code, message }: YAMLParseError | YAMLWarning): string {
+function explainYamlError({ code, message }: YAMLParseError | YAMLWarning): string {
   if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end a text that has no quotes";
   if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_DEPTH} levels`;
   const first = message.split(" at line ")[0] as string;

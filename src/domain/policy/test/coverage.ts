@@ -21,7 +21,7 @@ export interface Coverage {
 }
 
 /** @param results of all tests of these policies; a test that looked at some of them counts for those */
-export function policyCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
+export function measureCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
   const counts = ({ policy, rules, limits = [] }: PolicyDocument) =>
     new Map(
       [...rules, ...limits].map(({ name }): [string, RuleCoverage] => [

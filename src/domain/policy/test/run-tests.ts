@@ -3,8 +3,8 @@ import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject } from "../../json.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../compile/compile.ts";
-import { consultAll, decide, type Finding } from "../decide/decide.ts";
-import { assumingUnused, unknownLimit } from "../decide/limit-facts.ts";
+import { evaluateAllPolicies, decide, type Finding } from "../decide/decide.ts";
+import { withAssumedUsage, findUnknownLimit } from "../decide/limit-facts.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import type { Decision, Facts, PolicyDocument } from "../types.ts";
 
@@ -18,7 +18,7 @@ export interface TestResult {
 }
 
 /** Who submits where a test names nobody. */
-export const TESTER = { key_id: "test", name: "policy test", agent_id: null, owner: null };
+export const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
   const unknown = (test.policies ?? []).filter((name) => !policies.some((policy) => policy.policy === name));
@@ -48,9 +48,9 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, one: PolicyTest[
     context: (one.action.context ?? {}) as JsonObject,
   };
   const now = parseRfc3339(one.now ?? test.now) ?? 0;
-  const baseFacts: Facts = { principal: { ...TESTER, ...one.principal } };
+  const baseFacts: Facts = { principal: { ...DEFAULT_PRINCIPAL, ...one.principal } };
   const used = one.used ?? {};
-  const stray = unknownLimit(compiled, Object.keys(used));
+  const stray = findUnknownLimit(compiled, Object.keys(used));
   if (stray !== null)
     return {
       name: one.name,
@@ -58,7 +58,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, one: PolicyTest[
       decision: null,
       findings: [],
     };
-  const facts = assumingUnused(compiled, request, baseFacts, now, used);
+  const facts = withAssumedUsage(compiled, request, baseFacts, now, used);
   const decision = decide(compiled, request, facts, now);
   const seen = {
     effect: decision.effect,
@@ -76,5 +76,5 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, one: PolicyTest[
       : wrong
           .map(([name, wanted]) => `${name} is ${String(seen[name as keyof typeof seen])}, expected ${String(wanted)}`)
           .join("; ") + ` (${decision.reason})`;
-  return { name: one.name, failure, decision, findings: consultAll(compiled, request, facts, now) };
+  return { name: one.name, failure, decision, findings: evaluateAllPolicies(compiled, request, facts, now) };
 }
