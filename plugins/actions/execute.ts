@@ -1,26 +1,26 @@
 /** Runs a start and a result under the ledger's lock. */
 import type { Credential, Host } from "../../src/plugin.ts";
 import type { JsonObject } from "../../src/core.ts";
-import { isNoLongerAllowed, moreApprovalsNeeded, noLongerAllowed } from "./again.ts";
-import { prefetchResult, recordResult, type Reported } from "./result.ts";
+import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
+import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import { decideStart, digestOf, prefetchStart, type Started } from "./start.ts";
+import { decideStart, hashText, prefetchStart, type StartResult } from "./start.ts";
 
 export async function startAction(
   host: Host,
   credential: Credential,
   id: string,
   { permit = null, attempt = null }: { [name in keyof StartBody]: StartBody[name] | null },
-): Promise<Started> {
-  const call = { id, permit, attempt: digestOf(attempt) };
+): Promise<StartResult> {
+  const call = { id, permit, attempt: hashText(attempt) };
   const started = await host.ledger.transact(
     async (tx) => decideStart(host, tx, await tx.confirm(credential), call),
     prefetchStart(call),
   );
   const { row } = started;
   // Thrown only after the commit, because a refusal inside the job would roll the record back.
-  if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
-  if (row.status === "pending_approval") throw moreApprovalsNeeded(row);
+  if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
+  if (row.status === "pending_approval") throw moreApprovalsNeededError(row);
   return started;
 }
 
@@ -29,8 +29,8 @@ export function reportResult(
   credential: Credential,
   id: string,
   { success, error = null, meta = {}, attempt = null }: Omit<ResultBody, "attempt"> & { attempt?: string | null },
-): Promise<Reported> {
-  const call = { id, attempt: digestOf(attempt), result: { error, meta: meta as JsonObject, success } };
+): Promise<ReportedResult> {
+  const call = { id, attempt: hashText(attempt), result: { error, meta: meta as JsonObject, success } };
   return host.ledger.transact(
     async (tx) => recordResult(host, tx, await tx.confirm(credential), call),
     prefetchResult(call),

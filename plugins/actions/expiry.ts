@@ -5,7 +5,7 @@
  */
 import type { Duty } from "../../src/core.ts";
 import type { Host } from "../../src/plugin.ts";
-import { expireOverdue, expireUnstarted } from "./approve.ts";
+import { expireOverdue, expireUnstarted } from "./vote.ts";
 
 /** In front of everything. */
 const BEGIN = { approved_until: -1, decision_seq: -1 };

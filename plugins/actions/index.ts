@@ -1,14 +1,14 @@
 /** The actions resource: submit, look, approve, run. README.md tells its life. */
 import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
-import { createAsks } from "./asks.ts";
-import { erasureRoutes } from "./erasure.ts";
-import { executionRoutes } from "./execution.ts";
+import { createWaitTracker } from "./wait-tracker.ts";
+import { erasureRoutes } from "./erasure-routes.ts";
+import { executionRoutes } from "./execution-routes.ts";
 import { createExpiry } from "./expiry.ts";
-import { lookupRoutes } from "./lookup.ts";
+import { readRoutes } from "./read-routes.ts";
 import { createRetention } from "./retention.ts";
-import { submissionRoutes } from "./submission.ts";
-import { verdictRoutes } from "./verdicts.ts";
+import { submissionRoutes } from "./submission-routes.ts";
+import { voteRoutes } from "./vote-routes.ts";
 import { createWaiters } from "./wait.ts";
 
 const TAG = "actions";
@@ -30,14 +30,14 @@ export default definePlugin({
   options: Options,
   setup(host, options) {
     const expiry = createExpiry(host);
-    const asks = createAsks(host);
+    const asks = createWaitTracker(host);
     const waiters = createWaiters(host, options.max_waits_per_key, asks);
     const retention = createRetention(host);
     return {
       routes: [
         ...submissionRoutes(host, TAG, expiry, waiters),
-        ...lookupRoutes(host, TAG, expiry, waiters),
-        ...verdictRoutes(host, TAG),
+        ...readRoutes(host, TAG, expiry, waiters),
+        ...voteRoutes(host, TAG),
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
       ],

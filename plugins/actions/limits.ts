@@ -14,7 +14,7 @@ import {
 /** Removed with each batch that writes uses: more than come in. */
 const SWEEP = 1024;
 
-export interface KnownUses {
+export interface LimitUses {
   facts: Facts;
   needs: readonly MatchedLimit[];
 }
@@ -23,7 +23,7 @@ export async function readUses(
   reader: Pick<StorageReader, "limitUsed">,
   evaluation: Evaluation,
   facts: Facts,
-): Promise<KnownUses> {
+): Promise<LimitUses> {
   const needs = findMatchedLimits(evaluation);
   if (needs.length === 0) return { facts, needs };
   const limits: LimitFact[] = [];
@@ -42,7 +42,7 @@ export async function readUse(
   return unit === "count" ? used.count : used.sum;
 }
 
-export const spanOf = ({ policy, limit, subject, since }: MatchedLimit): LimitSpan => ({
+export const limitSpan = ({ policy, limit, subject, since }: MatchedLimit): LimitSpan => ({
   policy,
   limit_name: limit,
   subject,
@@ -72,11 +72,11 @@ export async function writeUses(
  * @param row as it was before its end
  */
 export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
-  if (row.status !== "pending_approval" || (await isBack(tx, row))) return;
+  if (row.status !== "pending_approval" || (await mayHaveStarted(tx, row))) return;
   await tx.releaseLimitUses(row.id);
 }
 
-async function isBack(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
+async function mayHaveStarted(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   return (
     row.reason_code === "MORE_APPROVALS_NEEDED" && mayHaveRun(row, await unlessCorrupt(tx.entriesOfAction(row.id)))
   );

@@ -23,20 +23,27 @@ import {
   encodeRequest,
   toBase64Url,
 } from "../../src/core.ts";
-import { askMore, confirmNow, decideAgain, denyNow, outcomeOf, type Redecision } from "./again.ts";
-import { assertRecorded } from "./recorded.ts";
-import { assertKept, reread, visibleAction } from "./rows.ts";
+import {
+  requireMoreApprovals,
+  recordConfirmation,
+  reevaluateAction,
+  recordDenial,
+  resolveOutcome,
+  type Redecision,
+} from "./redecision.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
+import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
 
 /** Of one action. Each is an entry in the ledger. */
 const MOST_PERMITS = 100;
 
 /** How an action stands after it was decided again. */
-export interface Granted {
+export interface PermitOutcome {
   row: ActionRow;
   /** Null unless it may start. */
   permit: Permit | null;
-  before: Pick<DecisionEntry | RedecisionEntry, "decision" | "policy_set">;
-  now: Pick<Redecision, "decision" | "policySet">;
+  previous: Pick<DecisionEntry | RedecisionEntry, "decision" | "policy_set">;
+  current: Pick<Redecision, "decision" | "policySet">;
 }
 
 export interface Permit {
@@ -48,65 +55,66 @@ export interface Permit {
  * Decides an action again and records it, for whoever may execute it and asks for a permit. The permit is made after
  * the commit.
  */
-export async function grantPermit(host: Host, credential: Credential, id: string): Promise<Granted> {
+export async function grantPermit(host: Host, credential: Credential, id: string): Promise<PermitOutcome> {
   const granted = await host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "actions:execute");
     const row = await visibleAction(tx, id, who);
-    assertKept(row);
+    assertNotErased(row);
     const votes = row.quorum === null ? [] : await tx.approvals(id);
-    const { first, newest: before, permits } = await assertRecorded(host, tx, row, votes);
+    const { first, newest: before, permits } = await verifyAgainstLedger(host, tx, row, votes);
     const until = assertStartable(row, tx.now);
     const times = computePermitTimes(tx.now, host.config.permits.valid_seconds, until);
-    if (times.expires_at <= tx.now) throw startExpired(until);
+    if (times.expires_at <= tx.now) throw startExpiredError(until);
     host.permits.assertSigns(times.expires_at);
     if (permits >= MOST_PERMITS)
       throw new Refusal(
         "TOO_MANY_PERMITS",
         `${MOST_PERMITS} permits were made for the action ${id}, as many as may be; start it with one of them, or submit it again`,
       );
-    const again = await decideAgain(tx, row, first);
+    const again = await reevaluateAction(tx, row, first);
     const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
     const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
     const now = { decision: again.decision, policySet: again.policySet };
-    const outcome = outcomeOf(again, approvals);
-    if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), grant: null, before, now };
-    if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), grant: null, before, now };
-    const decision_hash = await confirmNow(tx, row, again, cause);
-    return { row: await reread(tx, id), grant: { decision_hash, ...times }, before, now };
+    const outcome = resolveOutcome(again, approvals);
+    if (outcome === "denied") return { row: await recordDenial(tx, row, again, cause), grant: null, before, now };
+    if (outcome === "pending_approval")
+      return { row: await requireMoreApprovals(tx, row, again, cause), grant: null, before, now };
+    const decision_hash = await recordConfirmation(tx, row, again, cause);
+    return { row: await rereadAction(tx, id), grant: { decision_hash, ...times }, before, now };
   });
   const { row, grant, before, now } = granted;
-  return { row, permit: grant === null ? null : await permitOf(host, row, grant), before, now };
+  return { row, permit: grant === null ? null : await issuePermit(host, row, grant), previous: before, current: now };
 }
 
 /** The permit that the decision itself gives, to an action as that has just written it. */
-export function firstPermit(host: Host, row: ActionRow): Promise<Permit | null> {
+export function issueFirstPermit(host: Host, row: ActionRow): Promise<Permit | null> {
   if (row.approved_until === null) return Promise.resolve(null);
   const times = computePermitTimes(row.created_at, host.config.permits.valid_seconds, row.approved_until);
-  return permitOf(host, row, { decision_hash: row.decision_hash, ...times });
+  return issuePermit(host, row, { decision_hash: row.decision_hash, ...times });
 }
 
 /** Answers until when. */
 export function assertStartable({ status, approved_until }: ActionRow, now: number): number {
-  if (status === "expired" && approved_until !== null) throw startExpired(approved_until);
+  if (status === "expired" && approved_until !== null) throw startExpiredError(approved_until);
   if ((status !== "allowed" && status !== "approved") || approved_until === null)
     throw new Refusal(
       "ACTION_NOT_STARTABLE",
       `the action is ${status}; only an allowed or approved one can start, and once`,
     );
-  return assertInTime(approved_until, now);
+  return assertBeforeStartDeadline(approved_until, now);
 }
 
 /** Answers until when. Throws START_EXPIRED. */
-export function assertInTime(until: number, now: number): number {
-  if (until <= now) throw startExpired(until);
+export function assertBeforeStartDeadline(until: number, now: number): number {
+  if (until <= now) throw startExpiredError(until);
   return until;
 }
 
-function startExpired(until: number): Refusal {
+function startExpiredError(until: number): Refusal {
   return new Refusal("START_EXPIRED", `the time to start the action ended at ${toRfc3339(until)}; submit it again`);
 }
 
-async function permitOf(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<Permit | null> {
+async function issuePermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<Permit | null> {
   const text = await mintPermit(host, row, grant);
   return text === null ? null : { text, expires_at: grant.expires_at };
 }
@@ -140,7 +148,7 @@ function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">):
 }
 
 /** What is wrong with a permit as one for this action, at the ledger's `now`; null when nothing is. */
-export function permitFault(host: Host, row: ActionRow, permit: string, now: number): PermitFault | null {
+export function findPermitFault(host: Host, row: ActionRow, permit: string, now: number): PermitFault | null {
   const subject = subjectOf(host, row);
   return subject === null ? "other_subject" : host.permits.check(permit, subject, now);
 }

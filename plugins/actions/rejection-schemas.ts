@@ -24,7 +24,7 @@ const Rejection = Type.Object(
 export type Rejection = Static<typeof Rejection>;
 
 /** Members of a record. */
-export const REJECTED = {
+export const DENIAL_FIELDS = {
   denied_by: Type.Union([...DENIED_BY.map((by) => Type.Literal(by)), Type.Null()], {
     description:
       "Who denied it, where `status` is denied: the policies, a person, a person's earlier rejection of the same request, or a stop. Null for every other status.",

@@ -2,7 +2,7 @@
 import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type ApprovalRow, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
 import { findDeniedBy, toSingleLine, parseRfc3339, type RejectionFact } from "../../src/core.ts";
-import { assertRecorded } from "./recorded.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
 /** Longest comment in a later decision. The vote's own entry holds all of it. */
@@ -14,7 +14,7 @@ type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
  * The rejection that refuses this request now, in the words of its ledger entry. Two reads by index. Throws
  * RECORD_ALTERED where the store has a rejection that the ledger does not.
  */
-export async function heldRejection(
+export async function findActiveRejection(
   host: Pick<Host, "log">,
   reader: Reader,
   requestHash: string,
@@ -22,7 +22,7 @@ export async function heldRejection(
 ): Promise<RejectionFact | null> {
   const row = await reader.rejectedAction(requestHash, now);
   if (row === null || row.rejection_until === null) return null;
-  const { rejection } = await assertRecorded(host, reader, row);
+  const { rejection } = await verifyAgainstLedger(host, reader, row);
   if (rejection === null) throw new Error(`the action ${row.id} has a rejection_until without a rejection`);
   return {
     action_id: row.id,
@@ -36,7 +36,7 @@ export async function heldRejection(
 const commentOf = (text: string | null): string | null => toSingleLine(text ?? "", MAX_COMMENT) || null;
 
 /** The person's rejection that ended this action, or an earlier action with its request; null for none. */
-export async function rejectionIn(
+export async function readRejection(
   reader: Pick<StorageReader, "entriesOfAction">,
   row: ActionRow,
   votes: readonly ApprovalRow[],

@@ -2,8 +2,8 @@
 import { toActor, type Credential, type Host, type LedgerTransaction, canSee, Refusal } from "../../src/plugin.ts";
 import { actionEntryFields, canonicalText, commitResult, type JsonObject, type Prefetch } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { assertRecorded } from "./recorded.ts";
-import { assertKept, unknownAction } from "./rows.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
+import { assertNotErased, actionNotFound } from "./rows.ts";
 
 /** A result as it is recorded under the lock. */
 export interface ResultCall {
@@ -13,10 +13,10 @@ export interface ResultCall {
   result: { error: string | null; meta: JsonObject; success: boolean };
 }
 
-export interface Reported {
+export interface ReportedResult {
   row: ActionRow;
   /** This very result was reported before. */
-  repeated: boolean;
+  isRetry: boolean;
 }
 
 /**
@@ -28,16 +28,16 @@ export async function recordResult(
   tx: LedgerTransaction,
   who: Credential,
   { id, attempt, result }: ResultCall,
-): Promise<Reported> {
+): Promise<ReportedResult> {
   const row = await tx.action(id);
   const starter = row !== null && row.started_by === who.key.id;
-  if (row === null || !(canSee(who.visibility, row) || starter)) throw unknownAction(id);
-  assertKept(row);
-  const { start, result: reported } = await assertRecorded(host, tx, row);
+  if (row === null || !(canSee(who.visibility, row) || starter)) throw actionNotFound(id);
+  assertNotErased(row);
+  const { start, result: reported } = await verifyAgainstLedger(host, tx, row);
   const ofStart = starter && attempt !== null && start?.attempt === attempt;
   const commitment = commitResult(row.salt, result);
   // By the ledger, and not by the text in the row, which nothing vouches for.
-  if (ofStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, repeated: true };
+  if (ofStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
   if (row.status !== "executing") {
     const how = row.result === null ? "start it first" : "its result was reported already";
     throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
@@ -67,7 +67,7 @@ export async function recordResult(
   );
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expect(tx.updateAction(id, { status: "executing" }, change));
-  return { row: { ...row, ...change }, repeated: false };
+  return { row: { ...row, ...change }, isRetry: false };
 }
 
 export const prefetchResult =

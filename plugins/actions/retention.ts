@@ -6,7 +6,7 @@
 import { setImmediate } from "node:timers/promises";
 import { type Duty, findErasureBlocker, repeat, USE_RETENTION_MS } from "../../src/core.ts";
 import type { Host } from "../../src/plugin.ts";
-import { eraseIn } from "./erase.ts";
+import { eraseActions } from "./erase-actions.ts";
 
 const DAY = 86_400_000;
 /** Entries that are looked at together: the requests of so many actions are held in memory. */
@@ -51,7 +51,7 @@ export function createRetention(host: Host): Retention {
       const kept = rows.filter(({ request }) => request !== "");
       const over = kept.filter(({ created_at }) => created_at < due).map(({ id }) => id);
       if (over.length > 0) {
-        const done = await host.ledger.transact((tx) => eraseIn(host, tx, over, because));
+        const done = await host.ledger.transact((tx) => eraseActions(host, tx, over, because));
         erased += done.erased;
         altered += done.altered;
       }

@@ -6,7 +6,7 @@ type Reader = Pick<StorageReader, "action">;
 
 export async function visibleAction(reader: Reader, id: string, credential: Credential): Promise<ActionRow> {
   const row = await reader.action(id);
-  if (row === null || !canSee(credential.visibility, row)) throw unknownAction(id);
+  if (row === null || !canSee(credential.visibility, row)) throw actionNotFound(id);
   return row;
 }
 
@@ -21,24 +21,24 @@ export function isStartable({ status, approved_until }: ActionRow, now: number):
 }
 
 /** As readers see it: what has run out is expired before that is written, because a read needs no write. */
-export function asOf(row: ActionRow, now: number): ActionRow {
+export function withCurrentStatus(row: ActionRow, now: number): ActionRow {
   return isOverdue(row, now) ? { ...row, status: "expired" } : row;
 }
 
 /** Bytes of what makes a record large. */
-export function sizeOf(row: ActionRow): number {
+export function contentBytes(row: ActionRow): number {
   return [row.request, row.past, row.meta, row.result].reduce(
     (bytes, text) => bytes + Buffer.byteLength(text ?? ""),
     0,
   );
 }
 
-export function unknownAction(id: string): Refusal {
+export function actionNotFound(id: string): Refusal {
   return new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
 }
 
 /** Throws ACTION_ERASED. */
-export function assertKept({ id, erased_at }: ActionRow): void {
+export function assertNotErased({ id, erased_at }: ActionRow): void {
   if (erased_at === null) return;
   throw new Refusal(
     "ACTION_ERASED",
@@ -47,7 +47,7 @@ export function assertKept({ id, erased_at }: ActionRow): void {
 }
 
 /** As the job itself has changed it. */
-export async function reread(tx: Reader, id: string): Promise<ActionRow> {
+export async function rereadAction(tx: Reader, id: string): Promise<ActionRow> {
   const row = await tx.action(id);
   if (row === null) throw new Error(`the action ${id} vanished inside its transaction`);
   return row;

@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { ACTION_STATUSES, LedgerEntry } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
-import { REJECTED } from "./rejection-schemas.ts";
+import { DENIAL_FIELDS } from "./rejection-schemas.ts";
 
 /** Names are compared, shown to people and written to logs: nothing in them hides or has two spellings. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
@@ -198,7 +198,7 @@ export const ActionRecord = Type.Object(
     outcome: Outcome,
     reason: Type.String(),
     reason_code: Type.String({ description: "Stable; see docs/policies.md." }),
-    ...REJECTED,
+    ...DENIAL_FIELDS,
     risk_level: Nullable(Type.String()),
     policy: Nullable(Type.String()),
     rule: Nullable(Type.String()),

@@ -18,10 +18,17 @@ import {
   type Prefetch,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { askMore, decideAgain, denyNow, isNoLongerAllowed, outcomeOf, type Redecision } from "./again.ts";
-import { assertInTime, assertStartable, permitFault } from "./permits.ts";
-import { assertRecorded, type Recorded } from "./recorded.ts";
-import { assertKept, isOverdue, unknownAction } from "./rows.ts";
+import {
+  requireMoreApprovals,
+  reevaluateAction,
+  recordDenial,
+  isDeniedByRedecision,
+  resolveOutcome,
+  type Redecision,
+} from "./redecision.ts";
+import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./permits.ts";
+import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
+import { assertNotErased, isOverdue, actionNotFound } from "./rows.ts";
 
 /** A start as it is decided under the lock. */
 export interface StartCall {
@@ -31,11 +38,11 @@ export interface StartCall {
   attempt: string | null;
 }
 
-export interface Started {
+export interface StartResult {
   /** Executing; or, where it was decided again and did not start, denied or pending. */
   row: ActionRow;
   /** This very call had started it before. */
-  repeated: boolean;
+  isRetry: boolean;
 }
 
 /**
@@ -51,17 +58,17 @@ export async function decideStart(
   tx: LedgerTransaction,
   who: Credential,
   { id, permit, attempt }: StartCall,
-): Promise<Started> {
-  const call = { permit: digestOf(permit), attempt };
+): Promise<StartResult> {
+  const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
-  const fault = row === null || permit === null ? null : permitFault(host, row, permit, tx.now);
+  const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
   const genuine = permit !== null && (fault === null || fault === "expired");
   const reachable = row !== null && (canSee(who.visibility, row) || (genuine && who.key.agent_id === null));
-  if (!reachable) throw unknownAction(id);
-  assertKept(row);
+  if (!reachable) throw actionNotFound(id);
+  assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
-  const { first, newest, grounds, start } = await assertRecorded(host, tx, row, votes);
-  const turnedDown = attempt !== null && wasTurnedDown(row, newest, who, tx.now);
+  const { first, newest, grounds, start } = await verifyAgainstLedger(host, tx, row, votes);
+  const turnedDown = attempt !== null && wasRefusedEarlier(row, newest, who, tx.now);
   if (row.approved_until === null && !turnedDown) assertStartable(row, tx.now);
   if (permit === null && row.submitted_by !== who.key.id)
     throw new Refusal(
@@ -73,9 +80,9 @@ export async function decideStart(
       "PERMIT_INVALID",
       "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
     );
-  if (turnedDown) return { row, repeated: false };
+  if (turnedDown) return { row, isRetry: false };
   const repeated = row.status === "executing" && isSameStart(start, who, call);
-  if (repeated) assertInTime(row.approved_until ?? 0, tx.now);
+  if (repeated) assertBeforeStartDeadline(row.approved_until ?? 0, tx.now);
   else assertStartable(row, tx.now);
   if (fault === "expired")
     throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
@@ -85,16 +92,17 @@ export async function decideStart(
       "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
     );
   const by = toActor(who.key, who.principal);
-  const again = await decideAgain(tx, row, first);
+  const again = await reevaluateAction(tx, row, first);
   const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
-  const outcome = outcomeOf(again, approvals);
+  const outcome = resolveOutcome(again, approvals);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
-    if (outcome !== "stands") throw mustNotRun(outcome, again);
-    return { row, repeated };
+    if (outcome !== "stands") throw startRevokedError(outcome, again);
+    return { row, isRetry: repeated };
   }
-  if (outcome === "denied") return { row: await denyNow(tx, row, again, cause), repeated };
-  if (outcome === "pending_approval") return { row: await askMore(tx, row, again, cause), repeated };
+  if (outcome === "denied") return { row: await recordDenial(tx, row, again, cause), isRetry: repeated };
+  if (outcome === "pending_approval")
+    return { row: await requireMoreApprovals(tx, row, again, cause), isRetry: repeated };
   tx.record(
     {
       type: "execution",
@@ -111,7 +119,7 @@ export async function decideStart(
   );
   const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
   tx.expect(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
-  return { row: { ...row, ...change }, repeated };
+  return { row: { ...row, ...change }, isRetry: repeated };
 }
 
 export const prefetchStart =
@@ -134,19 +142,24 @@ function isSameStart(
 }
 
 /** A start by this key had it decided again, and that is how it still stands. Whoever did not hear it is told the same. */
-function wasTurnedDown(row: ActionRow, newest: Recorded["newest"], { key }: Credential, now: number): boolean {
+function wasRefusedEarlier(
+  row: ActionRow,
+  newest: VerifiedHistory["newest"],
+  { key }: Credential,
+  now: number,
+): boolean {
   const byStart = newest.type === "redecision" && newest.occasion === "start" && newest.by?.key_id === key.id;
-  return byStart && (isNoLongerAllowed(row) || (row.status === "pending_approval" && !isOverdue(row, now)));
+  return byStart && (isDeniedByRedecision(row) || (row.status === "pending_approval" && !isOverdue(row, now)));
 }
 
 /** It was started, and the answer was not heard. The action runs nowhere, and stays as it is: its result says so. */
-function mustNotRun(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
+function startRevokedError(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
   const because = `${decision.reason}; it was started with this attempt and must not run any more: report that as its result`;
   return outcome === "denied"
     ? new Refusal("NO_LONGER_ALLOWED", `it was decided again, and is denied: ${because}`)
     : new Refusal("MORE_APPROVALS_NEEDED", `it was decided again, and more people have to approve it: ${because}`);
 }
 
-export function digestOf(text: string | null): string | null {
+export function hashText(text: string | null): string | null {
   return text === null ? null : sha256Hex(utf8(text));
 }

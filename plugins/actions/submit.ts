@@ -34,11 +34,11 @@ import {
   usedOtherwise,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { askedAgain } from "./asks.ts";
-import { openToJoin } from "./join.ts";
-import { readUses, spanOf, writeUses } from "./limits.ts";
-import { heldRejection } from "./rejection.ts";
-import { assertKept, reread } from "./rows.ts";
+import { recordResubmission } from "./wait-tracker.ts";
+import { findJoinableAction } from "./join.ts";
+import { readUses, limitSpan, writeUses } from "./limits.ts";
+import { findActiveRejection } from "./rejection.ts";
+import { assertNotErased, rereadAction } from "./rows.ts";
 import { newSalt } from "./salt.ts";
 import type { ActionBody } from "./schemas.ts";
 
@@ -46,7 +46,7 @@ const SUBMIT_ROUTE = "POST /v1/actions";
 
 const STATUS_OF = { allow: "allowed", deny: "denied", require_approval: "pending_approval" } as const;
 
-export function requestOf(body: ActionBody): ActionRequest {
+export function requestFromBody(body: ActionBody): ActionRequest {
   return {
     agent_id: body.agent_id,
     tool: body.tool,
@@ -60,7 +60,7 @@ export function requestOf(body: ActionBody): ActionRequest {
  * What is kept beside the request: the body's `meta`, and the header `traceparent` where that names none. Throws
  * VALIDATION_FAILED.
  */
-export function metaOf({ meta = {} }: ActionBody, headers: Headers): JsonObject {
+export function readMeta({ meta = {} }: ActionBody, headers: Headers): JsonObject {
   const bytes = countMetaBytes(meta as JsonObject);
   if (bytes > MAX_META_BYTES)
     throw new Refusal(
@@ -79,7 +79,7 @@ export function metaOf({ meta = {} }: ActionBody, headers: Headers): JsonObject 
   return { ...(meta as JsonObject), traceparent };
 }
 
-export function factsOf(credential: Credential, agent: AgentFacts): Facts {
+export function credentialFacts(credential: Credential, agent: AgentFacts): Facts {
   const { id, name, agent_id, owner } = credential.key;
   return { principal: { agent_id, key_id: id, name, owner }, ...agent };
 }
@@ -99,7 +99,7 @@ export function assertBinding({ config }: Pick<Host, "config">, credential: Cred
 }
 
 /** People look at what waits one by one: a key that asks without end would hide the others' actions. */
-async function assertFewWait(host: Host, tx: LedgerTransaction, { key }: Credential): Promise<void> {
+async function assertPendingLimit(host: Host, tx: LedgerTransaction, { key }: Credential): Promise<void> {
   const most = host.config.approvals.max_pending_per_key;
   if ((await tx.pendingCount({ key_id: key.id }, tx.now)) < most) return;
   throw new Refusal(
@@ -109,10 +109,10 @@ async function assertFewWait(host: Host, tx: LedgerTransaction, { key }: Credent
   );
 }
 
-export interface Submitted {
+export interface SubmissionResult {
   row: ActionRow;
   /** `replayed`: an idempotency key answers with what it made. `joined`: the same was asked for already, and is open. */
-  by: "made" | "replayed" | "joined";
+  origin: "made" | "replayed" | "joined";
 }
 
 /** A submission as it is decided under the lock: whatever is made of it has its id. */
@@ -124,7 +124,7 @@ export interface SealedSubmission {
   /** Its canonical form and the hash of that. */
   sealed: { text: string; hash: string };
   /** Its `meta`. */
-  beside: { commitment: string | null; text: string | null };
+  sealedMeta: { commitment: string | null; text: string | null };
   call: IdempotentCall | null;
   join: boolean;
 }
@@ -134,13 +134,13 @@ export function sealSubmission(
   body: ActionBody,
   { meta, idempotencyKey, join }: { meta: JsonObject; idempotencyKey: string | null; join: boolean },
 ): SealedSubmission {
-  const request = requestOf(body);
+  const request = requestFromBody(body);
   return {
     id: host.newId(),
     salt: newSalt(),
     request,
     sealed: encodeRequest(request),
-    beside: commitMeta(meta, newSalt),
+    sealedMeta: commitMeta(meta, newSalt),
     call: idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" },
     join,
   };
@@ -155,26 +155,26 @@ export async function decideSubmission(
   tx: LedgerTransaction,
   who: Credential,
   submission: SealedSubmission,
-): Promise<Submitted> {
+): Promise<SubmissionResult> {
   const { id, request, sealed, call, join } = submission;
   assertBinding(host, who, request.agent_id);
   const earlier = await createdEarlier(tx, who, call);
   if (call !== null && earlier !== null) {
-    const row = await reread(tx, earlier);
+    const row = await rereadAction(tx, earlier);
     // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
-    assertKept(row);
+    assertNotErased(row);
     if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
-    return { row, by: "replayed" };
+    return { row, origin: "replayed" };
   }
-  const open = join ? await openToJoin(host, tx, who, sealed.hash) : null;
+  const open = join ? await findJoinableAction(host, tx, who, sealed.hash) : null;
   if (open !== null) {
     await rememberCreated(tx, who, call, open.id, open.created_at);
-    return { row: await askedAgain(tx, open), by: "joined" };
+    return { row: await recordResubmission(tx, open), origin: "joined" };
   }
   const { compiled, source } = tx.activePolicies;
   const commit = source?.["commit"];
   const baseFacts: Facts = {
-    ...factsOf(who, await tx.agentFacts(request.agent_id)),
+    ...credentialFacts(who, await tx.agentFacts(request.agent_id)),
     ...tx.stopFacts(request),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
@@ -182,15 +182,15 @@ export async function decideSubmission(
   const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
   let { decision, facts } = decideForEntry(evaluation, read);
   if (decision.effect === "require_approval") {
-    const rejection = await heldRejection(host, tx, sealed.hash, tx.now);
-    if (rejection === null) await assertFewWait(host, tx, who);
+    const rejection = await findActiveRejection(host, tx, sealed.hash, tx.now);
+    if (rejection === null) await assertPendingLimit(host, tx, who);
     else ({ decision, facts } = decideForEntry(evaluation, { ...read, rejection }));
   }
-  const row = record(host, tx, who, { ...submission, ...commitFacts(facts, newSalt), decision });
+  const row = recordDecision(host, tx, who, { ...submission, ...commitFacts(facts, newSalt), decision });
   await writeUses(tx, selectCountedLimits(decision, needs), id);
   await tx.insertAction(row);
   await rememberCreated(tx, who, call, id);
-  return { row, by: "made" };
+  return { row, origin: "made" };
 }
 
 /** By what is known before the lock; agents' rows are not, so that a limit that asks for them is read later. */
@@ -198,7 +198,11 @@ export function prefetchSubmission(credential: Credential, { request, call }: Se
   return ({ now, activePolicies: { compiled } }) => ({
     ...(call === null ? {} : { idempotency: nameOf(credential, call) }),
     ...(compiled.hasLimits
-      ? { limits: findMatchedLimits(new Evaluation(compiled, request, factsOf(credential, {}), now)).map(spanOf) }
+      ? {
+          limits: findMatchedLimits(new Evaluation(compiled, request, credentialFacts(credential, {}), now)).map(
+            limitSpan,
+          ),
+        }
       : {}),
   });
 }
@@ -209,8 +213,8 @@ interface Decided extends SealedSubmission {
   decision: Decision;
 }
 
-function record(host: Host, tx: LedgerTransaction, who: Credential, it: Decided): ActionRow {
-  const { id, salt, request, sealed, beside, facts, past, decision } = it;
+function recordDecision(host: Host, tx: LedgerTransaction, who: Credential, it: Decided): ActionRow {
+  const { id, salt, request, sealed, sealedMeta: beside, facts, past, decision } = it;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;

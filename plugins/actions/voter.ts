@@ -10,9 +10,9 @@ import {
   type SelfRelation,
   type TokenCheckResult,
 } from "../../src/core.ts";
-import { approvalMac, linkMac, tokenClaims } from "./record.ts";
-import { recordAltered } from "./recorded.ts";
-import { relationOfOwner, selfRelationOf } from "./standing.ts";
+import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
+import { recordAlteredError } from "./verify-record.ts";
+import { selfRelationOfOwner, selfRelationOf } from "./self-approval.ts";
 
 /** Who votes: by a key, or by a link that was sent to one person. */
 interface Voter {
@@ -21,9 +21,9 @@ interface Voter {
 }
 
 /** `key_id` of votes that were given by a link. Ids of keys are UUIDs. */
-export const LINK = "link";
+export const LINK_KEY_ID = "link";
 
-export function voterByKey(host: Host, row: ActionRow, who: Credential, token: string): Voter {
+export function verifyKeyVoter(host: Host, row: ActionRow, who: Credential, token: string): Voter {
   const self = selfRelationOf(host, row, who);
   assertNotSelf(host, self);
   assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
@@ -31,35 +31,35 @@ export function voterByKey(host: Host, row: ActionRow, who: Credential, token: s
 }
 
 /** A link is good for whom it was sent to, for as long as the configuration names them in a channel of the decision. */
-export async function voterByLink(
+export async function verifyLinkVoter(
   host: Host,
   tx: Pick<StorageReader, "entriesOfAction">,
   row: ActionRow,
   token: string,
 ): Promise<Voter> {
-  const principal = claimsOf(token).approver;
+  const principal = readClaims(token).approver;
   assertToken(checkToken("link", token, tokenClaims(row, principal), linkMac(host)));
   const owner = principal.slice("owner:".length);
-  if (!host.channels.holds(await channelsOf(tx, row), owner)) {
+  if (!host.channels.holds(await readChannels(tx, row), owner)) {
     throw new Refusal(
       "TOKEN_INVALID",
       `the link was sent to ${principal}, who is no longer in a channel of this decision; decide with a key, or ask the operator`,
     );
   }
-  const self = relationOfOwner(row, owner);
+  const self = selfRelationOfOwner(row, owner);
   assertNotSelf(host, self);
-  return { actor: { key_id: LINK, principal, agent_id: null, owner }, self };
+  return { actor: { key_id: LINK_KEY_ID, principal, agent_id: null, owner }, self };
 }
 
 /** What a link may look at: its own action, and whether it can still decide. */
-export async function lookByLink(
+export async function readLink(
   host: Host,
   token: string,
 ): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
-  const { approver } = claimsOf(token);
-  const row = await linkedAction(host.storage, token);
+  const { approver } = readClaims(token);
+  const row = await findLinkedAction(host.storage, token);
   try {
-    await voterByLink(host, host.storage, row, token);
+    await verifyLinkVoter(host, host.storage, row, token);
     return { row, approver, refusal: null };
   } catch (error) {
     // Who holds a true token was sent it, and may know what became of the action.
@@ -69,24 +69,24 @@ export async function lookByLink(
 }
 
 /** The answer to a token that was made up does not tell whether the action is there. */
-export async function linkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
-  const row = await tx.action(claimsOf(token).action_id);
-  if (row === null) throw refusalOf("altered");
+export async function findLinkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
+  const row = await tx.action(readClaims(token).action_id);
+  if (row === null) throw tokenError("altered");
   return row;
 }
 
 /** What a link token says of itself, true or not. */
-function claimsOf(token: string): { action_id: string; approver: string } {
+function readClaims(token: string): { action_id: string; approver: string } {
   const claims = decodeToken("link", token);
-  if (claims === null) throw refusalOf("malformed");
+  if (claims === null) throw tokenError("malformed");
   return claims;
 }
 
 /** Channels that were asked: by the policy of the decision, and by those that sent the action back to people since. */
-async function channelsOf(tx: Pick<StorageReader, "entriesOfAction">, row: ActionRow): Promise<readonly string[]> {
+async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: ActionRow): Promise<readonly string[]> {
   const named: string[] = [];
   const entries = await unlessCorrupt(tx.entriesOfAction(row.id));
-  if (entries === null) throw recordAltered(row, ["entries"]);
+  if (entries === null) throw recordAlteredError(row, ["entries"]);
   for (const { type, bytes } of entries) {
     if (type !== "decision" && type !== "redecision") continue;
     const { status, decision } = decodeEntry<DecisionEntry | RedecisionEntry>(bytes);
@@ -101,10 +101,10 @@ export function assertNotSelf(host: Host, self: SelfRelation | null): void {
 }
 
 function assertToken(verdict: TokenCheckResult): void {
-  if (verdict !== "ok") throw refusalOf(verdict);
+  if (verdict !== "ok") throw tokenError(verdict);
 }
 
-function refusalOf(verdict: Exclude<TokenCheckResult, "ok">): Refusal {
+function tokenError(verdict: Exclude<TokenCheckResult, "ok">): Refusal {
   switch (verdict) {
     case "malformed":
       return new Refusal(

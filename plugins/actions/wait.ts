@@ -1,10 +1,10 @@
 /** Waiting for a verdict: woken by the ledger's tail, never by polling. */
 import { type Credential, type Host, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { isAsker, type Asks } from "./asks.ts";
+import { isAgentOfAction, type WaitTracker } from "./wait-tracker.ts";
 
 /** Of the request's context. `request.signal` aborts when the client goes away. */
-export interface Waiter {
+export interface WaitingRequest {
   request: Pick<Request, "signal">;
   credential: Credential;
 }
@@ -14,18 +14,18 @@ export interface Waiters {
    * Resolves with the action when it is no longer pending, or as it stands when `ms` have passed,
    * the client went away or the service stops.
    */
-  verdict(row: ActionRow, ms: number, who: Waiter): Promise<ActionRow | null>;
+  waitWhilePending(row: ActionRow, ms: number, who: WaitingRequest): Promise<ActionRow | null>;
   /** Whether one more request with this credential may wait. */
-  hasRoom(who: Credential): boolean;
+  hasCapacity(who: Credential): boolean;
   /** Throws TOO_MANY_WAITS. */
-  assertRoom(who: Credential): void;
+  assertCapacity(who: Credential): void;
   /** How long a client that asks for so many seconds may wait. Milliseconds. */
-  grant(seconds: number): number;
+  grantedMs(seconds: number): number;
   stop(): void;
 }
 
 /** Whoever waited is asked for the key again: it can have been revoked meanwhile. */
-export async function stillAllowed(host: Pick<Host, "keys">, credential: Credential): Promise<Credential> {
+export async function refreshCredential(host: Pick<Host, "keys">, credential: Credential): Promise<Credential> {
   const current = await host.keys.refresh(credential);
   if (current !== null) return current;
   throw new Refusal(
@@ -35,7 +35,7 @@ export async function stillAllowed(host: Pick<Host, "keys">, credential: Credent
   );
 }
 
-export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waiters {
+export function createWaiters(host: Host, mostPerKey: number, asks: WaitTracker): Waiters {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
   // One listener for all: Node keeps a bit of each signal that is joined with one that lives as long as the service.
@@ -76,9 +76,9 @@ export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waite
   const hasRoom = ({ key }: Credential): boolean => (perKey.get(key.id) ?? 0) < mostPerKey;
 
   return {
-    grant: (seconds) => Math.min(seconds, host.config.server.max_wait_seconds) * 1000,
-    hasRoom,
-    assertRoom(who) {
+    grantedMs: (seconds) => Math.min(seconds, host.config.server.max_wait_seconds) * 1000,
+    hasCapacity: hasRoom,
+    assertCapacity(who) {
       if (hasRoom(who)) return;
       throw new Refusal(
         "TOO_MANY_WAITS",
@@ -86,7 +86,7 @@ export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waite
         { headers: { "Retry-After": "5" } },
       );
     },
-    async verdict(pendingRow, ms, { request: { signal }, credential }) {
+    async waitWhilePending(pendingRow, ms, { request: { signal }, credential }) {
       const { id } = pendingRow;
       let wake: () => void = () => {};
       let pulse = new Promise<void>((resolve) => (wake = resolve));
@@ -97,7 +97,7 @@ export function createWaiters(host: Host, mostPerKey: number, asks: Asks): Waite
       signal.addEventListener("abort", stop);
       let over = false;
       let pending = true;
-      const end = ms > 0 && isAsker(pendingRow, credential) ? asks.begin(pendingRow, host.clock() + ms) : null;
+      const end = ms > 0 && isAgentOfAction(pendingRow, credential) ? asks.begin(pendingRow, host.clock() + ms) : null;
       const timer = setTimeout(() => {
         over = true;
         wake();

@@ -35,10 +35,10 @@ export function registerAgent(
   wanted: AgentBody,
   call: IdempotentCall | null,
 ): Promise<{ row: AgentRow; replayed: boolean }> {
-  const metadata = metadataText(wanted.metadata);
+  const metadata = serializeMetadata(wanted.metadata);
   assertToolsFit(wanted.allowed_tools);
   return host.ledger.transact(async (tx) => {
-    const who = await writing(tx, credential);
+    const who = await confirmWriter(tx, credential);
     const earlier = await createdEarlier(tx, who, call);
     const taken = await tx.agent(earlier ?? wanted.id);
     if (earlier !== null && taken !== null) return { row: taken, replayed: true };
@@ -99,9 +99,9 @@ async function change(
   kind: AgentEntry["change"],
   plan: Plan,
 ): Promise<{ row: AgentRow; who: Credential }> {
-  const who = await writing(tx, credential);
+  const who = await confirmWriter(tx, credential);
   const before = await tx.agent(params.id);
-  if (before === null) throw unknownAgent(params.id);
+  if (before === null) throw agentNotFound(params.id);
   assertMatch(headers, etagOf(before));
   const planned = plan(before, tx.now);
   if (planned === null) return { row: before, who };
@@ -117,7 +117,7 @@ export async function suspendAgent(host: Host, request: ChangeRequest, reason: s
     const { row, who } = await change(tx, request, "suspended", (before, now) =>
       before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
     );
-    const why = whyCancelled(row, who);
+    const why = cancellationCause(row, who);
     return { row, why, next: await host.containment.cancelOpen(tx, { agent_id: row.id }, why, null) };
   });
   const { row, why } = first;
@@ -133,11 +133,16 @@ export async function resumeAgent(host: Host, request: ChangeRequest): Promise<A
   for (let next: OpenPlace | null = null; ;) {
     const from: OpenPlace | null = next;
     const done = await host.ledger.transact(async (tx): Promise<{ row: AgentRow } | { next: OpenPlace }> => {
-      const who = await writing(tx, request.credential);
+      const who = await confirmWriter(tx, request.credential);
       const before = await tx.agent(request.params.id);
       if (before !== null && before.suspended_at !== null) {
         assertMatch(request.headers, etagOf(before));
-        const left = await host.containment.cancelOpen(tx, { agent_id: before.id }, whyCancelled(before, who), from);
+        const left = await host.containment.cancelOpen(
+          tx,
+          { agent_id: before.id },
+          cancellationCause(before, who),
+          from,
+        );
         if (left !== null) return { next: left };
       }
       return change(tx, request, "resumed", (row) =>
@@ -149,13 +154,13 @@ export async function resumeAgent(host: Host, request: ChangeRequest): Promise<A
   }
 }
 
-function whyCancelled({ id, suspended_reason }: AgentRow, who: Credential) {
+function cancellationCause({ id, suspended_reason }: AgentRow, who: Credential) {
   const comment = `the agent "${id}" was suspended${suspended_reason === null ? "" : `: ${suspended_reason}`}`;
   return { by: toActor(who.key, who.principal), comment };
 }
 
 /** A key that is bound to an agent could otherwise widen its own tools, or end its own suspension. */
-async function writing(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
+async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
   const who = await confirmed(tx, credential, "agents:write");
   if (who.key.agent_id !== null)
     throw new Refusal(
@@ -189,7 +194,7 @@ function record(tx: LedgerTransaction, change: AgentEntry["change"], row: AgentR
   return appended;
 }
 
-export function metadataText(metadata: Record<string, unknown> | undefined): string {
+export function serializeMetadata(metadata: Record<string, unknown> | undefined): string {
   const text = canonicalText((metadata ?? {}) as JsonValue);
   if (text.length > MAX_METADATA)
     throw new Refusal(
@@ -210,7 +215,7 @@ export function assertToolsFit(tools: string[] | null | undefined): void {
     );
 }
 
-export function unknownAgent(id: string): Refusal {
+export function agentNotFound(id: string): Refusal {
   return new Refusal("AGENT_NOT_FOUND", `no agent "${id}" is registered that this key may see`);
 }
 

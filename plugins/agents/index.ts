@@ -18,11 +18,11 @@ import {
   assertToolsFit,
   changeAgent,
   etagOf,
-  metadataText,
+  serializeMetadata,
   registerAgent,
   resumeAgent,
   suspendAgent,
-  unknownAgent,
+  agentNotFound,
 } from "./changes.ts";
 import * as schema from "./schemas.ts";
 
@@ -52,7 +52,7 @@ function routes(host: Host): Route[] {
             query.cursor === undefined &&
             (query.offset ?? 0) === 0 &&
             (query.status === undefined || (query.status === "suspended") === (own.suspended_at !== null));
-          return { status: 200, json: { agents: own !== null && fits ? [show(own)] : [], next_cursor: null } };
+          return { status: 200, json: { agents: own !== null && fits ? [renderAgent(own)] : [], next_cursor: null } };
         }
         const { items, next_cursor } = await readPage<AgentRow>(
           "agents",
@@ -71,7 +71,7 @@ function routes(host: Host): Route[] {
               }),
             size: ({ metadata, allowed_tools }) => metadata.length + JSON.stringify(allowed_tools).length,
             position: (row) => row.registered_seq,
-            render: show,
+            render: renderAgent,
             turn: host.readTurn,
             hold: holdResponse,
           },
@@ -95,7 +95,7 @@ function routes(host: Host): Route[] {
       async handle({ body, headers, credential }) {
         const call = idempotentCall(headers, "POST /v1/agents", body);
         const { row, replayed } = await registerAgent(host, credential, body, call);
-        const reply = answer(row, replayed ? 200 : 201);
+        const reply = agentReply(row, replayed ? 200 : 201);
         return {
           ...reply,
           headers: {
@@ -117,8 +117,8 @@ function routes(host: Host): Route[] {
       errors: ["AGENT_NOT_FOUND"],
       async handle({ params: { id }, credential: { visibility } }) {
         const row = "agent_id" in visibility && visibility.agent_id !== id ? null : await host.storage.agent(id);
-        if (row === null) throw unknownAgent(id);
-        return answer(row);
+        if (row === null) throw agentNotFound(id);
+        return agentReply(row);
       },
     }),
     defineRoute({
@@ -136,8 +136,8 @@ function routes(host: Host): Route[] {
       async handle(context) {
         const { metadata, ...rest } = context.body;
         assertToolsFit(rest.allowed_tools);
-        const change = { ...rest, ...(metadata === undefined ? {} : { metadata: metadataText(metadata) }) };
-        return answer(await changeAgent(host, context, "updated", () => change));
+        const change = { ...rest, ...(metadata === undefined ? {} : { metadata: serializeMetadata(metadata) }) };
+        return agentReply(await changeAgent(host, context, "updated", () => change));
       },
     }),
     defineRoute({
@@ -153,7 +153,7 @@ function routes(host: Host): Route[] {
         "From the next submission on, with the reason code AGENT_SUSPENDED. What waits for approval, and what may start and has not, is cancelled; asked again, it cancels what was left.",
       responses: { 200: one },
       errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"],
-      handle: async (context) => answer(await suspendAgent(host, context, context.body.reason ?? null)),
+      handle: async (context) => agentReply(await suspendAgent(host, context, context.body.reason ?? null)),
     }),
     defineRoute({
       method: "POST",
@@ -165,16 +165,16 @@ function routes(host: Host): Route[] {
       headers: IF_MATCH,
       responses: { 200: one },
       errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"],
-      handle: async (context) => answer(await resumeAgent(host, context)),
+      handle: async (context) => agentReply(await resumeAgent(host, context)),
     }),
   ];
 }
 
-function answer(row: AgentRow, status = 200): Reply {
-  return { status, json: show(row), headers: { ETag: etagOf(row) } };
+function agentReply(row: AgentRow, status = 200): Reply {
+  return { status, json: renderAgent(row), headers: { ETag: etagOf(row) } };
 }
 
-function show(row: AgentRow): schema.AgentRecord {
+function renderAgent(row: AgentRow): schema.AgentRecord {
   const { id, name, description, allowed_tools, suspended_reason, version, created_by } = row;
   return {
     id,

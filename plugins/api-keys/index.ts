@@ -71,9 +71,9 @@ export default definePlugin({
         errors: ["KEY_NOT_FOUND"],
         async handle({ params, credential }) {
           const key = await host.storage.key(params.id);
-          if (key === null || !sees(credential, key))
+          if (key === null || !canSee(credential, key))
             throw new Refusal("KEY_NOT_FOUND", `there is no key ${params.id} that this key may see`);
-          return { status: 200, json: show(key) };
+          return { status: 200, json: renderKey(key) };
         },
       }),
       defineRoute({
@@ -93,23 +93,23 @@ export default definePlugin({
 });
 
 /** A key that is bound to an agent makes, sees and revokes keys of that agent alone. */
-function reaches({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
+function canManage({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
   return agent_id === null || key.agent_id === agent_id;
 }
 
-function sees(credential: Credential, key: KeyRow): boolean {
-  return credential.holds("keys:manage") ? reaches(credential, key) : key.id === credential.key.id;
+function canSee(credential: Credential, key: KeyRow): boolean {
+  return credential.holds("keys:manage") ? canManage(credential, key) : key.id === credential.key.id;
 }
 
 async function list(host: Host, query: schema.ListQuery, credential: Credential): Promise<Reply> {
   const now = host.clock();
   const all = (await host.storage.keys()).filter(
-    (key) => sees(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
+    (key) => canSee(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
   );
   const { rows, next_cursor } = pageOf("api_keys", all, query);
   return {
     status: 200,
-    json: { api_keys: rows.map(show), next_cursor },
+    json: { api_keys: rows.map(renderKey), next_cursor },
     headers: nextLink("/v1/api-keys", query, next_cursor),
   };
 }
@@ -162,7 +162,7 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
     const lacking = scopes.filter((scope) => !who.holds(scope));
     if (lacking.length > 0)
       throw new Refusal("SCOPE_ESCALATION", `this key does not hold ${lacking.join(", ")} and cannot give it away`);
-    if (!reaches(who, { agent_id: wanted.agent_id ?? null })) {
+    if (!canManage(who, { agent_id: wanted.agent_id ?? null })) {
       throw new Refusal(
         "SCOPE_ESCALATION",
         `this key is bound to the agent "${who.key.agent_id}"; keys that it makes must be bound to it too`,
@@ -183,7 +183,7 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
   });
   return {
     status: replayed ? 200 : 201,
-    json: { ...show(row), key: replayed ? null : minted.value, warnings: warningsOf(host, row) },
+    json: { ...renderKey(row), key: replayed ? null : minted.value, warnings: warningsOf(host, row) },
     headers: { Location: `/v1/api-keys/${row.id}`, ...(replayed ? REPLAYED : {}) },
   };
 }
@@ -204,7 +204,7 @@ async function revoke(host: Host, id: string, credential: Credential): Promise<R
   const { row, why, left } = await host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "keys:manage");
     const key = await tx.key(id);
-    if (key === null || key.revoked_at !== null || !reaches(who, key))
+    if (key === null || key.revoked_at !== null || !canManage(who, key))
       throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);
     const unreachable = key.scopes.filter((scope) => !who.holds(scope as Scope));
     if (unreachable.length > 0)
@@ -234,7 +234,7 @@ async function revoke(host: Host, id: string, credential: Credential): Promise<R
     const from = next;
     next = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id: id }, why, from));
   }
-  return { status: 200, json: show(row) };
+  return { status: 200, json: renderKey(row) };
 }
 
 function isAdmin(key: KeyRow): boolean {
@@ -247,7 +247,7 @@ function isLive(key: KeyRow, now: number): boolean {
 
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
-function show(key: KeyRow): schema.KeyRecord {
+function renderKey(key: KeyRow): schema.KeyRecord {
   const { id, name, prefix, scopes, agent_id, owner, created_by } = key;
   return {
     id,

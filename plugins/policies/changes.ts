@@ -17,7 +17,7 @@ import {
   type ReadPolicy,
 } from "../../src/core.ts";
 import type { PolicyRow } from "../../src/storage/index.ts";
-import { assertOurs, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
+import { assertNotManaged, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
 
 /** Changes with the newest version and with the active one. */
 export function etagOf(row: PolicyRow): string {
@@ -25,13 +25,13 @@ export function etagOf(row: PolicyRow): string {
 }
 
 /** Activation changes what is allowed: it has a scope of its own. */
-async function authorised(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
+async function confirmWriter(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
   const who = await confirmed(tx, credential, "policies:write");
-  if (activates) mayActivate(who);
+  if (activates) assertCanActivate(who);
   return who;
 }
 
-function mayActivate(who: Credential): void {
+function assertCanActivate(who: Credential): void {
   if (!who.holds("policies:activate"))
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
@@ -51,7 +51,7 @@ export function createPolicy(
   call: IdempotentCall | null,
 ): Promise<{ row: PolicyRow; replayed: boolean }> {
   return host.ledger.transact(async (tx) => {
-    const who = await authorised(tx, credential, activate);
+    const who = await confirmWriter(tx, credential, activate);
     const earlier = await createdEarlier(tx, who, call);
     if (earlier !== null) {
       const row = await tx.policy(earlier);
@@ -70,7 +70,7 @@ export function createPolicy(
       );
     await saveAll(host, tx, [plan], who, activate, { change: "create", policy: plan.name });
     await rememberCreated(tx, who, call, plan.id);
-    return { row: await saved(tx, plan), replayed: false };
+    return { row: await readSaved(tx, plan), replayed: false };
   });
 }
 
@@ -82,10 +82,10 @@ export function updatePolicy(
   { credential, activate }: Save,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await authorised(tx, credential, activate);
+    const who = await confirmWriter(tx, credential, activate);
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row, host.policies.sources);
+    assertNotManaged(row, host.policies.sources);
     if (read.document.policy !== row.name) {
       throw new Refusal(
         "VALIDATION_FAILED",
@@ -95,12 +95,12 @@ export function updatePolicy(
     }
     const plan = await planSave(tx, read, host);
     await saveAll(host, tx, [plan], who, activate, { change: "update", policy: row.name });
-    return saved(tx, plan);
+    return readSaved(tx, plan);
   });
 }
 
 /** Read in the batch that wrote it: by the time of the answer it may be deleted. */
-async function saved(tx: LedgerTransaction, plan: PlannedSave): Promise<PolicyRow> {
+async function readSaved(tx: LedgerTransaction, plan: PlannedSave): Promise<PolicyRow> {
   const row = await tx.policy(plan.id);
   if (row === null) throw new Error(`the policy ${plan.id} is gone from the batch that wrote it`);
   return row;
@@ -113,7 +113,7 @@ export function importPolicies(
   { credential, activate }: Save,
 ): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
   return host.ledger.transact(async (tx) => {
-    const who = await authorised(tx, credential, activate);
+    const who = await confirmWriter(tx, credential, activate);
     const plans: PlannedSave[] = [];
     for (const one of read) plans.push(await planSave(tx, one, host));
     const policySet = await saveAll(host, tx, plans, who, activate, { change: "import" });
@@ -139,7 +139,7 @@ async function saveAll(
     const activated = activate && plan.row?.active_version !== plan.version;
     if (activated) await tx.updatePolicy(plan.id, { active_version: plan.version, updated_at: tx.now });
     if (outcome !== "nothing" || activated)
-      changes.push(toPolicyChange(await saved(tx, plan), outcome === "version" ? plan.read.digest : null));
+      changes.push(toPolicyChange(await readSaved(tx, plan), outcome === "version" ? plan.read.digest : null));
   }
   await host.policies.commit(tx, set, { kind: "api", ...source }, who, changes);
   return set.digest;
@@ -157,7 +157,7 @@ export function activatePolicy(
     const who = await confirmed(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row, host.policies.sources);
+    assertNotManaged(row, host.policies.sources);
     const wanted = await findVersion(tx, row, version ?? row.latest_version);
     const set = host.policies.plan(
       tx,
@@ -184,8 +184,8 @@ export function deactivatePolicy(
     const who = await confirmed(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row, host.policies.sources);
-    return row.active_version === null ? row : takeOut(host, tx, row, { deleted_at: row.deleted_at }, who);
+    assertNotManaged(row, host.policies.sources);
+    return row.active_version === null ? row : deactivate(host, tx, row, { deleted_at: row.deleted_at }, who);
   });
 }
 
@@ -199,13 +199,13 @@ export function deletePolicy(
     const who = await confirmed(tx, credential, "policies:write");
     const row = await findPolicy(tx, idOrName);
     assertMatch(headers, etagOf(row));
-    assertOurs(row, host.policies.sources);
-    if (row.active_version !== null) mayActivate(who);
-    return takeOut(host, tx, row, { deleted_at: tx.now }, who);
+    assertNotManaged(row, host.policies.sources);
+    if (row.active_version !== null) assertCanActivate(who);
+    return deactivate(host, tx, row, { deleted_at: tx.now }, who);
   });
 }
 
-async function takeOut(
+async function deactivate(
   host: Host,
   tx: LedgerTransaction,
   row: PolicyRow,

@@ -20,10 +20,10 @@ import {
 } from "./changes.ts";
 import { dryRunRoute } from "./dry-run.ts";
 import { findPolicy, findVersion } from "./library.ts";
-import { FILE_TYPES, policyOf, YAML_TYPES } from "./read.ts";
+import { FILE_TYPES, parsePolicyBody, YAML_TYPES } from "./parse-body.ts";
 import * as schema from "./schemas.ts";
 import { shadowRoute } from "./shadow.ts";
-import { answer, show, summary, warningsOf } from "./show.ts";
+import { policyReply, renderPolicy, renderSummary, listWarnings } from "./policy-record.ts";
 import { versionRoutes } from "./versions.ts";
 
 /** YAML takes seconds a megabyte to parse, which others who send policies wait for. */
@@ -56,7 +56,7 @@ function routes(host: Host): Route[] {
         );
         const { rows, next_cursor } = pageOf("policies", all, query);
         const policies = await Promise.all(
-          rows.map(async (row) => summary(host, row, await findVersion(host.storage, row, row.latest_version))),
+          rows.map(async (row) => renderSummary(host, row, await findVersion(host.storage, row, row.latest_version))),
         );
         return { status: 200, json: { policies, next_cursor }, headers: nextLink("/v1/policies", query, next_cursor) };
       },
@@ -79,11 +79,11 @@ function routes(host: Host): Route[] {
       },
       errors: [...reads, "POLICY_NAME_TAKEN", "POLICY_MANAGED", "POLICY_NOT_FOUND", "IDEMPOTENCY_CONFLICT"],
       async handle({ query, body, headers, credential, signal }) {
-        const read = await policyOf(host, body, signal);
+        const read = await parsePolicyBody(host, body, signal);
         const activate = query.activate === true;
         const call = idempotentCall(headers, "POST /v1/policies", { definition: read.text, activate });
         const { row, replayed } = await createPolicy(host, read, { credential, activate }, call);
-        const reply = await answer(host, row, { status: replayed ? 200 : 201 });
+        const reply = await policyReply(host, row, { status: replayed ? 200 : 201 });
         return {
           ...reply,
           headers: { ...reply.headers, Location: `/v1/policies/${row.id}`, ...(replayed ? REPLAYED : {}) },
@@ -120,7 +120,7 @@ function routes(host: Host): Route[] {
           json: {
             policies,
             policy_set: policySet,
-            warnings: warningsOf(
+            warnings: listWarnings(
               host,
               read.map(({ document }) => document),
             ),
@@ -140,7 +140,7 @@ function routes(host: Host): Route[] {
       responses: { 200: one },
       errors: ["POLICY_NOT_FOUND", "POLICY_VERSION_NOT_FOUND"],
       handle: async ({ params, query }) =>
-        answer(host, await findPolicy(host.storage, params.id), { version: query.version }),
+        policyReply(host, await findPolicy(host.storage, params.id), { version: query.version }),
     }),
     defineRoute({
       method: "PUT",
@@ -159,9 +159,9 @@ function routes(host: Host): Route[] {
       responses: { 200: one },
       errors: [...changed, ...reads],
       handle: async ({ params, query, body, headers, credential, signal }) =>
-        answer(
+        policyReply(
           host,
-          await updatePolicy(host, params.id, await policyOf(host, body, signal), headers, {
+          await updatePolicy(host, params.id, await parsePolicyBody(host, body, signal), headers, {
             credential,
             activate: query.activate === true,
           }),
@@ -181,7 +181,10 @@ function routes(host: Host): Route[] {
       errors: [...changed, "POLICY_INVALID"],
       async handle({ params, headers, credential }) {
         const row = await deletePolicy(host, params.id, headers, credential);
-        return { status: 200, json: await show(host, row, await findVersion(host.storage, row, row.latest_version)) };
+        return {
+          status: 200,
+          json: await renderPolicy(host, row, await findVersion(host.storage, row, row.latest_version)),
+        };
       },
     }),
     defineRoute({
@@ -198,7 +201,7 @@ function routes(host: Host): Route[] {
       responses: { 200: one },
       errors: [...changed, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID"],
       handle: async ({ params, body, headers, credential }) =>
-        answer(host, await activatePolicy(host, params.id, body.version ?? null, headers, credential)),
+        policyReply(host, await activatePolicy(host, params.id, body.version ?? null, headers, credential)),
     }),
     defineRoute({
       method: "POST",
@@ -211,7 +214,7 @@ function routes(host: Host): Route[] {
       responses: { 200: one },
       errors: [...changed, "POLICY_INVALID"],
       handle: async ({ params, headers, credential }) =>
-        answer(host, await deactivatePolicy(host, params.id, headers, credential)),
+        policyReply(host, await deactivatePolicy(host, params.id, headers, credential)),
     }),
     shadowRoute(host, TAG),
     ...versionRoutes(host, TAG),

@@ -29,7 +29,7 @@ export function managerOf({ managed_by }: PolicyRow, sources: readonly string[])
 }
 
 /** A policy that files manage is changed in the files, or the next load would undo the change. */
-export function assertOurs(row: PolicyRow, sources: readonly string[]): void {
+export function assertNotManaged(row: PolicyRow, sources: readonly string[]): void {
   if (row.active_version === null || managerOf(row, sources) === null) return;
   throw new Refusal(
     "POLICY_MANAGED",
@@ -55,7 +55,7 @@ export async function planSave(
   const name = read.document.policy;
   const row = await tx.policyByName(name);
   if (row === null) return { id: newId(), name, version: 1, outcome: "created", read, row };
-  assertOurs(row, policies.sources);
+  assertNotManaged(row, policies.sources);
   const latest = await tx.policyVersion(row.id, row.latest_version);
   const same = latest?.digest === read.digest;
   // A deleted policy's name comes back with its numbers: (policy, version) in a record means one thing forever.

@@ -3,7 +3,7 @@ import { defineRoute, type Host, nextLink, pageOf, type Route, toRfc3339 } from 
 import { diffPolicies } from "../../src/core.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
 import * as schema from "./schemas.ts";
-import { versionBody } from "./show.ts";
+import { renderVersion } from "./policy-record.ts";
 
 export function versionRoutes(host: Host, tag: string): Route[] {
   return [
@@ -28,7 +28,7 @@ export function versionRoutes(host: Host, tag: string): Route[] {
         const { rows, next_cursor } = pageOf("versions", all, query);
         const json = {
           versions: rows.map(({ version }) => ({
-            ...versionBody(version),
+            ...renderVersion(version),
             active: version.version === row.active_version,
             created_at: toRfc3339(version.created_at),
           })),

@@ -4,12 +4,12 @@ import { StorageError, withoutGap } from "../../src/storage/index.ts";
 import { concatBytes, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
 
 /** A tile never changes. What needs a credential is not for shared caches. */
-const cached = (open: boolean): Record<string, string> => ({
+const cacheHeaders = (open: boolean): Record<string, string> => ({
   "Content-Type": "application/octet-stream",
   "Cache-Control": `${open ? "public" : "private"}, max-age=31536000, immutable`,
 });
 
-function missing(path: string): Refusal {
+function tileNotFound(path: string): Refusal {
   return new Refusal(
     "TILE_NOT_FOUND",
     `the log has no ${path.slice(0, 100)}: it is not the path of a tile, or the tile is wider than the checkpoint's size allows`,
@@ -20,16 +20,16 @@ function missing(path: string): Refusal {
 export async function hashTile(host: Host, at: { level: string; tile: string }, open: boolean): Promise<Reply> {
   const path = `tile/${at.level}/${at.tile}`;
   const tile = parseTilePath(path);
-  if (tile === null || tile.level === "entries") throw missing(path);
+  if (tile === null || tile.level === "entries") throw tileNotFound(path);
   const { level, index, width } = tile;
   const { size } = await host.ledger.checkpoint();
   const from = index * TILE_WIDTH;
   // Levels are far fewer than 63 for any size that an integer holds: the power may overflow, and then is larger than any size.
-  if (from + width > Math.floor(size / TILE_WIDTH ** level)) throw missing(path);
+  if (from + width > Math.floor(size / TILE_WIDTH ** level)) throw tileNotFound(path);
   if (width === TILE_WIDTH) {
     const row = await host.storage.tile(level, index);
-    if (row === null) throw missing(path);
-    return { status: 200, bytes: row.hashes, headers: cached(open) };
+    if (row === null) throw tileNotFound(path);
+    return { status: 200, bytes: row.hashes, headers: cacheHeaders(open) };
   }
   const hashes =
     level === 0
@@ -37,7 +37,7 @@ export async function hashTile(host: Host, at: { level: string; tile: string }, 
       : await host.storage.tileRoots(level - 1, from, from + width);
   if (hashes.length !== width)
     throw new StorageError("corrupt", `the store lacks hashes of the tile ${path}; run assent audit`);
-  return { status: 200, bytes: concatBytes(...hashes), headers: cached(open) };
+  return { status: 200, bytes: concatBytes(...hashes), headers: cacheHeaders(open) };
 }
 
 /** Entries name agents, tools and people: they are for who may see all of them. */
@@ -50,11 +50,11 @@ export async function entryBundle(host: Host, tile: string, { visibility }: Cred
       "bundles hold the entries of everybody; this key sees a part of them: read those by hash, or use a key with actions:read and without a binding",
     );
   }
-  if (at === null) throw missing(path);
+  if (at === null) throw tileNotFound(path);
   const { size } = await host.ledger.checkpoint();
   const from = at.index * TILE_WIDTH;
   const to = from + at.width;
-  if (to > size) throw missing(path);
+  if (to > size) throw tileNotFound(path);
   const rows = withoutGap(await host.storage.entries(from, to), from, to);
-  return { status: 200, bytes: encodeEntryBundle(rows.map((row) => row.bytes)), headers: cached(false) };
+  return { status: 200, bytes: encodeEntryBundle(rows.map((row) => row.bytes)), headers: cacheHeaders(false) };
 }

@@ -12,7 +12,7 @@ import {
 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
 import { type CompiledPolicySet, fromHex, parseCompleteRequest, type WrittenSet } from "../../src/core.ts";
-import { asIn, decidedAgain, isReplayable, shown, type Again } from "./again.ts";
+import { asIn, reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields } from "./compare.ts";
 import { Answer, RangeBody, ReplayBody, ReplayedRange } from "./schemas.ts";
@@ -83,7 +83,7 @@ export default definePlugin({
             const single = body.hash !== undefined || body.action_id !== undefined;
             const ranged = RANGE.filter((name) => body[name] !== undefined);
             if (single && ranged.length > 0)
-              throw invalid(
+              throw validationError(
                 `/${ranged[0]}`,
                 "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)",
               );
@@ -114,20 +114,20 @@ export default definePlugin({
 
 async function replay(host: Host, body: ReplayBody, credential: Credential, signal: AbortSignal): Promise<Reply> {
   if ((body.hash === undefined) === (body.action_id === undefined))
-    throw invalid("", "send either `hash` or `action_id`");
+    throw validationError("", "send either `hash` or `action_id`");
   if (body.policy !== undefined && body.policy_set !== undefined)
-    throw invalid("/policy", "send either `policy` or `policy_set`");
-  const { row, action } = await find(host, credential, body);
+    throw validationError("/policy", "send either `policy` or `policy_set`");
+  const { row, action } = await findEntry(host, credential, body);
   const request = await unlessAltered(action, () => parseCompleteRequest(action));
   if (request === null)
     throw new Refusal(
       "ACTION_ERASED",
       `what the action ${action.id} asked for was erased at ${toRfc3339(action.erased_at ?? 0)}: its decision cannot be made again, and its entry still can be verified`,
     );
-  const again = (entry: EntryRow): Promise<Again> =>
-    unlessAltered(action, () => decidedAgain(host, action, request, entry));
+  const again = (entry: EntryRow): Promise<Reevaluation> =>
+    unlessAltered(action, () => reevaluateEntry(host, action, request, entry));
   const first = await again(row);
-  const others: Again[] = [];
+  const others: Reevaluation[] = [];
   if (body.action_id !== undefined)
     for (const entry of await host.storage.entriesOfAction(action.id))
       if (isReplayable(entry) && entry.seq !== row.seq) others.push(await again(entry));
@@ -146,9 +146,9 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
   const seesAll = "all" in credential.visibility;
   const redecisions = others.map((other) => ({
     occasion: other.entry.type === "redecision" ? other.entry.occasion : null,
-    ...shown(other, seesAll),
+    ...renderReevaluation(other, seesAll),
   }));
-  const own = shown(first, seesAll);
+  const own = renderReevaluation(first, seesAll);
   return {
     status: 200,
     json: {
@@ -183,16 +183,16 @@ async function unlessAltered<T>({ id }: ActionRow, work: () => T | Promise<T>): 
   }
 }
 
-async function find(
+async function findEntry(
   host: Host,
   credential: Credential,
   body: ReplayBody,
 ): Promise<{ row: EntryRow; action: ActionRow }> {
-  const hash = body.hash ?? (await visible(host, credential, body.action_id as string))?.decision_hash;
+  const hash = body.hash ?? (await findVisibleAction(host, credential, body.action_id as string))?.decision_hash;
   if (hash === undefined)
     throw new Refusal("ACTION_NOT_FOUND", `there is no action ${body.action_id ?? ""} that this key may see`);
   const row = await host.storage.entryByHash(fromHex(hash));
-  const action = row?.action_id == null ? null : await visible(host, credential, row.action_id);
+  const action = row?.action_id == null ? null : await findVisibleAction(host, credential, row.action_id);
   if (row !== null && !isReplayable(row) && (action !== null || "all" in credential.visibility)) {
     throw new Refusal(
       "NOT_REPLAYABLE",
@@ -204,7 +204,7 @@ async function find(
   return { row, action };
 }
 
-async function visible(host: Host, credential: Credential, id: string): Promise<ActionRow | null> {
+async function findVisibleAction(host: Host, credential: Credential, id: string): Promise<ActionRow | null> {
   const row = await host.storage.action(id);
   return row !== null && canSee(credential.visibility, row) ? row : null;
 }
@@ -220,6 +220,6 @@ async function candidate(
   return host.policies.trials.withCandidates(compiled, { policy, pointer: "/policy" }, false, signal);
 }
 
-function invalid(pointer: string, detail: string): Refusal {
+function validationError(pointer: string, detail: string): Refusal {
   return new Refusal("VALIDATION_FAILED", detail, { errors: [{ pointer, detail }] });
 }

@@ -38,9 +38,9 @@ export function placeStop(
   const until = body.until === undefined ? null : parseRfc3339(body.until);
   const id = host.newId();
   return host.ledger.transactFirst(async (tx) => {
-    const who = await writing(tx, credential);
+    const who = await confirmWriter(tx, credential);
     const earlier = await createdEarlier(tx, who, call);
-    if (earlier !== null) return { stop: stopOf(tx.stops, earlier), replayed: true };
+    if (earlier !== null) return { stop: findStop(tx.stops, earlier), replayed: true };
     if (until !== null && until <= tx.now)
       throw new Refusal("VALIDATION_FAILED", `the end ${body.until} is over already; it is ${toRfc3339(tx.now)} now`, {
         errors: [{ pointer: "/until", detail: "a time to come" }],
@@ -65,15 +65,15 @@ export function placeStop(
       by: toActor(who.key, who.principal),
     });
     await rememberCreated(tx, who, call, id);
-    return { stop: stopOf(tx.stops, id), replayed: false };
+    return { stop: findStop(tx.stops, id), replayed: false };
   });
 }
 
 /** Lifts the stop when enough people have asked for it, this one included; until then it holds. */
 export function liftStop(host: Host, credential: Credential, id: string, comment: string | null): Promise<Stop> {
   return host.ledger.transactFirst(async (tx) => {
-    const who = await writing(tx, credential);
-    const before = stopOf(tx.stops, id);
+    const who = await confirmWriter(tx, credential);
+    const before = findStop(tx.stops, id);
     if (!isStopActive(before, tx.now))
       throw new Refusal("STOP_OVER", `the stop ${id} was lifted, or its end has passed; nothing is left to lift`);
     const by = toActor(who.key, who.principal);
@@ -95,17 +95,17 @@ export function liftStop(host: Host, credential: Credential, id: string, comment
       needed,
       by,
     });
-    return stopOf(tx.stops, id);
+    return findStop(tx.stops, id);
   });
 }
 
-export function stopOf({ all }: Stops, id: string): Stop {
+export function findStop({ all }: Stops, id: string): Stop {
   const stop = all.get(id);
-  if (stop === undefined) throw unknownStop(id);
+  if (stop === undefined) throw stopNotFound(id);
   return stop;
 }
 
-export function unknownStop(id: string): Refusal {
+export function stopNotFound(id: string): Refusal {
   return new Refusal("STOP_NOT_FOUND", `there is no stop "${id}" that this key may see`);
 }
 
@@ -115,7 +115,7 @@ function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
 }
 
 /** An agent halts and frees nobody, itself least of all. */
-async function writing(tx: Tx, credential: Credential): Promise<Credential> {
+async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
   const who = await confirmed(tx, credential, "stop:write");
   if (who.key.agent_id !== null)
     throw new Refusal(

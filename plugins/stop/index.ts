@@ -10,7 +10,7 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import { listActiveStops, isStopActive, matchesAnyName, type Stop } from "../../src/core.ts";
-import { liftStop, placeStop, stopOf, unknownStop } from "./changes.ts";
+import { liftStop, placeStop, findStop, stopNotFound } from "./changes.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "stop";
@@ -34,7 +34,7 @@ function routes(host: Host): Route[] {
       responses: { 200: { description: "Those that hold; an empty list when none does.", schema: schema.StopList } },
       async handle({ credential }) {
         const stops = listActiveStops(await host.stops.list(), host.clock()).filter((stop) => canSee(credential, stop));
-        return { status: 200, json: { stops: stops.map((stop) => show(host, credential, stop)) } };
+        return { status: 200, json: { stops: stops.map((stop) => renderStop(host, credential, stop)) } };
       },
     }),
     defineRoute({
@@ -59,7 +59,7 @@ function routes(host: Host): Route[] {
         const { stop, replayed } = await placeStop(host, credential, body, call);
         return {
           status: replayed ? 200 : 201,
-          json: show(host, credential, stop),
+          json: renderStop(host, credential, stop),
           headers: { Location: `/v1/stop/${stop.id}`, ...(replayed ? REPLAYED : {}) },
         };
       },
@@ -74,9 +74,9 @@ function routes(host: Host): Route[] {
       responses: { 200: one },
       errors: ["STOP_NOT_FOUND"],
       async handle({ params: { id }, credential }) {
-        const stop = stopOf(await host.stops.list(), id);
-        if (!canSee(credential, stop)) throw unknownStop(id);
-        return { status: 200, json: show(host, credential, stop) };
+        const stop = findStop(await host.stops.list(), id);
+        if (!canSee(credential, stop)) throw stopNotFound(id);
+        return { status: 200, json: renderStop(host, credential, stop) };
       },
     }),
     defineRoute({
@@ -98,7 +98,7 @@ function routes(host: Host): Route[] {
       errors: ["AGENT_MISMATCH", "STOP_NOT_FOUND", "STOP_OVER", "ALREADY_VOTED"],
       async handle({ params, body, credential }) {
         const stop = await liftStop(host, credential, params.id, body.reason ?? null);
-        return { status: stop.lifted_at === null ? 202 : 200, json: show(host, credential, stop) };
+        return { status: stop.lifted_at === null ? 202 : 200, json: renderStop(host, credential, stop) };
       },
     }),
   ];
@@ -108,7 +108,7 @@ function canSee({ visibility }: Credential, { agent }: Stop): boolean {
   return !("agent_id" in visibility) || agent === null || matchesAnyName([agent], visibility.agent_id);
 }
 
-function show(host: Host, credential: Credential, stop: Stop): schema.StopRecord {
+function renderStop(host: Host, credential: Credential, stop: Stop): schema.StopRecord {
   const { id, agent, tool, policy, reason, until, seq } = stop;
   const all = "all" in credential.visibility || credential.holds("stop:write");
   return {
@@ -117,7 +117,7 @@ function show(host: Host, credential: Credential, stop: Stop): schema.StopRecord
     agent,
     tool,
     policy,
-    until: timeOf(until),
+    until: formatTime(until),
     placed_at: toRfc3339(stop.placed_at),
     reason: all ? reason : null,
     placed_by: all ? stop.placed_by.principal : null,
@@ -127,11 +127,11 @@ function show(host: Host, credential: Credential, stop: Stop): schema.StopRecord
         ? stop.lifts.map(({ by, at, comment }) => ({ by: by.principal, at: toRfc3339(at), reason: comment }))
         : [],
     },
-    lifted_at: timeOf(stop.lifted_at),
+    lifted_at: formatTime(stop.lifted_at),
     seq,
   };
 }
 
-function timeOf(ms: number | null): string | null {
+function formatTime(ms: number | null): string | null {
   return ms === null ? null : toRfc3339(ms);
 }

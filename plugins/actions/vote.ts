@@ -17,13 +17,20 @@ import {
   rejectionHoldMs,
   approvalValidityMs,
 } from "../../src/core.ts";
-import { askMore, decideAgain, denyNow, isNoLongerAllowed, noLongerAllowed, outcomeOf } from "./again.ts";
+import {
+  requireMoreApprovals,
+  reevaluateAction,
+  recordDenial,
+  isDeniedByRedecision,
+  noLongerAllowedError,
+  resolveOutcome,
+} from "./redecision.ts";
 import { releaseUses } from "./limits.ts";
-import { assertRecorded } from "./recorded.ts";
-import { assertKept, isOverdue, isStartable, reread, visibleAction } from "./rows.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
+import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
-import { isSubmitter } from "./standing.ts";
-import { linkedAction, voterByKey, voterByLink } from "./voter.ts";
+import { isSubmitter } from "./self-approval.ts";
+import { findLinkedAction, verifyKeyVoter, verifyLinkVoter } from "./voter.ts";
 
 /** Returns the action and the votes on it as this vote left them. Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */
 export async function voteOn(
@@ -33,23 +40,24 @@ export async function voteOn(
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
   let votesSoFar: readonly ApprovalRow[] = [];
   // Without a key only a valid token leads to the ledger's lock, which all decisions wait for.
-  if (by === "link") await voterByLink(host, host.storage, await linkedAction(host.storage, body.token), body.token);
-  const row = await verdictOn(host, async (tx) => {
+  if (by === "link")
+    await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, body.token), body.token);
+  const row = await transactAndReport(host, async (tx) => {
     const who = by === "link" ? null : await confirmed(tx, by.credential, "approvals:decide");
-    let row = await (by === "link" || who === null ? linkedAction(tx, body.token) : visibleAction(tx, by.id, who));
+    let row = await (by === "link" || who === null ? findLinkedAction(tx, body.token) : visibleAction(tx, by.id, who));
     const { id } = row;
-    assertKept(row);
+    assertNotErased(row);
     const { self, actor } =
-      who === null ? await voterByLink(host, tx, row, body.token) : voterByKey(host, row, who, body.token);
+      who === null ? await verifyLinkVoter(host, tx, row, body.token) : verifyKeyVoter(host, row, who, body.token);
     const votes = await tx.approvals(id);
-    const { first, newest } = await assertRecorded(host, tx, row, votes);
+    const { first, newest } = await verifyAgainstLedger(host, tx, row, votes);
     if (votes.some((vote) => vote.principal === actor.principal)) {
       throw new Refusal(
         "ALREADY_VOTED",
         `${actor.principal} has decided on this action already; a token is good for one verdict`,
       );
     }
-    if (isOverdue(row, tx.now)) return expire(tx, row);
+    if (isOverdue(row, tx.now)) return expirePending(tx, row);
     assertPending(row);
     const people = votes.filter((vote) => vote.approve).map((vote) => behind(host, vote));
     // As it was asked for, or for less where the policies of now say so.
@@ -62,12 +70,12 @@ export async function voteOn(
           "ALREADY_VOTED",
           `the keys of ${actor.principal} and of somebody who approved were made by one key, or one made the other: whoever makes a key stands behind its votes, and they count as one person. It can still deny; for another vote, take a key from another maker or a link from a channel, or ask the operator about approvals.trust_key_makers`,
         );
-      const again = await decideAgain(tx, row, first);
+      const again = await reevaluateAction(tx, row, first);
       const cause = { occasion: "vote", by: actor } as const;
-      const outcome = outcomeOf(again, row.quorum ?? 1);
-      if (outcome === "denied") return denyNow(tx, row, again, cause);
+      const outcome = resolveOutcome(again, row.quorum ?? 1);
+      if (outcome === "denied") return recordDenial(tx, row, again, cause);
       // The vote counts, for more than were asked before.
-      if (outcome === "pending_approval") row = await askMore(tx, row, again, cause);
+      if (outcome === "pending_approval") row = await requireMoreApprovals(tx, row, again, cause);
       const { approval } = again.decision;
       if (approval !== null) validFor = Math.min(validFor, approvalValidityMs(approval));
     }
@@ -121,7 +129,7 @@ export async function voteOn(
     if (status === "denied") await releaseUses(tx, row);
     // Checked above under the same lock; if the statements still say no, nothing of this job may stand.
     if (!fresh || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
-    return reread(tx, id);
+    return rereadAction(tx, id);
   });
   return { row, votes: votesSoFar };
 }
@@ -132,13 +140,13 @@ export function cancelAction(
   id: string,
   reason: string | null,
 ): Promise<ActionRow> {
-  return verdictOn(host, async (tx) => {
+  return transactAndReport(host, async (tx) => {
     const who = await tx.confirm(credential);
     const row = await visibleAction(tx, id, who);
     if (!isSubmitter(row, who) && !who.holds("admin")) {
       throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
     }
-    if (isOverdue(row, tx.now)) return expire(tx, row);
+    if (isOverdue(row, tx.now)) return expirePending(tx, row);
     // What may start may have run already, so that only an admin ends it: what is cancelled then counts against no limit.
     const startable = isStartable(row, tx.now);
     if (!(startable && who.holds("admin"))) assertPending(row);
@@ -148,11 +156,11 @@ export function cancelAction(
     const guard = startable
       ? { status: row.status, approved_after: tx.now }
       : { status: row.status, expires_after: tx.now };
-    await mustMove(tx, id, guard, "cancelled");
+    await updateStatus(tx, id, guard, "cancelled");
     // An admin who ends what may start says that it has not run.
     if (startable) await tx.releaseLimitUses(id);
     else await releaseUses(tx, row);
-    return reread(tx, id);
+    return rereadAction(tx, id);
   });
 }
 
@@ -160,7 +168,7 @@ export function cancelAction(
 export function expireOverdue(host: Host, limit: number): Promise<number> {
   return host.ledger.transact(async (tx) => {
     const rows = await tx.overdueActions(tx.now, limit);
-    for (const row of rows) await expire(tx, row);
+    for (const row of rows) await expirePending(tx, row);
     return rows.length;
   });
 }
@@ -170,16 +178,17 @@ export function expireUnstarted(host: Host, from: StartablePlace, limit: number)
   return host.ledger.transact(async (tx) => {
     const rows = await tx.startableActions("approved", from, limit);
     const over = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
-    for (const row of over) if (row.erased_at === null && (await isRecorded(host, tx, row))) await expireStart(tx, row);
+    for (const row of over)
+      if (row.erased_at === null && (await matchesLedger(host, tx, row))) await expireUnstartedAction(tx, row);
     const last = over.at(-1);
     return last === undefined ? null : { approved_until: last.approved_until ?? 0, decision_seq: last.decision_seq };
   });
 }
 
 /** What was altered is evidence, and stays. */
-async function isRecorded(host: Host, tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
+async function matchesLedger(host: Host, tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   try {
-    await assertRecorded(host, tx, row);
+    await verifyAgainstLedger(host, tx, row);
     return true;
   } catch (error) {
     if (error instanceof Refusal) return false;
@@ -191,22 +200,22 @@ async function isRecorded(host: Host, tx: LedgerTransaction, row: ActionRow): Pr
  * A verdict that comes too late is the first to see the end: the expiry is committed and then said.
  * A refusal would take its record back, and a clock that is set back could open the action again.
  */
-async function verdictOn(host: Host, job: (tx: LedgerTransaction) => Promise<ActionRow>): Promise<ActionRow> {
+async function transactAndReport(host: Host, job: (tx: LedgerTransaction) => Promise<ActionRow>): Promise<ActionRow> {
   const row = await host.ledger.transact(job);
-  if (row.status === "expired") throw expired(row);
-  if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
+  if (row.status === "expired") throw approvalExpiredError(row);
+  if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
   return row;
 }
 
-async function expire(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
+async function expirePending(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
   await recordExpiry(tx, row);
-  await mustMove(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
+  await updateStatus(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
   await releaseUses(tx, row);
-  return reread(tx, row.id);
+  return rereadAction(tx, row.id);
 }
 
 /** It goes on to count against limits: a tool that checks permits by itself may have run it. */
-async function expireStart(tx: LedgerTransaction, row: ActionRow): Promise<void> {
+async function expireUnstartedAction(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   await recordExpiry(tx, row);
   const moved = await tx.updateAction(row.id, { status: "approved" }, { status: "expired", updated_at: tx.now });
   if (!moved) throw new Error(`${row.id} did not expire although the ledger's lock was held`);
@@ -233,7 +242,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
   );
 }
 
-function expired(row: ActionRow): Refusal {
+function approvalExpiredError(row: ActionRow): Refusal {
   return new Refusal(
     "APPROVAL_EXPIRED",
     `the time to decide ended at ${toRfc3339(row.expires_at ?? 0)}; the agent has to submit the action again`,
@@ -241,7 +250,7 @@ function expired(row: ActionRow): Refusal {
 }
 
 function assertPending(row: ActionRow): void {
-  if (row.status === "expired" && row.approved_until === null) throw expired(row);
+  if (row.status === "expired" && row.approved_until === null) throw approvalExpiredError(row);
   if (row.status !== "pending_approval") {
     throw new Refusal(
       "ACTION_NOT_PENDING",
@@ -250,7 +259,7 @@ function assertPending(row: ActionRow): void {
   }
 }
 
-async function mustMove(
+async function updateStatus(
   tx: LedgerTransaction,
   id: string,
   guard: Parameters<LedgerTransaction["updateAction"]>[1],

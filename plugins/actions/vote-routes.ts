@@ -1,14 +1,14 @@
 /** Routes that decide on a pending action. */
 import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
-import { cancelAction, voteOn } from "./approve.ts";
-import { linkRoutes } from "./links.ts";
-import { pendingRoute } from "./pending.ts";
-import { answerWith, RECORD } from "./record.ts";
-import { liftRejection } from "./lift.ts";
+import { cancelAction, voteOn } from "./vote.ts";
+import { linkRoutes } from "./link-routes.ts";
+import { pendingRoute } from "./pending-route.ts";
+import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { liftRejection } from "./lift-rejection.ts";
 import { LiftBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
 
-export function verdictRoutes(host: Host, tag: string): Route[] {
+export function voteRoutes(host: Host, tag: string): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -21,7 +21,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       bodyLimit: 32_768,
       description:
         "Takes the `approval_token` that the action shows to this key. POST /v1/approval-link/verdict takes a link token, without a key.",
-      responses: { 200: RECORD },
+      responses: { 200: ACTION_RESPONSE },
       errors: [
         "ACTION_NOT_FOUND",
         "SELF_APPROVAL",
@@ -39,7 +39,7 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       ],
       async handle({ credential, params, body }) {
         const { row, votes } = await voteOn(host, { credential, id: params.id }, body);
-        return answerWith(host, row, credential, { votes });
+        return actionReply(host, row, credential, { votes });
       },
     }),
     defineRoute({
@@ -53,10 +53,10 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       params: schema.IdParams,
       body: LiftBody,
       bodyLimit: 32_768,
-      responses: { 200: RECORD },
+      responses: { 200: ACTION_RESPONSE },
       errors: ["ACTION_NOT_FOUND", "SELF_APPROVAL", "REJECTION_NOT_HELD", "ACTION_ERASED", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
-        answerWith(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
+        actionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
     pendingRoute(host, tag),
     ...linkRoutes(host, tag),
@@ -70,10 +70,10 @@ export function verdictRoutes(host: Host, tag: string): Route[] {
       params: schema.IdParams,
       body: schema.CancelBody,
       bodyLimit: 32_768,
-      responses: { 200: RECORD },
+      responses: { 200: ACTION_RESPONSE },
       errors: ["NOT_THE_SUBMITTER", "ACTION_NOT_FOUND", "ACTION_NOT_PENDING", "APPROVAL_EXPIRED"],
       handle: async ({ credential, params, body }) =>
-        answerWith(host, await cancelAction(host, credential, params.id, body.reason ?? null), credential),
+        actionReply(host, await cancelAction(host, credential, params.id, body.reason ?? null), credential),
     }),
   ];
 }

@@ -20,7 +20,7 @@ function relationOfKey(
 }
 
 /** The same for somebody who has no key at hand. */
-export function relationOfOwner(row: ActionRow, owner: string): SelfRelation | null {
+export function selfRelationOfOwner(row: ActionRow, owner: string): SelfRelation | null {
   return relationOfKey(row, { id: "", agent_id: null, owner });
 }
 

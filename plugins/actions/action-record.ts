@@ -11,13 +11,13 @@ import {
   findMembersShownFirst,
   type TokenClaims,
 } from "../../src/core.ts";
-import { isWaitedFor } from "./asks.ts";
-import type { Granted, Permit } from "./permits.ts";
-import { asOf } from "./rows.ts";
-import { rejectionIn } from "./rejection.ts";
+import { hasWaitingAgent } from "./wait-tracker.ts";
+import type { PermitOutcome, Permit } from "./permits.ts";
+import { withCurrentStatus } from "./rows.ts";
+import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
-import { selfRelationOf } from "./standing.ts";
+import { selfRelationOf } from "./self-approval.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
@@ -53,11 +53,11 @@ export interface RecordOptions {
 }
 
 /** Reads the active policies for a pending action. */
-export async function setFor(host: Host, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
+export async function policySetFor(host: Host, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
-function toRecord(
+function renderAction(
   host: Host,
   row: ActionRow,
   votes: readonly ApprovalRow[],
@@ -75,7 +75,7 @@ function toRecord(
     params: request.params,
     context: request.context,
     meta: decodeMeta(row.meta),
-    status: asOf(row, host.clock()).status,
+    status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
     outcome: OUTCOME[row.decision],
     reason: row.reason,
@@ -91,14 +91,14 @@ function toRecord(
     decision_hash: row.decision_hash,
     provenance_id: row.decision_hash,
     submitted_by: row.submitted_by,
-    approvals: votesOf(votes),
+    approvals: renderVotes(votes),
     approvals_needed: row.quorum,
     approved_until: time(row.approved_until),
     permit: permit?.text ?? null,
     permit_expires_at: time(permit?.expires_at ?? null),
     expires_at: time(row.expires_at),
     result: resultOf(row),
-    waiting: isWaitedFor(row, host.clock()),
+    waiting: hasWaitingAgent(row, host.clock()),
     asked_at: toRfc3339(row.asked_at ?? row.created_at),
     erased_at: time(row.erased_at),
     created_at: toRfc3339(row.created_at),
@@ -118,7 +118,7 @@ function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
 }
 
-export function votesOf(votes: readonly ApprovalRow[]): ActionRecord["approvals"] {
+export function renderVotes(votes: readonly ApprovalRow[]): ActionRecord["approvals"] {
   return votes.map((vote) => ({
     approver: vote.principal,
     key_id: vote.key_id,
@@ -156,14 +156,14 @@ export async function readRecord(
 ): Promise<ActionRecord> {
   const { votes } = options;
   const current = votes === undefined ? await readVotes(host, row) : { row, votes };
-  const rejection = await rejectionIn(host.storage, current.row, current.votes, host.clock());
-  return toRecord(host, current.row, current.votes, rejection, credential, options);
+  const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
+  return renderAction(host, current.row, current.votes, rejection, credential, options);
 }
 
-export const RECORD = { description: "The action.", schema: ActionRecord };
+export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecord };
 
 /** The answer of a route that gives one action, with the approval token where this credential may use it. */
-export async function answerWith(
+export async function actionReply(
   host: Host,
   row: ActionRow,
   credential: Credential,
@@ -173,7 +173,10 @@ export async function answerWith(
 }
 
 /** What was decided again for a permit, and what of it is not as it was decided before. */
-export function redecisionOf({ before, now }: Granted): NonNullable<ActionRecord["redecision"]> {
+export function renderRedecision({
+  previous: before,
+  current: now,
+}: PermitOutcome): NonNullable<ActionRecord["redecision"]> {
   const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = now.decision;
   const is = { effect, reason, reason_code, risk_level, policy, rule, policy_version, policy_hash: now.policySet };
   const was = { ...before.decision, policy_hash: before.policy_set };

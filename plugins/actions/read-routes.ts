@@ -13,15 +13,15 @@ import {
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import { decodeSeqCursor, listReply, parseRfc3339, readPage, toHex } from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
-import { answerWith, readRecord, RECORD, setFor } from "./record.ts";
-import { asOf, isOverdue, sizeOf, visibleAction } from "./rows.ts";
+import { actionReply, readRecord, ACTION_RESPONSE, policySetFor } from "./action-record.ts";
+import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./rows.ts";
 import * as schema from "./schemas.ts";
-import { stillAllowed, type Waiters } from "./wait.ts";
+import { refreshCredential, type Waiters } from "./wait.ts";
 
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
-export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -44,7 +44,7 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
               host.storage.actions(
                 after === null ? { ...filter, limit } : { ...filter, offset: 0, before_seq: after.decision_seq, limit },
               ),
-            size: sizeOf,
+            size: contentBytes,
             position: (row) => row.decision_seq,
             render(row) {
               if (isOverdue(row, now)) expiry.notice();
@@ -66,18 +66,18 @@ export function lookupRoutes(host: Host, tag: string, expiry: Expiry, waiters: W
       params: schema.IdParams,
       query: schema.WaitQuery,
       description: "`?wait=N` waits up to N seconds while the action is pending.",
-      responses: { 200: RECORD },
+      responses: { 200: ACTION_RESPONSE },
       errors: ["ACTION_NOT_FOUND", "TOO_MANY_WAITS"],
       async handle(context) {
         const { params, query, credential } = context;
         const seen = await visibleAction(host.storage, params.id, credential);
-        let row = asOf(seen, host.clock());
+        let row = withCurrentStatus(seen, host.clock());
         if (row !== seen) expiry.notice();
         if (query.wait === undefined || row.status !== "pending_approval")
-          return answerWith(host, row, credential, { set: await setFor(host, row) });
-        waiters.assertRoom(credential);
-        row = (await waiters.verdict(row, waiters.grant(query.wait), context)) ?? row;
-        return answerWith(host, row, await stillAllowed(host, credential));
+          return actionReply(host, row, credential, { set: await policySetFor(host, row) });
+        waiters.assertCapacity(credential);
+        row = (await waiters.waitWhilePending(row, waiters.grantedMs(query.wait), context)) ?? row;
+        return actionReply(host, row, await refreshCredential(host, credential));
       },
     }),
     defineRoute({

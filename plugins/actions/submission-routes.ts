@@ -13,21 +13,21 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { decideEvaluation, Evaluation, idempotencyKeyOf, isNeverAllowed, encodeRequest } from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
-import { firstPermit, grantPermit, type Permit } from "./permits.ts";
-import { answerWith, RECORD } from "./record.ts";
-import { heldRejection } from "./rejection.ts";
-import { asOf } from "./rows.ts";
+import { issueFirstPermit, grantPermit, type Permit } from "./permits.ts";
+import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { findActiveRejection } from "./rejection.ts";
+import { withCurrentStatus } from "./rows.ts";
 import * as schema from "./schemas.ts";
 import {
   assertBinding,
   decideSubmission,
-  factsOf,
-  metaOf,
+  credentialFacts,
+  readMeta,
   prefetchSubmission,
-  requestOf,
+  requestFromBody,
   sealSubmission,
 } from "./submit.ts";
-import { stillAllowed, type Waiters } from "./wait.ts";
+import { refreshCredential, type Waiters } from "./wait.ts";
 
 const PREFER = Type.Object({
   Prefer: Type.Optional(
@@ -75,8 +75,8 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       description:
         "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict; `Prefer: permit` answers with a permit where the action may start and the key may execute it; `Preference-Applied` names it then. Without one, `POST …/permit` says why there is none, or makes it.",
       responses: {
-        200: { ...RECORD, description: "Allowed or denied.", headers: JOINED },
-        202: { ...RECORD, description: "Waits for approval; `Location` is where to look.", headers: JOINED },
+        200: { ...ACTION_RESPONSE, description: "Allowed or denied.", headers: JOINED },
+        202: { ...ACTION_RESPONSE, description: "Waits for approval; `Location` is where to look.", headers: JOINED },
       },
       errors: [
         "AGENT_MISMATCH",
@@ -89,7 +89,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       async handle(context) {
         const { body, credential, headers, query } = context;
         const submission = sealSubmission(host, body, {
-          meta: metaOf(body, headers),
+          meta: readMeta(body, headers),
           idempotencyKey: idempotencyKeyOf(headers),
           join: query.join === "open",
         });
@@ -99,28 +99,28 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         );
         let row = taken.row;
         let who = credential;
-        const extra: Record<string, string> = { ...SAID[taken.by] };
+        const extra: Record<string, string> = { ...SAID[taken.origin] };
         if (row.status === "pending_approval") {
           if (row.expires_at !== null) expiry.plan(row.expires_at);
           const wait = preferredWait(headers.get("prefer"));
           // A preference may be passed over; what was submitted is not refused for it.
-          if (wait !== null && waiters.hasRoom(credential)) {
+          if (wait !== null && waiters.hasCapacity(credential)) {
             context.rests();
-            const granted = waiters.grant(wait);
+            const granted = waiters.grantedMs(wait);
             extra["Preference-Applied"] = `wait=${granted / 1000}`;
-            row = (await waiters.verdict(row, granted, context)) ?? row;
-            who = await stillAllowed(host, credential);
+            row = (await waiters.waitWhilePending(row, granted, context)) ?? row;
+            who = await refreshCredential(host, credential);
           }
         }
         extra["Location"] = `/v1/actions/${row.id}`;
         let permit: Permit | null = null;
         if (prefersPermit(headers.get("prefer")) && who.holds("actions:execute")) {
-          const isNew = row === taken.row && taken.by === "made";
+          const isNew = row === taken.row && taken.origin === "made";
           ({ row, permit } = await tryPermit(host, row, who, isNew));
           if (permit !== null) extra["Preference-Applied"] = applied("permit", extra["Preference-Applied"]);
         }
-        const shown = asOf(row, host.clock());
-        const reply = await answerWith(host, shown, who, { headers: extra, permit });
+        const shown = withCurrentStatus(row, host.clock());
+        const reply = await actionReply(host, shown, who, { headers: extra, permit });
         return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
       },
     }),
@@ -146,13 +146,13 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         "TOO_MANY_PENDING",
       ],
       async handle({ body, credential, headers, query }) {
-        const request = requestOf(body);
-        const meta = metaOf(body, headers);
+        const request = requestFromBody(body);
+        const meta = readMeta(body, headers);
         assertBinding(host, credential, request.agent_id);
         const { digest, compiled } = await host.policies.current();
         const now = host.clock();
         const baseFacts = {
-          ...factsOf(credential, await host.agents.facts(request.agent_id)),
+          ...credentialFacts(credential, await host.agents.facts(request.agent_id)),
           ...(await host.stops.facts(request)),
         };
         const evaluation = new Evaluation(compiled, request, baseFacts, now);
@@ -163,7 +163,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
             idempotencyKey: idempotencyKeyOf(headers),
             join: false,
           });
-          const { row, by } = await host.ledger.transact(
+          const { row, origin: by } = await host.ledger.transact(
             async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
             prefetchSubmission(credential, submission),
           );
@@ -180,7 +180,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         const { hash } = encodeRequest(request);
         let decision = decideEvaluation(evaluation, facts);
         const rejection =
-          decision.effect === "require_approval" ? await heldRejection(host, host.storage, hash, now) : null;
+          decision.effect === "require_approval" ? await findActiveRejection(host, host.storage, hash, now) : null;
         if (rejection !== null) decision = decideEvaluation(evaluation, { ...facts, rejection });
         const enforced = needs.find((need) =>
           compiled.policies.some(({ name, shadow }) => name === need.policy && !shadow),
@@ -236,7 +236,7 @@ async function tryPermit(
 ): Promise<{ row: ActionRow; permit: Permit | null }> {
   if (row.status !== "allowed" && row.status !== "approved") return { row, permit: null };
   try {
-    return isNew ? { row, permit: await firstPermit(host, row) } : await grantPermit(host, who, row.id);
+    return isNew ? { row, permit: await issueFirstPermit(host, row) } : await grantPermit(host, who, row.id);
   } catch (error) {
     const isFault = !(error instanceof Refusal) || error.kind.status >= 500;
     if (!isFault && !PASSED_OVER.includes(error.code)) throw error;

@@ -8,7 +8,7 @@ export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"
 export const FILE_TYPES = [...YAML_TYPES, "text/plain", "application/x-www-form-urlencoded"] as const;
 
 /** One policy, as JSON or as YAML. Rejects with POLICY_INVALID. */
-export async function policyOf(host: Host, body: unknown, signal: AbortSignal): Promise<ReadPolicy> {
+export async function parsePolicyBody(host: Host, body: unknown, signal: AbortSignal): Promise<ReadPolicy> {
   const candidates = typeof body === "string" ? { yaml: body } : { policy: body, pointer: "" };
   const policies = await host.policies.trials.read(candidates, signal);
   if (policies.length > 1)

@@ -13,7 +13,7 @@ const BETWEEN_WAITS = 3000;
 /** Actions that one job looks at, so that nobody waits long for the lock. */
 const MOST_IN_JOB = 50;
 
-export interface Asks {
+export interface WaitTracker {
   /**
    * Says that the action's agent waits for it until then. Costs the caller nothing: it is written in the background.
    * @returns to be called when the wait is over; `left`: before its time, while the action was still pending
@@ -24,23 +24,23 @@ export interface Asks {
 }
 
 /** Whether the credential asks for the action, rather than to look at it: whoever decides may wait for it too. */
-export function isAsker(row: ActionRow, { key }: Credential): boolean {
+export function isAgentOfAction(row: ActionRow, { key }: Credential): boolean {
   return key.id === row.submitted_by || key.agent_id === row.agent_id;
 }
 
-export function isWaitedFor(row: ActionRow, now: number): boolean {
+export function hasWaitingAgent(row: ActionRow, now: number): boolean {
   if (row.status !== "pending_approval" || isOverdue(row, now)) return false;
   return Object.values(readWaits(row.waits)).some((until) => until > now);
 }
 
 /** For a job that found the action: it was asked for now. */
-export async function askedAgain(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
+export async function recordResubmission(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
   const asked_at = Math.max(row.asked_at ?? 0, tx.now);
   await tx.noteAsked(row.id, asked_at, row.waits);
   return { ...row, asked_at };
 }
 
-export function createAsks(host: Host): Asks {
+export function createWaitTracker(host: Host): WaitTracker {
   const me = host.newId();
   /** Ends of the waits of this process, by action. */
   const held = new Map<string, Set<{ until: number }>>();

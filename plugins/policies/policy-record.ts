@@ -6,14 +6,14 @@ import { etagOf } from "./changes.ts";
 import { documentOf, findVersion, managerOf } from "./library.ts";
 import type * as schema from "./schemas.ts";
 
-export async function answer(
+export async function policyReply(
   host: Host,
   row: PolicyRow,
   { status = 200, version = row.latest_version }: { status?: number; version?: number | undefined } = {},
 ): Promise<Reply> {
   return {
     status,
-    json: await show(host, row, await findVersion(host.storage, row, version)),
+    json: await renderPolicy(host, row, await findVersion(host.storage, row, version)),
     headers: { ETag: etagOf(row) },
   };
 }
@@ -39,7 +39,7 @@ async function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
   };
 }
 
-export function versionBody(row: PolicyVersionRow) {
+export function renderVersion(row: PolicyVersionRow) {
   return {
     version: row.version,
     definition: documentOf(row) as unknown as Record<string, unknown>,
@@ -48,18 +48,26 @@ export function versionBody(row: PolicyVersionRow) {
   };
 }
 
-export async function show(host: Host, row: PolicyRow, version: PolicyVersionRow): Promise<schema.PolicyRecord> {
+export async function renderPolicy(
+  host: Host,
+  row: PolicyRow,
+  version: PolicyVersionRow,
+): Promise<schema.PolicyRecord> {
   return {
     ...(await head(host, row, version)),
-    ...versionBody(version),
-    warnings: warningsOf(host, [documentOf(version)]),
+    ...renderVersion(version),
+    warnings: listWarnings(host, [documentOf(version)]),
   };
 }
 
-export function warningsOf(host: Host, documents: readonly PolicyDocument[]): string[] {
+export function listWarnings(host: Host, documents: readonly PolicyDocument[]): string[] {
   return findUnknownChannels(documents, host.channels.names()).map(({ message }) => message);
 }
 
-export async function summary(host: Host, row: PolicyRow, version: PolicyVersionRow): Promise<schema.PolicySummary> {
+export async function renderSummary(
+  host: Host,
+  row: PolicyRow,
+  version: PolicyVersionRow,
+): Promise<schema.PolicySummary> {
   return { ...(await head(host, row, version)), rules: documentOf(version).rules.length };
 }

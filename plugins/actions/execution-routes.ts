@@ -2,9 +2,9 @@
 import { defineRoute, type Host, REPLAYED, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
-import { isNoLongerAllowed, noLongerAllowed } from "./again.ts";
+import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./permits.ts";
-import { answerWith, RECORD, redecisionOf } from "./record.ts";
+import { actionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
 import * as schema from "./schemas.ts";
 
 export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[] {
@@ -22,8 +22,8 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       description:
         "For an action that may start. It is decided again first, with the policies, the agent and the key of this moment, and that is recorded: `redecision` says what came out and what of it changed. A deny ends the action; where more people have to approve now, it waits for them. Any number of permits starts an action once.",
       responses: {
-        200: { ...RECORD, description: "The action, with a `permit`." },
-        202: { ...RECORD, description: "More people have to approve it now." },
+        200: { ...ACTION_RESPONSE, description: "The action, with a `permit`." },
+        202: { ...ACTION_RESPONSE, description: "More people have to approve it now." },
       },
       errors: [
         "ACTION_NOT_FOUND",
@@ -39,8 +39,8 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       async handle({ credential, params }) {
         const granted = await grantPermit(host, credential, params.id);
         const { row, permit } = granted;
-        if (isNoLongerAllowed(row)) throw noLongerAllowed(row);
-        const reply = await answerWith(host, row, credential, { permit, redecision: redecisionOf(granted) });
+        if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
+        const reply = await actionReply(host, row, credential, { permit, redecision: renderRedecision(granted) });
         if (row.status !== "pending_approval") return reply;
         if (row.expires_at !== null) expiry.plan(row.expires_at);
         return { ...reply, status: 202, headers: { Location: `/v1/actions/${row.id}` } };
@@ -60,7 +60,10 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       description:
         "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them. A start that names an `attempt` may be sent again where its answer is missing; it is answered as the first was, with `Idempotency-Replayed: true`, while the action may still start, and another start is refused.",
       responses: {
-        200: { ...RECORD, headers: { "Idempotency-Replayed": "`true` where this `attempt` had started it before." } },
+        200: {
+          ...ACTION_RESPONSE,
+          headers: { "Idempotency-Replayed": "`true` where this `attempt` had started it before." },
+        },
       },
       errors: [
         "ACTION_NOT_FOUND",
@@ -76,8 +79,8 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        const { row, repeated } = await startAction(host, credential, params.id, body);
-        return answerWith(host, row, credential, repeated ? { headers: REPLAYED } : {});
+        const { row, isRetry: repeated } = await startAction(host, credential, params.id, body);
+        return actionReply(host, row, credential, repeated ? { headers: REPLAYED } : {});
       },
     }),
     defineRoute({
@@ -93,12 +96,15 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       description:
         "By the key that started the action, once. A result that names the `attempt` of the start may be sent again where its answer is missing: the same one is answered as the first was, with `Idempotency-Replayed: true`, and another one is refused.",
       responses: {
-        200: { ...RECORD, headers: { "Idempotency-Replayed": "`true` where this result was reported before." } },
+        200: {
+          ...ACTION_RESPONSE,
+          headers: { "Idempotency-Replayed": "`true` where this result was reported before." },
+        },
       },
       errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
       async handle({ credential, params, body }) {
-        const { row, repeated } = await reportResult(host, credential, params.id, body);
-        return answerWith(host, row, credential, repeated ? { headers: REPLAYED } : {});
+        const { row, isRetry: repeated } = await reportResult(host, credential, params.id, body);
+        return actionReply(host, row, credential, repeated ? { headers: REPLAYED } : {});
       },
     }),
   ];

@@ -2,10 +2,10 @@
 import { toActor, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { actionEntryFields } from "../../src/core.ts";
-import { assertRecorded } from "./recorded.ts";
-import { rejectionIn } from "./rejection.ts";
-import { assertKept, reread, visibleAction } from "./rows.ts";
-import { selfRelationOf } from "./standing.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
+import { readRejection } from "./rejection.ts";
+import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
+import { selfRelationOf } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
 /** From then on the same request requires approval again. Whoever may vote on the action may lift its rejection. */
@@ -18,12 +18,13 @@ export function liftRejection(
   return host.ledger.transact(async (tx) => {
     const who = await confirmed(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, who);
-    assertKept(row);
+    assertNotErased(row);
     const self = selfRelationOf(host, row, who);
     assertNotSelf(host, self);
     const votes = await tx.approvals(id);
-    await assertRecorded(host, tx, row, votes);
-    if (row.rejection_until === null || row.rejection_until <= tx.now) throw await notHeld(tx, row, votes);
+    await verifyAgainstLedger(host, tx, row, votes);
+    if (row.rejection_until === null || row.rejection_until <= tx.now)
+      throw await rejectionNotHeldError(tx, row, votes);
     tx.record(
       {
         type: "approval",
@@ -44,12 +45,16 @@ export function liftRejection(
     const change = { status: "denied", rejection_until: null, updated_at: tx.now } as const;
     if (!(await tx.updateAction(id, { status: "denied" }, change)))
       throw new Error(`the rejection of ${id} was not lifted although the ledger's lock was held`);
-    return reread(tx, id);
+    return rereadAction(tx, id);
   });
 }
 
-async function notHeld(tx: LedgerTransaction, row: ActionRow, votes: readonly ApprovalRow[]): Promise<Refusal> {
-  const rejection = await rejectionIn(tx, row, votes, tx.now);
+async function rejectionNotHeldError(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  votes: readonly ApprovalRow[],
+): Promise<Refusal> {
+  const rejection = await readRejection(tx, row, votes, tx.now);
   const isOther = rejection !== null && rejection.action_id !== row.id;
   const detail = isOther
     ? `the action ${row.id} was denied because of the rejection of ${rejection.action_id}; lift that one`

@@ -20,7 +20,7 @@ import {
   findUsedBefore,
 } from "../../src/core.ts";
 import { readUse, releaseUses } from "./limits.ts";
-import { reread } from "./rows.ts";
+import { rereadAction } from "./rows.ts";
 import { newSalt } from "./salt.ts";
 
 export interface Redecision {
@@ -32,17 +32,17 @@ export interface Redecision {
 }
 
 /** Who caused it, and how. */
-export type Cause = Pick<RedecisionEntry, "occasion" | "by">;
+export type RedecisionCause = Pick<RedecisionEntry, "occasion" | "by">;
 
 /** What it means for the action: nothing runs, more people have to approve, or it stands. */
-export type Outcome = "denied" | "pending_approval" | "stands";
+export type RedecisionOutcome = "denied" | "pending_approval" | "stands";
 
 /**
  * What the policies, the agent and the key of this moment say. Records nothing. Throws STOPPED while a stop holds that is about it. An action keeps its place among those
  * that a limit counts: what was used before it stays what was used before it, and it is not counted again.
  * @param first the action's own decision, from its entry
  */
-export async function decideAgain(
+export async function reevaluateAction(
   tx: LedgerTransaction,
   row: ActionRow,
   first: Pick<DecisionEntry, "facts">,
@@ -53,7 +53,7 @@ export async function decideAgain(
   const now: Facts = {
     principal: first.facts.principal,
     ...(await tx.agentFacts(row.agent_id)),
-    ...(await keyEnded(tx, row.submitted_by)),
+    ...(await keyFacts(tx, row.submitted_by)),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const evaluation = new Evaluation(compiled, request, now, tx.now);
@@ -65,54 +65,54 @@ export async function decideAgain(
   }
   const facts = { ...now, limits };
   const decision = decideEvaluation(evaluation, { ...facts, ...tx.stopFacts(row) });
-  if (decision.reason_code === "STOPPED") throw stopped(row, decision);
+  if (decision.reason_code === "STOPPED") throw stoppedError(row, decision);
   return { decision, policySet: digest, ...commitFacts(facts, newSalt, row.past) };
 }
 
 /** The stop decides nothing: when it is lifted, the action is where it was, unless its time is over. */
-function stopped({ status }: ActionRow, { reason }: Decision): Refusal {
+function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
   return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its time runs on`);
 }
 
-async function keyEnded(tx: LedgerTransaction, id: string): Promise<Pick<Facts, "key_ended">> {
+async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, "key_ended">> {
   const key = await tx.key(id);
   const live = key !== null && key.revoked_at === null && (key.expires_at === null || key.expires_at > tx.now);
   return live ? {} : { key_ended: true };
 }
 
 /** @param approvals different people who have approved */
-export function outcomeOf({ decision }: Redecision, approvals: number): Outcome {
+export function resolveOutcome({ decision }: Redecision, approvals: number): RedecisionOutcome {
   if (decision.effect === "deny") return "denied";
   return decision.approval !== null && approvals < decision.approval.quorum ? "pending_approval" : "stands";
 }
 
 /** Denies, in this job, an action that is allowed no longer. The caller commits that before it says so. */
-export async function denyNow(
+export async function recordDenial(
   tx: LedgerTransaction,
   row: ActionRow,
   again: Redecision,
-  cause: Cause,
+  cause: RedecisionCause,
 ): Promise<ActionRow> {
   const { reason } = again.decision;
-  await record(tx, row, again, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
+  await recordRedecision(tx, row, again, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
   await releaseUses(tx, row);
-  return reread(tx, row.id);
+  return rereadAction(tx, row.id);
 }
 
 /**
  * Asks for more approvals than there are, in this job. Votes stay. What may start already waits once more, as long as
  * the policies of now give; what waits keeps its time. The caller commits that before it says so.
  */
-export async function askMore(
+export async function requireMoreApprovals(
   tx: LedgerTransaction,
   row: ActionRow,
   again: Redecision,
-  cause: Cause,
+  cause: RedecisionCause,
 ): Promise<ActionRow> {
   const { reason, approval } = again.decision;
   if (approval === null) throw new Error(`nobody is asked about ${row.id}`);
   const waits = row.status === "pending_approval";
-  await record(tx, row, again, cause, {
+  await recordRedecision(tx, row, again, cause, {
     status: "pending_approval",
     reason,
     reason_code: "MORE_APPROVALS_NEEDED",
@@ -120,19 +120,24 @@ export async function askMore(
     expires_at: waits ? row.expires_at : tx.now + approval.expires_in_ms,
     approved_until: null,
   });
-  return reread(tx, row.id);
+  return rereadAction(tx, row.id);
 }
 
 /** Records that the action stands. Answers the entry's hash. */
-export function confirmNow(tx: LedgerTransaction, row: ActionRow, again: Redecision, cause: Cause): Promise<string> {
-  return record(tx, row, again, cause, { status: row.status });
+export function recordConfirmation(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  again: Redecision,
+  cause: RedecisionCause,
+): Promise<string> {
+  return recordRedecision(tx, row, again, cause, { status: row.status });
 }
 
-async function record(
+async function recordRedecision(
   tx: LedgerTransaction,
   row: ActionRow,
   { decision, policySet, facts, past }: Redecision,
-  { occasion, by }: Cause,
+  { occasion, by }: RedecisionCause,
   change: Omit<ActionChange, "updated_at">,
 ): Promise<string> {
   const { quorum, expires_at: ends } = { ...row, ...change };
@@ -162,7 +167,7 @@ async function record(
 }
 
 /** Thrown after the commit: a refusal inside the job would take the record back. */
-export function noLongerAllowed(row: ActionRow): Refusal {
+export function noLongerAllowedError(row: ActionRow): Refusal {
   return new Refusal(
     "NO_LONGER_ALLOWED",
     `it was decided again with the policies, the agent and the key of now, and is denied: ${row.reason}`,
@@ -170,13 +175,13 @@ export function noLongerAllowed(row: ActionRow): Refusal {
 }
 
 /** Thrown after the commit, too. */
-export function moreApprovalsNeeded(row: ActionRow): Refusal {
+export function moreApprovalsNeededError(row: ActionRow): Refusal {
   return new Refusal(
     "MORE_APPROVALS_NEEDED",
     `it was decided again with the policies of now, and waits for approval once more, of ${row.quorum ?? 1} in all: ${row.reason}; wait for the verdict and start then`,
   );
 }
 
-export function isNoLongerAllowed(row: ActionRow): boolean {
+export function isDeniedByRedecision(row: ActionRow): boolean {
   return row.status === "denied" && row.reason_code === "NO_LONGER_ALLOWED";
 }

@@ -11,8 +11,8 @@ import {
 } from "../../src/plugin.ts";
 import type { ActionRow, PendingPlace } from "../../src/storage/index.ts";
 import { badCursor, listReply, readPage } from "../../src/core.ts";
-import { readRecord } from "./record.ts";
-import { sizeOf } from "./rows.ts";
+import { readRecord } from "./action-record.ts";
+import { contentBytes } from "./rows.ts";
 import { ActionRecord } from "./schemas.ts";
 
 const LIST = "approvals";
@@ -53,7 +53,7 @@ export function pendingRoute(host: Host, tag: string): Route {
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
           {
             read: (last, limit) => host.storage.pendingActions(credential.visibility, placeAfter(last) ?? after, limit),
-            size: sizeOf,
+            size: contentBytes,
             position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
             render: (row) => readRecord(host, row, credential, { token: false, set }),
             turn: host.readTurn,

@@ -5,7 +5,7 @@ import { type JsonValue, parseStoredRequest } from "../../src/core.ts";
 
 type Scalar = string | number | boolean | null;
 
-export type Selector = (row: ActionRow) => boolean;
+export type ContentFilter = (row: ActionRow) => boolean;
 
 const ROOTS = ["params", "context", "result"];
 
@@ -13,14 +13,14 @@ const ROOTS = ["params", "context", "result"];
  * Actions that hold exactly this value: at the place that an RFC 6901 pointer names, or anywhere. Throws
  * VALIDATION_FAILED for what could only be a mistake.
  */
-export function holding(value: Scalar, pointer?: string): Selector {
+export function createContentFilter(value: Scalar, pointer?: string): ContentFilter {
   if (pointer === undefined) {
     if (value === null || value === "" || typeof value === "boolean")
-      throw invalid("/value", "too many actions hold it somewhere; say where with `pointer`");
-    return (row) => anywhere(contentOf(row), value);
+      throw validationError("/value", "too many actions hold it somewhere; say where with `pointer`");
+    return (row) => containsValue(contentOf(row), value);
   }
-  const path = pathOf(pointer);
-  return (row) => at(contentOf(row), path) === value;
+  const path = parsePointer(pointer);
+  return (row) => valueAt(contentOf(row), path) === value;
 }
 
 function contentOf(row: ActionRow): JsonValue {
@@ -31,7 +31,7 @@ function contentOf(row: ActionRow): JsonValue {
 }
 
 /** Without recursion: values are nested as deeply as a request may be. */
-function anywhere(content: JsonValue, value: Scalar): boolean {
+function containsValue(content: JsonValue, value: Scalar): boolean {
   const open: JsonValue[] = [content];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     if (next === value) return true;
@@ -40,7 +40,7 @@ function anywhere(content: JsonValue, value: Scalar): boolean {
   return false;
 }
 
-function at(content: JsonValue, path: readonly string[]): JsonValue | undefined {
+function valueAt(content: JsonValue, path: readonly string[]): JsonValue | undefined {
   let here: JsonValue | undefined = content;
   for (const name of path) {
     if (typeof here !== "object" || here === null || !Object.hasOwn(here, name)) return undefined;
@@ -49,17 +49,17 @@ function at(content: JsonValue, path: readonly string[]): JsonValue | undefined 
   return here;
 }
 
-function pathOf(pointer: string): string[] {
+function parsePointer(pointer: string): string[] {
   const [, ...path] = pointer.split("/").map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   if (!pointer.startsWith("/") || /~(?![01])/.test(pointer) || path.length < 2 || !ROOTS.includes(path[0] ?? ""))
-    throw invalid(
+    throw validationError(
       "/pointer",
       "write an RFC 6901 pointer into params, context or result, such as /params/customer/email",
     );
   return path;
 }
 
-export function invalid(pointer: string, detail: string): Refusal {
+export function validationError(pointer: string, detail: string): Refusal {
   return new Refusal("VALIDATION_FAILED", `the body does not have the expected form: ${pointer}: ${detail}`, {
     errors: [{ pointer, detail }],
   });

@@ -26,7 +26,7 @@ import { compareFields, type FieldComparison } from "./compare.ts";
 type Decided = (DecisionEntry | RedecisionEntry) & { seq: number };
 
 /** A decision made again. */
-export interface Again {
+export interface Reevaluation {
   row: EntryRow;
   entry: Decided;
   facts: Facts;
@@ -36,12 +36,12 @@ export interface Again {
   fields: FieldComparison[];
 }
 
-export async function decidedAgain(
+export async function reevaluateEntry(
   host: Host,
   action: ActionRow,
   request: ActionRequest,
   row: EntryRow,
-): Promise<Again> {
+): Promise<Reevaluation> {
   const entry = decodeEntry<Decided>(row.bytes);
   const clock = parseRfc3339(entry.at);
   if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
@@ -66,7 +66,7 @@ export async function decidedAgain(
   return { row, entry, facts, clock, decision, policySet: set.digest, fields };
 }
 
-export function shown({ row, entry, facts, decision, policySet, fields }: Again, seesAll: boolean) {
+export function renderReevaluation({ row, entry, facts, decision, policySet, fields }: Reevaluation, seesAll: boolean) {
   return {
     hash: toHex(row.leaf_hash),
     at: entry.at,

@@ -3,9 +3,9 @@ import { setImmediate } from "node:timers/promises";
 import { toActor, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { actionEntryFields, type ErasureEntry, findErasureBlocker, USE_RETENTION_MS } from "../../src/core.ts";
-import { assertRecorded } from "./recorded.ts";
-import { reread, visibleAction } from "./rows.ts";
-import type { Selector } from "./selector.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
+import { rereadAction, visibleAction } from "./rows.ts";
+import type { ContentFilter } from "./content-filter.ts";
 
 /** Rows that are held at a time: each may be as large as a request. */
 const PAGE = 50;
@@ -15,21 +15,21 @@ const MOST_MS = 5000;
 /** Characters of a request that take a millisecond or more to look through. */
 const LARGE = 50_000;
 
-type Because = Pick<ErasureEntry, "cause" | "reason" | "by">;
+type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
 
-export interface Erased {
+export interface ErasureResult {
   erased: number;
   /** Those that are not what the ledger says: they are evidence, and stay. */
   altered: number;
 }
 
 /** What is open, gone or erased already stays as it is. */
-export async function eraseIn(
+export async function eraseActions(
   host: Host,
   tx: LedgerTransaction,
   ids: readonly string[],
-  because: Because,
-): Promise<Erased> {
+  because: ErasureCause,
+): Promise<ErasureResult> {
   const over: ActionRow[] = [];
   let altered = 0;
   // All are looked at before the first is written: what one of them is refused for costs the others nothing.
@@ -37,7 +37,7 @@ export async function eraseIn(
     const row = await tx.action(id);
     if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
     try {
-      await assertRecorded(host, tx, row);
+      await verifyAgainstLedger(host, tx, row);
       over.push(row);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -60,24 +60,24 @@ export function eraseAction(host: Host, credential: Credential, id: string, reas
     const row = await visibleAction(tx, id, who);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
-    if (row.erased_at === null) await assertRecorded(host, tx, row);
-    await eraseIn(host, tx, [id], { cause: "asked", reason, by: toActor(who.key, who.principal) });
-    return reread(tx, id);
+    if (row.erased_at === null) await verifyAgainstLedger(host, tx, row);
+    await eraseActions(host, tx, [id], { cause: "asked", reason, by: toActor(who.key, who.principal) });
+    return rereadAction(tx, id);
   });
 }
 
-export interface Erasure {
+export interface ErasureRequest {
   /** Null: only counts. */
   reason: string | null;
   /** Created before; milliseconds. */
   until: number | null;
   agent_id: string | null;
-  holds: Selector | null;
+  matchesContent: ContentFilter | null;
   /** Only actions with a smaller sequence: the cursor. */
   before: number | null;
 }
 
-export interface ErasureCount extends Erased {
+export interface ErasureCount extends ErasureResult {
   looked_at: number;
   matched: number;
   /** Of those that match: not over yet. */
@@ -89,10 +89,10 @@ export interface ErasureCount extends Erased {
 export async function eraseMatching(
   host: Host,
   credential: Credential,
-  wanted: Erasure,
+  wanted: ErasureRequest,
   signal: AbortSignal,
 ): Promise<ErasureCount> {
-  const { reason, until, agent_id, holds } = wanted;
+  const { reason, until, agent_id, matchesContent: holds } = wanted;
   const count: ErasureCount = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0, next: null };
   let before = wanted.before ?? Infinity;
   if (until !== null && wanted.before === null) {
@@ -123,7 +123,7 @@ export async function eraseMatching(
       const ids = over.map(({ id }) => id);
       const done = await host.ledger.transact(async (tx) => {
         const who = await confirmed(tx, credential, "actions:erase");
-        return eraseIn(host, tx, ids, { cause: "asked", reason, by: toActor(who.key, who.principal) });
+        return eraseActions(host, tx, ids, { cause: "asked", reason, by: toActor(who.key, who.principal) });
       });
       count.erased += done.erased;
       count.altered += done.altered;

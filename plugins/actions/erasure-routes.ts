@@ -2,10 +2,10 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
 import { parseRfc3339 } from "../../src/core.ts";
-import { eraseAction, eraseMatching } from "./erase.ts";
-import { answerWith, RECORD } from "./record.ts";
+import { eraseAction, eraseMatching } from "./erase-actions.ts";
+import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { IdParams } from "./schemas.ts";
-import { holding, invalid } from "./selector.ts";
+import { createContentFilter, validationError } from "./content-filter.ts";
 
 const Reason = Type.String({
   minLength: 1,
@@ -73,10 +73,10 @@ export function erasureRoutes(host: Host, tag: string): Route[] {
       body: EraseBody,
       description:
         "Takes `params`, `context`, `result`, their hash and their salt out of the store, for good, and records who did and why. The decision, its entries and their proofs stay. Again, it changes nothing.",
-      responses: { 200: RECORD },
+      responses: { 200: ACTION_RESPONSE },
       errors: ["ACTION_NOT_FOUND", "ACTION_OPEN", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
-        answerWith(host, await eraseAction(host, credential, params.id, body.reason), credential),
+        actionReply(host, await eraseAction(host, credential, params.id, body.reason), credential),
     }),
     defineRoute({
       method: "POST",
@@ -90,7 +90,12 @@ export function erasureRoutes(host: Host, tag: string): Route[] {
       responses: { 200: { description: "How many.", schema: ErasuresAnswer } },
       async handle({ credential, body, signal }) {
         const dry_run = body.dry_run ?? true;
-        const count = await eraseMatching(host, credential, { ...selected(body), reason: reasonOf(body) }, signal);
+        const count = await eraseMatching(
+          host,
+          credential,
+          { ...erasureFilter(body), reason: requireReason(body) },
+          signal,
+        );
         return { status: 200, json: { dry_run, ...count } };
       },
     }),
@@ -99,20 +104,21 @@ export function erasureRoutes(host: Host, tag: string): Route[] {
 
 type ErasuresBody = Static<typeof ErasuresBody>;
 
-function reasonOf({ dry_run = true, reason }: ErasuresBody): string | null {
+function requireReason({ dry_run = true, reason }: ErasuresBody): string | null {
   if (dry_run) return null;
-  if (reason === undefined) throw invalid("/reason", "say why; it is recorded with each erasure");
+  if (reason === undefined) throw validationError("/reason", "say why; it is recorded with each erasure");
   return reason;
 }
 
-function selected({ until, agent_id, value, pointer, before }: ErasuresBody) {
+function erasureFilter({ until, agent_id, value, pointer, before }: ErasuresBody) {
   if (until === undefined && agent_id === undefined && value === undefined)
-    throw invalid("", "say which actions: send `until`, `agent_id` or `value`, or several of them");
-  if (pointer !== undefined && value === undefined) throw invalid("/value", "say which value stands at the pointer");
+    throw validationError("", "say which actions: send `until`, `agent_id` or `value`, or several of them");
+  if (pointer !== undefined && value === undefined)
+    throw validationError("/value", "say which value stands at the pointer");
   return {
     until: until === undefined ? null : parseRfc3339(until),
     agent_id: agent_id ?? null,
-    holds: value === undefined ? null : holding(value, pointer),
+    matchesContent: value === undefined ? null : createContentFilter(value, pointer),
     before: before ?? null,
   };
 }

@@ -2,19 +2,19 @@
 import type { Static } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { parseStoredRequest, findMembersShownFirst } from "../../src/core.ts";
-import { voteOn } from "./approve.ts";
-import { readVotes, setFor, votesOf } from "./record.ts";
-import { asOf } from "./rows.ts";
+import { voteOn } from "./vote.ts";
+import { readVotes, policySetFor, renderVotes } from "./action-record.ts";
+import { withCurrentStatus } from "./rows.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
-import { lookByLink } from "./voter.ts";
+import { readLink } from "./voter.ts";
 
 async function linkAnswer(host: Host, token: string): Promise<Static<typeof LinkAnswer>> {
-  const { row: linked, approver, refusal } = await lookByLink(host, token);
+  const { row: linked, approver, refusal } = await readLink(host, token);
   const { row, votes } = await readVotes(host, linked);
   const { params, context } = parseStoredRequest(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
-  const set = await setFor(host, row);
-  const { status } = asOf(row, host.clock());
+  const set = await policySetFor(host, row);
+  const { status } = withCurrentStatus(row, host.clock());
   return {
     approver,
     refusal: refusal?.message ?? null,
@@ -32,7 +32,7 @@ async function linkAnswer(host: Host, token: string): Promise<Static<typeof Link
       rule,
       ...(set === undefined ? {} : { shown_first: findMembersShownFirst(set, row) }),
       request_hash,
-      approvals: votesOf(votes),
+      approvals: renderVotes(votes),
       approvals_needed: row.quorum,
       expires_at: row.expires_at === null ? null : toRfc3339(row.expires_at),
       created_at: toRfc3339(row.created_at),

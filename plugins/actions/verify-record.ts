@@ -28,7 +28,7 @@ import {
 export type RejectionEntry = ApprovalEntry & { by: Actor };
 
 /** What an action's entries say of it besides its columns. */
-export interface Recorded {
+export interface VerifiedHistory {
   /** The decision that it was submitted to. */
   first: DecisionEntry;
   /** The newest decision on it. */
@@ -52,22 +52,22 @@ type Reader = Pick<StorageReader, "entriesOfAction">;
  * it, and the votes are what these say. To be called under the ledger's lock.
  * @param votes absent: neither the votes nor the text of the request are looked at
  */
-export async function assertRecorded(
+export async function verifyAgainstLedger(
   host: Pick<Host, "log">,
   tx: Reader,
   row: ActionRow,
   votes?: readonly ApprovalRow[],
-): Promise<Recorded> {
+): Promise<VerifiedHistory> {
   const { recorded, altered } = await alteredIn(tx, row, votes);
   if (altered.length === 0 && recorded !== null) return recorded;
   host.log.error("an action in the store is not the one in the ledger; run assent audit", {
     action: row.id,
     altered: altered.join(", "),
   });
-  throw recordAltered(row, altered);
+  throw recordAlteredError(row, altered);
 }
 
-export function recordAltered({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
+export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
   return new Refusal(
     "RECORD_ALTERED",
     `the action ${id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was decided, and the operator has to look at the store with assent audit`,
@@ -76,7 +76,7 @@ export function recordAltered({ id }: Pick<ActionRow, "id">, altered: readonly s
 
 interface Compared {
   /** Null where the first entry is no decision, or cannot be read. */
-  recorded: Recorded | null;
+  recorded: VerifiedHistory | null;
   /** Names of what differs. */
   altered: string[];
 }
@@ -104,7 +104,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   if (history === null || history.faults.length > 0 || first?.type !== "decision")
     return { recorded: null, altered: ["entries"] };
   const hashes = own.map(({ leaf_hash }) => toHex(leaf_hash));
-  const recorded: Recorded = {
+  const recorded: VerifiedHistory = {
     first,
     ...sinceThen(opened, hashes),
     newest: newestOf(opened) ?? first,
@@ -141,7 +141,10 @@ function startOf(entries: readonly ActionEntry[]): ExecutionEntry | null {
   return entries.find(isStart) ?? null;
 }
 
-function sinceThen(entries: readonly ActionEntry[], hashes: readonly string[]): Pick<Recorded, "grounds" | "permits"> {
+function sinceThen(
+  entries: readonly ActionEntry[],
+  hashes: readonly string[],
+): Pick<VerifiedHistory, "grounds" | "permits"> {
   const grounds = new Set<string>();
   let permits = 0;
   for (const [i, entry] of entries.entries()) {
