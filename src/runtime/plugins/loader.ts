@@ -16,7 +16,7 @@ type Standard = Readonly<Record<string, () => Promise<{ default?: unknown }>>>;
 /** What comes with the package. Found by its place and not imported, so that the core depends on no plugin. */
 async function standardPlugins(): Promise<Standard> {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  const url = new URL(`../../plugins/standard.${extension}`, import.meta.url);
+  const url = new URL(`../../../plugins/standard.${extension}`, import.meta.url);
   return ((await import(url.href)) as { STANDARD: Standard }).STANDARD;
 }
 
@@ -60,7 +60,7 @@ function itemsOf({ plugins }: Config): { name: string; options: Record<string, u
 }
 
 function isPath(name: string): boolean {
-  return name.startsWith("./") || name.startsWith("../../") || isAbsolute(name);
+  return name.startsWith("./") || name.startsWith("../") || isAbsolute(name);
 }
 
 /**
