@@ -24,9 +24,13 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
     return (await import("@photostructure/sqlite")) as unknown as SqliteLibrary;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    // `bunx` starts the installed Node, because the program's first line names it.
+    const bun = (process.env["npm_config_user_agent"] ?? "").startsWith("bun/")
+      ? 'run it on Bun with "bunx --bun assent serve", or '
+      : "";
     throw new StorageError(
       "unavailable",
-      `the embedded store needs SQLite, which Node ${process.version} does not have: use Node 22.13 or later, or run "npm install assent @photostructure/sqlite", or set DATABASE_URL to a Postgres`,
+      `the embedded store needs SQLite, which Node ${process.version} does not have: ${bun}use Node 22.13 or later, or run "npm install assent @photostructure/sqlite", or set DATABASE_URL to a Postgres`,
       { cause: error },
     );
   }

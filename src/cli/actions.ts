@@ -1,6 +1,6 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command } from "./command.ts";
-import { client, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
+import { client, privilegedClient, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
 
 export const submit: Command = {
   summary: "submit an action",
@@ -36,7 +36,7 @@ examples:
     const params = await jsonFlag("params", values.params);
     const context = await jsonFlag("context", values.context);
     const key = values["idempotency-key"];
-    const service = client();
+    const service = await client();
     const action = await reaching(async () =>
       service.submit(
         {
@@ -63,7 +63,7 @@ function verdict(approve: boolean): Command {
     summary: `${verb} a pending action`,
     help: `usage: assent ${verb} ID [--reason TEXT] [--json]
 
-Decides with the key in ASSENT_API_KEY; who decided is taken from that key. ID can be the beginning of the id of one
+Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can be the beginning of the id of one
 pending action, of 8 characters or more.
 
 examples:
@@ -71,7 +71,7 @@ examples:
 `,
     async run(args, io) {
       const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
-      const service = client();
+      const service = await privilegedClient();
       const text = onlyId(positionals, verb);
       const action = await reaching(async () =>
         service.vote(await completeId(service, text), approve, { reason: values.reason }),
@@ -98,7 +98,7 @@ examples:
   async run(args, io) {
     const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
     const id = onlyId(positionals, "lift");
-    const action = await reaching(() => client().liftRejection(id, { reason: values.reason }));
+    const action = await reaching(async () => (await privilegedClient()).liftRejection(id, { reason: values.reason }));
     showAction(io, action, values.json === true);
     return EXIT.ok;
   },
@@ -121,13 +121,13 @@ examples:
       json: { type: "boolean" },
     });
     if (positionals.length > 0) {
-      const action = await reaching(() => client().action(onlyId(positionals, "actions")));
+      const action = await reaching(async () => (await client()).action(onlyId(positionals, "actions")));
       showAction(io, action, values.json === true);
       return EXIT.ok;
     }
     const { status, agent, tool, limit } = values;
     const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
-    const page = await reaching(() => client().actionsPage(query));
+    const page = await reaching(async () => (await client()).actionsPage(query));
     if (values.json === true) io.out(JSON.stringify(page));
     else table(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
     return EXIT.ok;
@@ -160,7 +160,7 @@ function requestSummary({ params, erased_at: erased }: ActionRecord): string {
 }
 
 /** The id of the one pending action that begins with `prefix`. A person who votes must mean exactly one. */
-async function completeId(service: ReturnType<typeof client>, prefix: string): Promise<string> {
+async function completeId(service: Awaited<ReturnType<typeof client>>, prefix: string): Promise<string> {
   if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;
   const matches: string[] = [];
   for await (const { id } of service.actions({ status: "pending_approval" }))

@@ -1,6 +1,6 @@
 import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
 import { EXIT, parse, usage, type Command, type Output } from "./command.ts";
-import { client, reaching, showAction, textFlag } from "./remote.ts";
+import { privilegedClient, reaching, showAction, textFlag } from "./remote.ts";
 
 interface Count {
   looked_at: number;
@@ -57,7 +57,7 @@ examples:
     if (id !== undefined && Object.values(which).some((value) => value !== undefined))
       throw usage("give either one action id or options that say which, not both");
     if (id !== undefined) {
-      const service = client();
+      const service = await privilegedClient();
       const action = await reaching(() =>
         yes
           ? service.call<Awaited<ReturnType<typeof service.action>>>(
@@ -117,9 +117,10 @@ async function valueOf(given: string): Promise<string> {
 /** One request looks at some thousands. */
 async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
   const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0 };
+  const service = await privilegedClient();
   for (let before: number | null | undefined; before !== null;) {
     const body = { ...wanted, ...(before === undefined ? {} : { before }) };
-    const part = await reaching(() => client().call<Count & { next: number | null }>("POST", "/v1/erasures", body));
+    const part = await reaching(() => service.call<Count & { next: number | null }>("POST", "/v1/erasures", body));
     for (const name of ["looked_at", "matched", "open", "altered", "erased"] as const) total[name] += part[name];
     before = part.next;
     if (before !== null && io.watched) io.err(`${total.matched} of ${total.looked_at} actions so far`);

@@ -19,7 +19,8 @@ import {
   planUninstall,
 } from "./hook-install.ts";
 import { isReady, keyFor, LocalService, packForOnePerson } from "./local-service.ts";
-import { PATIENCE, reaching, serviceUrl } from "./remote.ts";
+import { serviceUrl } from "./credentials.ts";
+import { PATIENCE, reaching } from "./remote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

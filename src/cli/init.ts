@@ -41,7 +41,8 @@ examples:
     for (const path of await write(folder)) io.out(join(folder, path));
     const at = relative(process.cwd(), resolve(folder));
     const cd = at === "" ? "" : `cd ${at} && `;
-    io.err(`\nNext: ${cd}${invocation()} policy test policies\n      ${cd}${invocation()} serve`);
+    const program = invocation(resolve(folder));
+    io.err(`\nNext: ${cd}${program} policy test policies\n      ${cd}${program} serve`);
     const obstacle = await storageFault(folder);
     if (obstacle !== null) io.err(`\nBefore "serve" works here: ${obstacle}`);
     return EXIT.ok;

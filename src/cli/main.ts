@@ -9,7 +9,10 @@ import { CommandError, EXIT, type Command, type Output } from "./command.ts";
 const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   init: async () => (await import("./init.ts")).init,
   serve: async () => (await import("./serve.ts")).serve,
+  login: async () => (await import("./login.ts")).login,
+  logout: async () => (await import("./login.ts")).logout,
   status: async () => (await import("./service-status.ts")).status,
+  doctor: async () => (await import("./doctor.ts")).doctor,
   keys: async () => (await import("./keys.ts")).keys,
   submit: async () => (await import("./actions.ts")).submit,
   approve: async () => (await import("./actions.ts")).approve,
@@ -118,6 +121,6 @@ async function overview(): Promise<string> {
 
 ${lines.join("\n")}
 
-"assent COMMAND --help" tells more, "assent --version" which one this is. ASSENT_URL and ASSENT_API_KEY say which service to talk to, and as whom.
+"assent COMMAND --help" tells more, "assent --version" which one this is. ASSENT_URL and ASSENT_API_KEY, or "assent login", say which service to talk to, and with which key.
 exits: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 pending, 5 service not reached, 6 not verified`;
 }

@@ -35,7 +35,7 @@ function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin[
           // What a service answered must not drive the terminal, whatever a plugin makes of it.
           out: (line) => io.out(safe(line)),
           err: (line) => io.err(safe(line)),
-          call: (method, path, body) => reaching(() => client().call(method, path, body)),
+          call: (method, path, body) => reaching(async () => (await client()).call(method, path, body)),
         });
       } catch (error) {
         if (error instanceof CommandError) throw error;

@@ -1,8 +1,8 @@
-/** Commands that talk to a running service: ASSENT_URL and ASSENT_API_KEY say to which and as whom. */
+/** What the commands that talk to a running service share: clients, exit codes, the display of an action. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
-import { isHttpUrl } from "../client/url.ts";
 import { requestSections } from "../contract/notice.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
+import { keyFor, serviceUrl } from "./credentials.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
 
 type Rejection = NonNullable<ActionRecord["rejection"]>;
@@ -10,17 +10,23 @@ type Rejection = NonNullable<ActionRecord["rejection"]>;
 /** Seconds. A backtest looks at a million decisions before it answers. */
 export const PATIENCE = 600;
 
-/** ASSENT_URL, or where a service is that nobody moved. */
-export function serviceUrl(): string {
-  const url = process.env["ASSENT_URL"] || "http://127.0.0.1:8000";
-  if (!isHttpUrl(url)) throw usage(`ASSENT_URL takes an http or https URL, not "${safe(url)}"`);
-  return url;
+/** The answer of `GET /v1/me`. */
+export interface Me {
+  principal: string;
+  scopes: string[];
+  key: { name: string; agent_id: string | null; expires_at: string | null };
 }
 
-export function client(): Assent {
-  const apiKey = process.env["ASSENT_API_KEY"];
-  if (apiKey === undefined || apiKey === "") throw usage("set ASSENT_API_KEY to the key that this command acts with");
-  return createAssent({ url: serviceUrl(), apiKey, timeout: PATIENCE });
+/** Returns a client with the key from ASSENT_API_KEY, from `assent login`, or from the terminal. */
+export async function client(): Promise<Assent> {
+  const url = serviceUrl();
+  return createAssent({ url, apiKey: await keyFor(url, false), timeout: PATIENCE });
+}
+
+/** The same for commands that vote, stop, erase or manage keys, which a stored key cannot do. */
+export async function privilegedClient(): Promise<Assent> {
+  const url = serviceUrl();
+  return createAssent({ url, apiKey: await keyFor(url, true), timeout: PATIENCE });
 }
 
 /** Turns the service's refusals into exits. */

@@ -1,25 +1,20 @@
 /** `assent status`: whether the service answers, who the key is, and what waits for a person. */
 import { createAssent } from "../client/index.ts";
 import { EXIT, parse, safe, usage, type Command } from "./command.ts";
-import { reaching, serviceUrl } from "./remote.ts";
+import { knownKey, serviceUrl } from "./credentials.ts";
+import { reaching, type Me } from "./remote.ts";
 
 /** Seconds. Long enough for a busy service, short for somebody who waits at a terminal. */
 const TIMEOUT = 10;
 /** Pending actions that are counted one by one. */
 const MAX_COUNTED = 100;
 
-interface Me {
-  principal: string;
-  scopes: string[];
-  key: { name: string; agent_id: string | null; expires_at: string | null };
-}
-
 export const status: Command = {
   summary: "show the service, the key, and what waits for approval",
   help: `usage: assent status [--json]
 
-Asks the service at ASSENT_URL whether it is ready. With ASSENT_API_KEY it also shows what the key is and may do, and
-how many actions that the key can see wait for approval.
+Asks the service at ASSENT_URL whether it is ready. With a key, from "assent login" or ASSENT_API_KEY, it also shows what the
+key is and may do, and how many actions that the key can see wait for approval.
 
 exits 0 when the service is ready and accepts the key, 1 when it rejects the key or is not ready, 5 when it cannot be
 reached.
@@ -31,7 +26,7 @@ examples:
     const { values, positionals } = parse(args, { json: { type: "boolean" } });
     if (positionals.length > 0) throw usage("assent status takes no arguments");
     const url = serviceUrl();
-    const apiKey = process.env["ASSENT_API_KEY"] || null;
+    const apiKey = knownKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
     return reaching(async () => {
       await service.call("GET", "/readyz");
@@ -47,7 +42,7 @@ examples:
       }
       io.out(`service   ${url} is ready`);
       if (me === null) {
-        io.out("key       none; set ASSENT_API_KEY");
+        io.out('key       none; run "assent login" or set ASSENT_API_KEY');
         return EXIT.ok;
       }
       const { name, agent_id: agent, expires_at: expiry } = me.key;

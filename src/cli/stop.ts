@@ -1,6 +1,6 @@
 import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
 import { EXIT, colour, parse, safe, usage, type Command, type Output } from "./command.ts";
-import { client, reaching } from "./remote.ts";
+import { client, privilegedClient, reaching } from "./remote.ts";
 
 interface StopView {
   id: string;
@@ -62,8 +62,8 @@ examples:
     if (list) return listStops(io, json);
     if (lift !== undefined) {
       const path = `/v1/stop/${encodeURIComponent(lift)}/lift`;
-      const lifted = await reaching(() =>
-        client().call<StopView>("POST", path, reason === undefined ? {} : { reason }),
+      const lifted = await reaching(async () =>
+        (await privilegedClient()).call<StopView>("POST", path, reason === undefined ? {} : { reason }),
       );
       show(io, lifted, json);
       return lifted.status === "holds" ? EXIT.pending : EXIT.ok;
@@ -76,7 +76,7 @@ examples:
       ...(policy === undefined ? {} : { policy }),
       ...endOf(until, length),
     };
-    show(io, await reaching(() => client().call<StopView>("POST", "/v1/stop", body)), json);
+    show(io, await reaching(async () => (await privilegedClient()).call<StopView>("POST", "/v1/stop", body)), json);
     return EXIT.ok;
   },
 };
@@ -92,7 +92,7 @@ function endOf(until: string | undefined, length: string | undefined): { until?:
 }
 
 async function listStops(io: Output, json: boolean): Promise<number> {
-  const page = await reaching(() => client().call<{ stops: StopView[] }>("GET", "/v1/stop"));
+  const page = await reaching(async () => (await client()).call<{ stops: StopView[] }>("GET", "/v1/stop"));
   if (json) io.out(JSON.stringify(page));
   else if (page.stops.length === 0) io.out("no stop holds");
   else for (const one of page.stops) show(io, one, false);

@@ -4,7 +4,10 @@
 export const CORE_COMMANDS = [
   "init",
   "serve",
+  "login",
+  "logout",
   "status",
+  "doctor",
   "keys",
   "submit",
   "approve",

@@ -58,6 +58,13 @@ export const PRESETS = {
 
 export type Preset = keyof typeof PRESETS;
 
+const PRIVILEGES = /^admin$|:(?:decide|manage|write|activate|erase)$/;
+
+/** Returns the scopes with which an agent could approve its own requests or change what governs it. */
+export function privilegesIn(scopes: readonly string[]): string[] {
+  return scopes.filter((scope) => PRIVILEGES.test(scope));
+}
+
 /** One key that may approve, and make those that approve beside it. */
 export function canCreateApprovers(scopes: readonly string[]): boolean {
   return hasScope(scopes, "keys:manage") && hasScope(scopes, "approvals:decide");

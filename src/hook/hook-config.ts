@@ -19,10 +19,16 @@ export class HookConfigError extends Error {}
 /** Written by whoever manages the machine: what it names cannot be changed by the user or by a project. */
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
-export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
+/** Folder of the user's files; null where the home folder is not known. */
+export function userFolder(env: Readonly<Record<string, string | undefined>>): string | null {
   const home = env["HOME"] || env["USERPROFILE"];
   const folder = env["XDG_CONFIG_HOME"] || (home ? join(home, ".config") : null);
-  return folder === null ? null : join(folder, "assent", "hook.json");
+  return folder === null ? null : join(folder, "assent");
+}
+
+export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
+  const folder = userFolder(env);
+  return folder === null ? null : join(folder, "hook.json");
 }
 
 /** Where the account's user keeps it. HOME and XDG_CONFIG_HOME are variables too, so their file comes behind this one. */

@@ -270,8 +270,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
     const status = call.status || response.status;
     const ms = Math.round(performance.now() - started);
     options.onResponse?.({ method: request.method, route: call.route, status, ms });
-    if (config.log.level === "info" || config.log.level === "debug") {
-      log.info("request", {
+    if (config.log.level === "debug") {
+      log.debug("request", {
         method: request.method,
         route: call.route,
         status,

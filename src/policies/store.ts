@@ -131,7 +131,8 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
         bundle.policies.map(({ document }) => document),
         options.channels,
       );
-      if (unknown.length > 0)
+      // Without any channel, nobody expects to be notified; "assent doctor" reports it.
+      if (unknown.length > 0 && options.channels.length > 0)
         options.log.warn("policies tell channels that the configuration does not have: nobody is told", {
           source: source.name,
           channels: [...new Set(unknown.map(({ channel }) => channel))].join(", "),

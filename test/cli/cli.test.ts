@@ -176,7 +176,7 @@ describe("against a running service", () => {
     assert.match(known.out, /^service {3}\S+ is ready\nkey {7}[^\n]+\nscopes {4}[^\n]*actions:submit/);
     const admin = JSON.parse((await as(keys.admin, ["status", "--json"])).out) as { ready: boolean; pending: number };
     assert.deepEqual([admin.ready, typeof admin.pending], [true, "number"]);
-    assert.match((await as("", ["status"])).out, /key {7}none; set ASSENT_API_KEY\n/);
+    assert.match((await as("", ["status"])).out, /key {7}none; run "assent login" or set ASSENT_API_KEY\n/);
     assert.equal((await as("assent_wrong", ["status"])).code, EXIT.failure);
     const down = await assent(["status"], { ASSENT_URL: "http://127.0.0.1:9", ASSENT_API_KEY: keys.agent });
     assert.equal(down.code, EXIT.unreachable);

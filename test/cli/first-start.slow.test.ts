@@ -32,6 +32,16 @@ async function serve(
   return service;
 }
 
+/** On Node 20: a loader that finds no package with SQLite. */
+const WITHOUT_SQLITE = `--import=${`data:text/javascript,${encodeURIComponent(
+  `import { register } from "node:module";
+register("data:text/javascript," + encodeURIComponent(\`export async function resolve(name, context, next) {
+  if (name === "@photostructure/sqlite") throw Object.assign(new Error("no package"), { code: "ERR_MODULE_NOT_FOUND" });
+  return next(name, context);
+}\`));`,
+)}`}`;
+const withoutNode20 = process.versions.node.startsWith("20.") ? false : "this Node has SQLite";
+
 const keysIn = (text: string): string[] => [...text.matchAll(/assent_[\w-]{51}/g)].map(([key]) => key);
 
 async function submit(url: string, key: string, amount: number): Promise<string> {
@@ -122,6 +132,19 @@ describe("the first keys", () => {
   });
 });
 
+describe("a first start", () => {
+  it("warns of nothing, logs no request, and leaves nothing for the audit to warn of", async (t) => {
+    const folder = folderWith(t, {});
+    const service = await serve(t, folder);
+    const [, agent = ""] = keysIn(service.output());
+    assert.equal(await submit(service.url, agent, 50), "allowed");
+    assert.doesNotMatch(service.output(), /"level":"(warn|error)"|"message":"request"/);
+    const audit = await assent(["audit"], { cwd: folder, env: { ...BARE, HOME: folder } });
+    assert.equal(audit.code, 0, audit.err);
+    assert.doesNotMatch(audit.err, /warning/);
+  });
+});
+
 describe("an empty folder", () => {
   it("serves what the clone serves, says so, and is there to be changed", async (t) => {
     const folder = folderWith(t, {});
@@ -182,9 +205,23 @@ describe("assent init", () => {
     assert.ok(!existsSync(join(folder, "assent.yaml")));
   });
 
-  it("names the folder in what it says is next", async (t) => {
-    const { err } = await assent(["init", "approvals"], { cwd: folderWith(t, {}), env: BARE });
-    assert.match(err, /cd approvals && .* serve$/m);
+  it("prints commands that work after cd into the folder", async (t) => {
+    const folder = folderWith(t, {});
+    const { err } = await assent(["init", "approvals"], { cwd: folder, env: BARE });
+    const [, script = ""] = /cd approvals && \S+ (\S+) serve$/m.exec(err) ?? [];
+    assert.ok(existsSync(join(folder, "approvals", script)), err);
+  });
+
+  it("says what is missing where Node has no SQLite, also to a user of bunx", { skip: withoutNode20 }, async (t) => {
+    for (const [agent, words] of [
+      ["npm/10", /Before "serve" works here: .*: use Node 22\.13 or later, or run "npm install assent @photostructure/],
+      ["bun/1.3", /Before "serve" works here: .*: run it on Bun with "bunx --bun assent serve", or use Node 22/],
+    ] as const) {
+      const env = { ...BARE, npm_config_user_agent: agent, NODE_OPTIONS: WITHOUT_SQLITE };
+      const { code, err } = await assent(["init"], { cwd: folderWith(t, {}), env });
+      assert.equal(code, 0, err);
+      assert.match(err, words);
+    }
   });
 });
 

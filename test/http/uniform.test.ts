@@ -234,8 +234,17 @@ describe("a client's address", () => {
 });
 
 describe("the access log", () => {
-  it("names the route, the key and the request, and neither parameters nor secrets", () =>
+  it("is empty at the default level, so that messages to the operator stay visible", () =>
     withService({}, async (service) => {
+      await service.call("POST", "/v1/actions", { body: ALLOWED });
+      assert.deepEqual(
+        service.logged.filter((line) => line.includes('"request"')),
+        [],
+      );
+    }));
+
+  it("names the route, the key and the request, and neither parameters nor secrets", () =>
+    withService({ change: (config) => (config.log.level = "debug") }, async (service) => {
       const secret = "4111-1111-1111-1111";
       const body = { ...ALLOWED, params: { amount: 1, currency: "USD", note: secret } };
       await service.call("POST", "/v1/actions", { body, headers: { "x-request-id": "mine-1" } });

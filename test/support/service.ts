@@ -131,7 +131,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
         })),
         ...(options.plugins ?? []),
       ],
-      log: createLogger("info", (lines) => logged.push(...lines.trimEnd().split("\n"))),
+      log: createLogger(config.log.level === "debug" ? "debug" : "info", (lines) =>
+        logged.push(...lines.trimEnd().split("\n")),
+      ),
       clock: () => Date.now() + clock.now,
     });
     await runtime.start();

@@ -10,7 +10,7 @@ import {
 } from "../../mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
 import { usage, type Output } from "../command.ts";
-import { serviceUrl } from "../remote.ts";
+import { knownKey, serviceUrl } from "../credentials.ts";
 
 export const FLAGS = {
   http: { type: "string" },
@@ -58,8 +58,10 @@ export function listenOf({ http, listen }: Flags, { config }: Setting): { host: 
 }
 
 export function settingOf(values: Flags, command: string[], io: Output): Setting {
-  const apiKey = process.env["ASSENT_API_KEY"];
-  if (apiKey === undefined || apiKey === "") throw usage("set ASSENT_API_KEY to the key that calls are submitted with");
+  const url = serviceUrl();
+  const apiKey = knownKey(url);
+  if (apiKey === null)
+    throw usage('no key to submit calls with: run "assent login" with a key of the agent, or set ASSENT_API_KEY');
   const { config, base } = configOf(values, command);
   const wait = values.wait === undefined ? config.wait : Number(values.wait);
   if (wait !== undefined && !(wait >= 0 && wait <= 86_400))
@@ -74,7 +76,7 @@ export function settingOf(values: Flags, command: string[], io: Output): Setting
       ...(agent === undefined ? {} : { agent }),
       ...(token === undefined ? {} : { token }),
     },
-    url: serviceUrl(),
+    url,
     apiKey,
     folder: folderOf(values.data, config.data, base),
     log: (line) => io.err(`assent mcp: ${line}`),

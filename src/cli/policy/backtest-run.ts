@@ -5,6 +5,7 @@ import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
 import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command.ts";
+import { knownKey } from "../credentials.ts";
 import { PATIENCE, reaching } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../store.ts";
@@ -96,8 +97,8 @@ async function overHttp(
   { since, until, limit, examples }: Span,
   io: Output,
 ): Promise<Result> {
-  const apiKey = process.env["ASSENT_API_KEY"];
-  if (!apiKey) throw usage("set ASSENT_API_KEY to a key with the scope replay:run");
+  const apiKey = knownKey(url);
+  if (apiKey === null) throw usage("set ASSENT_API_KEY to a key with the scope replay:run, or log in with one");
   const yaml = [...new Set(files)].map((name) => readFileSync(`${folder}/${name}`, "utf8")).join("\n---\n");
   const client = createAssent({ url, apiKey, timeout: PATIENCE });
   const span = { since: toRfc3339(since), until: toRfc3339(until) };

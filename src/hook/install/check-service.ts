@@ -2,6 +2,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AssentError, createAssent, type Assent } from "../../client/index.ts";
+import { privilegesIn } from "../../domain/scopes.ts";
 import { toCanonicalAction } from "../action/canonical-action.ts";
 import { loadConfig, type HookConfig } from "../hook-config.ts";
 import type { Host } from "../hosts/answers.ts";
@@ -28,7 +29,12 @@ export async function checkConfig(env: Variables): Promise<ConfigCheck> {
   return { config, ...(await checkKey(config)) };
 }
 
-async function checkKey({ url, apiKey, agent }: HookConfig): Promise<Omit<ConfigCheck, "config">> {
+/** Asks the service whether the key may act as one agent, and only that. */
+export async function checkKey({
+  url,
+  apiKey,
+  agent,
+}: Pick<HookConfig, "url" | "apiKey" | "agent">): Promise<Omit<ConfigCheck, "config">> {
   let me: { key?: { agent_id?: unknown }; scopes?: unknown };
   try {
     me = await createCheckClient(url, apiKey).call("GET", "/v1/me");
@@ -41,8 +47,7 @@ async function checkKey({ url, apiKey, agent }: HookConfig): Promise<Omit<Config
   if (bound === null && agent === null)
     faults.push("the key is bound to no agent, and the configuration names none (agent)");
   if (bound !== null && agent !== null && bound !== agent) faults.push(`the key is bound to ${bound}, not to ${agent}`);
-  const approves = /^admin$|:(?:decide|manage|write|activate|erase)$/;
-  if (Array.isArray(me.scopes) && me.scopes.some((scope) => approves.test(String(scope))))
+  if (Array.isArray(me.scopes) && privilegesIn(me.scopes.map(String)).length > 0)
     faults.push(
       "the key may do more than submit: an agent that reads it could approve its own calls; make one with --preset agent",
     );

@@ -1,0 +1,112 @@
+/** Which service the commands talk to and with which key: from the environment, from `assent login`, or from the terminal. */
+import { rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { isHttpUrl } from "../client/url.ts";
+import { isObject } from "../hook/payload.ts";
+import { userFolder } from "../hook/hook-config.ts";
+import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
+import { CommandError, safe, usage } from "./command.ts";
+import { readSecret } from "./secret-input.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+const DEFAULT_URL = "http://127.0.0.1:8000";
+
+export interface StoredLogin {
+  url: string;
+  apiKey: string;
+}
+
+/** Path of the file that `assent login` writes; null where the home folder is not known. */
+export function loginFile(env: Variables = process.env): string | null {
+  const folder = userFolder(env);
+  return folder === null ? null : join(folder, "login.json");
+}
+
+/** Returns null if the user is not logged in. Throws CommandError for a file that is damaged or that others can read. */
+export function readLogin(env: Variables = process.env): StoredLogin | null {
+  const path = loginFile(env);
+  const text = path === null ? null : readFile(path);
+  if (path === null || text === null) return null;
+  if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0)
+    throw new CommandError(`${path} holds a key and other users can read it; run "chmod 600 ${path}"`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = null;
+  }
+  if (
+    !isObject(value) ||
+    typeof value["url"] !== "string" ||
+    typeof value["api_key"] !== "string" ||
+    !isHttpUrl(value["url"])
+  )
+    throw new CommandError(`${path} is not a file that "assent login" wrote; run "assent logout" to remove it`);
+  return { url: value["url"], apiKey: value["api_key"] };
+}
+
+export function writeLogin({ url, apiKey }: StoredLogin): string {
+  const path = loginFile();
+  if (path === null) throw new CommandError("the home folder is not known; set HOME");
+  const before = readFile(path);
+  try {
+    // An earlier file could be readable by others.
+    if (before !== null) rmSync(path);
+    writeSettings(path, null, `${JSON.stringify({ url, api_key: apiKey }, null, 2)}\n`, 0o600);
+  } catch (error) {
+    throw new CommandError((error as Error).message);
+  }
+  return path;
+}
+
+/** Returns the path of the file that was removed, or null if there was none. */
+export function removeLogin(): string | null {
+  const path = loginFile();
+  if (path === null || readFile(path) === null) return null;
+  rmSync(path);
+  return path;
+}
+
+function readFile(path: string): string | null {
+  try {
+    return readSettings(path);
+  } catch (error) {
+    throw new CommandError((error as Error).message);
+  }
+}
+
+/** Returns ASSENT_URL, else the URL of `assent login`, else the default address. */
+export function serviceUrl(): string {
+  const url = process.env["ASSENT_URL"];
+  if (!url) return readLogin()?.url ?? DEFAULT_URL;
+  if (!isHttpUrl(url)) throw usage(`ASSENT_URL takes an http or https URL, not "${safe(url)}"`);
+  return url;
+}
+
+/** Returns ASSENT_API_KEY, else the key of `assent login`, else null. Never sends a stored key to another service. */
+export function knownKey(url: string): string | null {
+  const apiKey = process.env["ASSENT_API_KEY"];
+  if (apiKey) return apiKey;
+  const login = readLogin();
+  if (login === null) return null;
+  if (login.url !== url)
+    throw usage(
+      `you are logged in to ${login.url}, and ASSENT_URL is ${safe(url)}: set ASSENT_API_KEY to a key of that service`,
+    );
+  return login.apiKey;
+}
+
+/**
+ * Returns the key for one command. A command that needs `privileges` (votes, keys, stops) does not use the stored key,
+ * which cannot have them. Asks on the terminal if no key is known.
+ */
+export async function keyFor(url: string, privileges: boolean): Promise<string> {
+  const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : knownKey(url);
+  if (apiKey !== null) return apiKey;
+  if (process.stdin.isTTY === true && process.stderr.isTTY === true) {
+    const entered = (await readSecret(`API key for ${url} (not displayed, not stored): `)).trim();
+    if (entered !== "") return entered;
+  }
+  throw usage("set ASSENT_API_KEY to the key that this command acts with");
+}

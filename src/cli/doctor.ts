@@ -1,0 +1,263 @@
+/** `assent doctor`: checks what a working installation needs, and says for each problem what to do. */
+import { existsSync } from "node:fs";
+import { ConfigError, loadConfig, type Config } from "../config/index.ts";
+import { AssentError, createAssent, type Assent } from "../client/index.ts";
+import { findUnknownChannels } from "../domain/policy/check/channels.ts";
+import { privilegesIn } from "../domain/scopes.ts";
+import { configFiles } from "../hook/hook-config.ts";
+import { loadPolicyFolder } from "../policies/folder.ts";
+import { colour, CommandError, EXIT, parse, safe, usage, type Command } from "./command.ts";
+import { knownKey, serviceUrl } from "./credentials.ts";
+import { invocation } from "./invocation.ts";
+import type { Me } from "./remote.ts";
+import { assertCurrent, assertStorable, withStore } from "./store.ts";
+
+/** Seconds. Someone waits at a terminal. */
+const TIMEOUT = 10;
+/** Permits and links expire by the clock of the service. */
+const MAX_CLOCK_OFFSET_MS = 5_000;
+const EXPIRES_SOON_MS = 7 * 86_400_000;
+
+interface Finding {
+  check: string;
+  /** `note`: works, and is worth knowing. */
+  state: "ok" | "problem" | "note";
+  text: string;
+  /** What to do about it. */
+  fix?: string;
+}
+
+export const doctor: Command = {
+  summary: "check the installation, and say what to do about each problem",
+  help: `usage: assent doctor [--config FILE] [--json]
+
+Checks the configuration and the store of this folder, the service, the key, the policies, the notifications and the
+clock. Changes nothing. "assent hook doctor" checks the hook of a coding agent, "assent mcp doctor" the MCP servers of a
+client.
+
+  --config FILE   configuration file; assent.yaml in the working folder when absent
+  --json          print JSON
+
+exits 0 when there is no problem, else 1.
+
+examples:
+  assent doctor
+  ASSENT_URL=https://assent.example.com assent doctor
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { config: { type: "string" }, json: { type: "boolean" } });
+    if (positionals.length > 0) throw usage("assent doctor takes options only");
+    const { config, findings } = checkConfig(values.config);
+    if (config !== null) findings.push(...(await checkStore(config)), ...(await checkNotifications(config)));
+    findings.push(...(await checkService()));
+    if (configFiles(process.env).some((path) => existsSync(path)))
+      findings.push({
+        check: "hook",
+        state: "note",
+        text: "a coding agent has a hook here",
+        fix: `"${invocation()} hook doctor --host HOST" checks it`,
+      });
+    if (values.json === true) io.out(JSON.stringify({ findings }));
+    else
+      for (const { check, state, text, fix } of findings) {
+        const mark = { ok: "green", problem: "red", note: "yellow" } as const;
+        io.out(`${colour(io, mark[state], state.padEnd(7))}  ${check.padEnd(13)}  ${safe(text)}`);
+        if (fix !== undefined) io.out(`${" ".repeat(24)}${safe(fix)}`);
+      }
+    return findings.some(({ state }) => state === "problem") ? EXIT.failure : EXIT.ok;
+  },
+};
+
+/** `config` is null where nothing is configured here: then the service runs elsewhere. */
+function checkConfig(file: string | undefined): { config: Config | null; findings: Finding[] } {
+  const check = "configuration";
+  try {
+    const { config, origin } = loadConfig({
+      cwd: process.cwd(),
+      env: process.env,
+      ...(file === undefined ? {} : { file }),
+    });
+    if (origin !== null) return { config, findings: [{ check, state: "ok", text: `${origin} is valid` }] };
+    if (config.database_url !== null || existsSync(config.data))
+      return { config, findings: [{ check, state: "ok", text: "there is no assent.yaml; the defaults apply" }] };
+    return {
+      config: null,
+      findings: [
+        { check, state: "note", text: "this folder has no assent.yaml and no store; only the service is checked" },
+      ],
+    };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const fix = "correct the configuration; docs/configuration.md lists the keys";
+    return { config: null, findings: [{ check, state: "problem", text: error.message, fix }] };
+  }
+}
+
+async function checkStore(config: Config): Promise<Finding[]> {
+  const check = "store";
+  try {
+    await assertStorable(config);
+    const isNew = config.database_url === null && !existsSync(config.data);
+    if (isNew)
+      return [{ check, state: "note", text: `${config.data} does not exist; the first "assent serve" makes it` }];
+    const keys = await withStore(config, { readOnly: true }, async (storage) => {
+      await assertCurrent(storage);
+      return (await storage.keys()).length;
+    });
+    return [{ check, state: "ok", text: `can be read and has the current schema; it holds ${keys} API keys` }];
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return [
+      {
+        check,
+        state: "problem",
+        text: error.message,
+        fix: "check data and database_url in the configuration, and that this user may read the files",
+      },
+    ];
+  }
+}
+
+/** Compares the channels that the policies name with the configured ones. */
+async function checkNotifications({ channels, policies }: Config): Promise<Finding[]> {
+  const check = "notifications";
+  const names = Object.keys(channels);
+  const { documents, faults } = existsSync(policies) ? await loadPolicyFolder(policies) : { documents: [], faults: [] };
+  if (faults.length > 0)
+    return [
+      {
+        check: "policies",
+        state: "problem",
+        text: `${policies} has ${faults.length} faults, so the service keeps its last valid policies`,
+        fix: `"${invocation()} policy check" prints them`,
+      },
+    ];
+  const unknown = findUnknownChannels(
+    documents.map(({ document }) => document),
+    names,
+  );
+  if (unknown.length === 0)
+    return [
+      names.length === 0
+        ? { check, state: "note", text: "no channel is configured, and no policy of this folder names one" }
+        : { check, state: "ok", text: `channels: ${names.join(", ")}` },
+    ];
+  const missing = [...new Set(unknown.map(({ channel }) => channel))].join(", ");
+  return [
+    {
+      check,
+      // Without any channel, approvers use the console; with some of them, a name is probably misspelt.
+      state: names.length === 0 ? "note" : "problem",
+      text: `nobody is notified of approvals in these channels, which policies name and the configuration lacks: ${missing}`,
+      fix: "add them under channels in assent.yaml (docs/notifications.md)",
+    },
+  ];
+}
+
+async function checkService(): Promise<Finding[]> {
+  let url: string;
+  let apiKey: string | null;
+  try {
+    url = serviceUrl();
+    apiKey = knownKey(url);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return [{ check: "key", state: "problem", text: error.message }];
+  }
+  const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
+  const findings: Finding[] = [];
+  try {
+    await service.call("GET", "/readyz");
+    findings.push({ check: "service", state: "ok", text: `${url} is ready` });
+  } catch (error) {
+    const fix = `start it with "${invocation()} serve", or set ASSENT_URL to the address of the service`;
+    return [{ check: "service", state: "problem", text: reasonOf(error), fix }];
+  }
+  findings.push(...(await checkClock(url)));
+  if (apiKey === null)
+    return [
+      ...findings,
+      {
+        check: "key",
+        state: "note",
+        text: "there is none, so the key and the active policies are not checked",
+        fix: `run "${invocation()} login", or set ASSENT_API_KEY`,
+      },
+    ];
+  try {
+    const me = await service.call<Me>("GET", "/v1/me");
+    return [...findings, ...checkKey(me), ...(await checkPolicies(service, me))];
+  } catch (error) {
+    const fix = `use another key: "${invocation()} login", or ASSENT_API_KEY`;
+    return [...findings, { check: "key", state: "problem", text: reasonOf(error), fix }];
+  }
+}
+
+async function checkClock(url: string): Promise<Finding[]> {
+  const check = "clock";
+  const before = Date.now();
+  let date: string | null;
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(TIMEOUT * 1000), redirect: "error" });
+    await response.arrayBuffer();
+    date = response.headers.get("date");
+  } catch {
+    return [];
+  }
+  const serverTime = Date.parse(date ?? "");
+  if (Number.isNaN(serverTime)) return [{ check, state: "note", text: "the service does not send its time" }];
+  // The header has whole seconds, and the answer took some time.
+  const early = before - serverTime - 1000;
+  const late = serverTime - Date.now();
+  const offset = Math.max(early, late);
+  if (offset <= MAX_CLOCK_OFFSET_MS) return [{ check, state: "ok", text: "agrees with the clock of the service" }];
+  return [
+    {
+      check,
+      state: "problem",
+      text: `this machine is ${Math.round(offset / 1000)} s ${late > 0 ? "behind" : "ahead of"} the service, so permits can look expired or not valid yet`,
+      fix: "synchronise both clocks, for example with NTP",
+    },
+  ];
+}
+
+function checkKey({ key, scopes }: Me): Finding[] {
+  const check = "key";
+  const privileges = privilegesIn(scopes);
+  const details = [
+    `"${key.name}"`,
+    key.agent_id === null ? null : `for the agent ${key.agent_id}`,
+    privileges.length === 0 ? "cannot vote, change policies or manage keys" : `may ${privileges.join(", ")}`,
+  ].filter((detail) => detail !== null);
+  const findings: Finding[] = [{ check, state: "ok", text: details.join(", ") }];
+  const left = key.expires_at === null ? Infinity : Date.parse(key.expires_at) - Date.now();
+  if (left < EXPIRES_SOON_MS)
+    findings.push({ check, state: "note", text: `expires at ${key.expires_at}`, fix: "create its successor in time" });
+  return findings;
+}
+
+async function checkPolicies(service: Assent, { scopes }: Me): Promise<Finding[]> {
+  const check = "policies";
+  if (!scopes.includes("policies:read"))
+    return [{ check, state: "note", text: "not checked, because the key lacks the scope policies:read" }];
+  const page = await service.call<{ policies: { name: string; mode: string }[]; next_cursor: string | null }>(
+    "GET",
+    "/v1/policies?status=active&limit=100",
+  );
+  if (page.policies.length === 0)
+    return [
+      {
+        check,
+        state: "problem",
+        text: "no policy is active, so the service denies every action",
+        fix: `put policies into the policies folder ("${invocation()} policy init" writes one), or activate one`,
+      },
+    ];
+  const count = `${page.policies.length}${page.next_cursor === null ? "" : " or more"}`;
+  return [{ check, state: "ok", text: `${count} active: ${page.policies.map(({ name }) => name).join(", ")}` }];
+}
+
+const reasonOf = (error: unknown): string =>
+  error instanceof AssentError && error.status !== 0
+    ? `${error.code}: ${error.message}`
+    : String((error as Error).message);

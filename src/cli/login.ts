@@ -1,0 +1,83 @@
+/** `assent login` and `assent logout`: store the key that commands use when ASSENT_API_KEY is not set. */
+import { createAssent } from "../client/index.ts";
+import { privilegesIn } from "../domain/scopes.ts";
+import { isHttpUrl } from "../client/url.ts";
+import { removeLogin, serviceUrl, writeLogin } from "./credentials.ts";
+import { CommandError, EXIT, parse, safe, usage, type Command } from "./command.ts";
+import { reaching, type Me } from "./remote.ts";
+import { readSecret } from "./secret-input.ts";
+
+/** Seconds. Someone waits at a terminal. */
+const TIMEOUT = 10;
+/** No key is longer. */
+const MAX_INPUT = 1000;
+
+export const login: Command = {
+  summary: "store a key for the commands on this machine",
+  help: `usage: assent login [--url URL]
+
+Asks for an API key, checks it with the service, and stores both in ~/.config/assent/login.json, which only this user can
+read. Commands use them when ASSENT_URL and ASSENT_API_KEY are not set. On a pipe, the key is read from standard input.
+
+Stores only a key that cannot vote, change policies or make keys: a coding agent that runs as this user can read the
+file, and could approve its own requests. Commands that need such a key (approve, deny, keys, stop, erase) ask for it on
+the terminal each time, or read ASSENT_API_KEY.
+
+  --url URL    the service; ASSENT_URL or http://127.0.0.1:8000 when absent
+
+examples:
+  assent login
+  assent login --url https://assent.example.com < key.txt
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { url: { type: "string" } });
+    if (positionals.length > 0)
+      throw usage("assent login takes no arguments: a key on a command line is visible to other users");
+    if (values.url !== undefined && !isHttpUrl(values.url))
+      throw usage(`--url takes an http or https URL, not "${safe(values.url)}"`);
+    const url = (values.url ?? serviceUrl()).replace(/\/+$/, "");
+    const apiKey = await inputKey(url);
+    const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
+    const { key, scopes } = await reaching(() => service.call<Me>("GET", "/v1/me"));
+    const privileges = privilegesIn(scopes);
+    if (privileges.length > 0)
+      throw new CommandError(
+        `the key "${safe(key.name)}" is not stored, because it has ${safe(privileges.join(", "))}: an agent that reads it could approve its own requests. Log in with a key of the preset agent or auditor; approve and the like ask for such a key each time`,
+      );
+    const path = writeLogin({ url, apiKey });
+    io.out(`logged in to ${url} with the key "${safe(key.name)}", stored in ${path}`);
+    if (process.env["ASSENT_API_KEY"]) io.err("ASSENT_API_KEY is set, and takes precedence over the stored key");
+    return EXIT.ok;
+  },
+};
+
+export const logout: Command = {
+  summary: "remove the stored key",
+  help: `usage: assent logout
+
+Removes the file that "assent login" wrote. The key itself stays valid until someone revokes it.
+
+examples:
+  assent logout
+`,
+  run(args, io) {
+    if (args.length > 0) throw usage("assent logout takes no arguments");
+    const path = removeLogin();
+    io.out(path === null ? "no key is stored" : `removed ${path}; "assent keys revoke" makes its key invalid`);
+    return Promise.resolve(EXIT.ok);
+  },
+};
+
+async function inputKey(url: string): Promise<string> {
+  let text = "";
+  if (process.stdin.isTTY === true) text = await readSecret(`API key for ${url} (not displayed): `);
+  else
+    for await (const chunk of process.stdin) {
+      text += String(chunk);
+      if (text.length > MAX_INPUT) break;
+    }
+  const apiKey = text.trim();
+  if (apiKey === "" || /\s/.test(apiKey) || text.length > MAX_INPUT)
+    throw usage("standard input has to contain one API key");
+  return apiKey;
+}
