@@ -7,16 +7,16 @@ export { closed, orNull, text, time } from "./contract/entry-parts.ts";
 export { LedgerEntry } from "./contract/entry-schemas.ts";
 export type {
   AgentFacts,
-  Duty,
-  OpenPlace,
+  LeaderLease,
+  OpenActionCursor,
   PolicyEdit,
   Prefetch,
   SignedCheckpoint,
   UrgentJob,
 } from "./contract/host.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
-export { repeat } from "./contract/repeat.ts";
-export type { ReadPolicy, WrittenSet } from "./contract/trials.ts";
+export { createRepeatingTask } from "./contract/repeating-task.ts";
+export type { ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
 export { type ActionEntry, differingColumns, buildActionHistory } from "./domain/action-history.ts";
 export { ACTION_STATUSES, type ActionRequest } from "./domain/actions.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
@@ -95,21 +95,26 @@ export { parseRfc3339 } from "./domain/time.ts";
 export { formatTlogProof } from "./domain/tlog-proof.ts";
 export { type TokenClaims, type TokenCheckResult, checkToken, makeToken, decodeToken } from "./domain/tokens.ts";
 export { type AssetFile, createAssets, createDocument } from "./http/resource/assets.ts";
-export { BacktestAnswer, FlipFields, SpanFields, backtestJson, spanOf } from "./http/resource/backtest.ts";
-export { candidatesOf } from "./http/resource/candidates.ts";
+export { BacktestResponse, FlipFields, SpanFields, renderBacktest, parseSpan } from "./http/resource/backtest.ts";
+export { parseCandidates } from "./http/resource/candidates.ts";
 export {
   type GateAction,
   type GateRequest,
-  type Verdict,
-  faultIn,
-  passGate,
-  passTogether,
-  refusalOf,
-  undecided,
+  type GateOutcome,
+  readFault,
+  submitAndStart,
+  submitAndStartAll,
+  describeRefusal,
+  describeFault,
 } from "./http/resource/gate.ts";
-export { GATEWAY_OPTIONS, gatewayFacade } from "./http/resource/gateway-facade.ts";
-export type { Seen } from "./http/resource/gateway.ts";
-export { type IdempotentCall, idempotencyKeyOf, nameOf, usedOtherwise } from "./http/resource/idempotency.ts";
-export { Unreadable, readJsonObject } from "./http/resource/json-body.ts";
-export { badCursor, decodeSeqCursor, listReply, readPage } from "./http/resource/paging.ts";
-export { behind } from "./http/resource/people.ts";
+export { GATEWAY_OPTIONS, createGatewayFacade } from "./http/resource/gateway-facade.ts";
+export type { GatewayRequest } from "./http/resource/gateway.ts";
+export {
+  type IdempotentCall,
+  readIdempotencyKey,
+  idempotencyLookup,
+  idempotencyConflict,
+} from "./http/resource/idempotency.ts";
+export { UnreadableRequest, readJsonObject } from "./http/resource/json-body.ts";
+export { invalidCursor, decodeSeqCursor, listReply, readPage } from "./http/resource/paging.ts";
+export { principalsBehindVote } from "./http/resource/vote-principals.ts";

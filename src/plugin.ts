@@ -26,12 +26,12 @@ export interface Contributions {
   pages?: Page[];
   facades?: Facade[];
   /** Told of every request once its response is made. Must be quick; what it throws is logged and harms nobody. */
-  onResponse?(request: AnsweredRequest): void;
+  onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
   stop?(): Promise<void>;
 }
 
-export interface AnsweredRequest {
+export interface CompletedRequest {
   method: string;
   /** The route's path with its parameters' names, e.g. `/v1/actions/:id`; null where none matched. */
   route: string | null;
@@ -76,7 +76,7 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 }
 
 export type { Credential, Host, Logger } from "./contract/host.ts";
-export type { Answer, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
+export type { ApiResponse, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export {
   DELIVERY_RETRY_MS,
   NotifierError,
@@ -89,8 +89,8 @@ export {
   type Notifier,
   type StopMessage,
 } from "./contract/notifier.ts";
-export { describeOutcome, messageFacts, messageTitle, requestSections } from "./contract/notice.ts";
-export { describeStop, stopMessageFacts, stopMessageTitle } from "./contract/stop-notice.ts";
+export { describeOutcome, messageFacts, messageTitle, requestSections } from "./contract/approval-message-text.ts";
+export { describeStop, stopMessageFacts, stopMessageTitle } from "./contract/stop-message-text.ts";
 export type { Page } from "./contract/page.ts";
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
 export type { CommandContext, PluginCommand } from "./contract/command.ts";
@@ -104,10 +104,15 @@ export { sha256Hex, utf8 } from "./domain/hash.ts";
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 export { toRfc3339 } from "./domain/time.ts";
 export { canSee, type Visibility } from "./domain/visibility.ts";
-export { confirmed } from "./http/resource/authority.ts";
-export { assertMatch, IF_MATCH } from "./http/resource/preconditions.ts";
-export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, pageOf } from "./http/resource/paging.ts";
-export { createdEarlier, idempotentCall, rememberCreated, REPLAYED } from "./http/resource/idempotency.ts";
+export { confirmWithScope } from "./http/resource/confirm-scope.ts";
+export { assertIfMatch, IF_MATCH } from "./http/resource/preconditions.ts";
+export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, slicePage } from "./http/resource/paging.ts";
+export {
+  findCreatedResource,
+  readIdempotentCall,
+  recordCreatedResource,
+  REPLAYED_HEADERS,
+} from "./http/resource/idempotency.ts";
 export { parsePolicies, type TextFault } from "./domain/policy/parse/parse.ts";
 export {
   checkPolicyFolder,

@@ -34,7 +34,7 @@ export function linkMac(host: Host): (message: Uint8Array) => Uint8Array {
 /** The token only where this credential may use it now; `approvals` are the votes so far. */
 function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], credential: Credential): string | null {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
-  if (!credential.holds("approvals:decide")) return null;
+  if (!credential.hasScope("approvals:decide")) return null;
   if (selfRelationOf(host, row, credential) !== null && !host.config.approvals.allow_self_approval) return null;
   if (votes.some((vote) => vote.principal === credential.principal)) return null;
   return makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host));

@@ -1,6 +1,13 @@
 /** Takes what was asked and reported out of the store, and records who did and why. The ledger keeps its commitments. */
 import { setImmediate } from "node:timers/promises";
-import { toActor, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import {
+  toActor,
+  confirmWithScope,
+  type Credential,
+  type Host,
+  type LedgerTransaction,
+  Refusal,
+} from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { actionEntryFields, type ErasureEntry, findErasureBlocker, USE_RETENTION_MS } from "../../src/core.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -56,7 +63,7 @@ export async function eraseActions(
 
 export function eraseAction(host: Host, credential: Credential, id: string, reason: string): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "actions:erase");
+    const who = await confirmWithScope(tx, credential, "actions:erase");
     const row = await visibleAction(tx, id, who);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
@@ -122,7 +129,7 @@ export async function eraseMatching(
     if (reason !== null && over.length > 0) {
       const ids = over.map(({ id }) => id);
       const done = await host.ledger.transact(async (tx) => {
-        const who = await confirmed(tx, credential, "actions:erase");
+        const who = await confirmWithScope(tx, credential, "actions:erase");
         return eraseActions(host, tx, ids, { cause: "asked", reason, by: toActor(who.key, who.principal) });
       });
       count.erased += done.erased;

@@ -1,5 +1,5 @@
 /** Routes that run what was allowed, and give the permits for it. */
-import { defineRoute, type Host, REPLAYED, type Route } from "../../src/plugin.ts";
+import { defineRoute, type Host, REPLAYED_HEADERS, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
@@ -55,7 +55,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       params: schema.IdParams,
       body: schema.StartBody,
       queued: true,
-      confirms: true,
+      confirmsCredential: true,
       bodyLimit: 16_384,
       description:
         "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them. A start that names an `attempt` may be sent again where its answer is missing; it is answered as the first was, with `Idempotency-Replayed: true`, while the action may still start, and another start is refused.",
@@ -80,7 +80,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       ],
       async handle({ credential, params, body }) {
         const { row, isRetry: repeated } = await startAction(host, credential, params.id, body);
-        return actionReply(host, row, credential, repeated ? { headers: REPLAYED } : {});
+        return actionReply(host, row, credential, repeated ? { headers: REPLAYED_HEADERS } : {});
       },
     }),
     defineRoute({
@@ -92,7 +92,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       params: schema.IdParams,
       body: schema.ResultBody,
       queued: true,
-      confirms: true,
+      confirmsCredential: true,
       description:
         "By the key that started the action, once. A result that names the `attempt` of the start may be sent again where its answer is missing: the same one is answered as the first was, with `Idempotency-Replayed: true`, and another one is refused.",
       responses: {
@@ -104,7 +104,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
       async handle({ credential, params, body }) {
         const { row, isRetry: repeated } = await reportResult(host, credential, params.id, body);
-        return actionReply(host, row, credential, repeated ? { headers: REPLAYED } : {});
+        return actionReply(host, row, credential, repeated ? { headers: REPLAYED_HEADERS } : {});
       },
     }),
   ];

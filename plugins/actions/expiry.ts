@@ -3,7 +3,7 @@
  * being in time: the statements of an approval and of a start test the clock themselves. It looks again at least every `LONGEST_NAP`, because a timer does not
  * run while the machine sleeps. Of several processes on one store, one does it.
  */
-import type { Duty } from "../../src/core.ts";
+import type { LeaderLease } from "../../src/core.ts";
 import type { Host } from "../../src/plugin.ts";
 import { expireOverdue, expireUnstarted } from "./vote.ts";
 
@@ -33,7 +33,7 @@ export function createExpiry(host: Host): Expiry {
   let lookedAt = -Infinity;
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
-  let duty: Duty | null = null;
+  let duty: LeaderLease | null = null;
   let passed = BEGIN;
 
   async function sweep(): Promise<void> {
@@ -71,9 +71,9 @@ export function createExpiry(host: Host): Expiry {
     wakeAt = Infinity;
     lookedAt = host.clock();
     try {
-      duty ??= host.duty("expiry");
+      duty ??= host.leaderLease("expiry");
       const nap = host.clock() + (host.storage.exclusive ? LONGEST_NAP : NAP_AMONG_OTHERS);
-      if (!(await duty.mine())) return schedule(nap);
+      if (!(await duty.isLeader())) return schedule(nap);
       await sweep();
       const next = await host.storage.nextExpiry();
       schedule(Math.min(next ?? Infinity, nap));

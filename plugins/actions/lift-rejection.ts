@@ -1,5 +1,12 @@
 /** Ends the time in which a rejection refuses the same request. */
-import { toActor, confirmed, type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import {
+  toActor,
+  confirmWithScope,
+  type Credential,
+  type Host,
+  type LedgerTransaction,
+  Refusal,
+} from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { actionEntryFields } from "../../src/core.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -16,7 +23,7 @@ export function liftRejection(
   reason: string | null,
 ): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "approvals:decide");
+    const who = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, who);
     assertNotErased(row);
     const self = selfRelationOf(host, row, who);

@@ -1,6 +1,6 @@
 /** What was used of limits, read and written in the decision's own transaction: exact whoever else submits meanwhile. */
 import type { LedgerTransaction } from "../../src/plugin.ts";
-import { type ActionRow, type LimitSpan, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
+import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import {
   type Evaluation,
   type Facts,
@@ -78,6 +78,6 @@ export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promis
 
 async function mayHaveStarted(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   return (
-    row.reason_code === "MORE_APPROVALS_NEEDED" && mayHaveRun(row, await unlessCorrupt(tx.entriesOfAction(row.id)))
+    row.reason_code === "MORE_APPROVALS_NEEDED" && mayHaveRun(row, await nullIfCorrupt(tx.entriesOfAction(row.id)))
   );
 }

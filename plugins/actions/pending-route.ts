@@ -9,8 +9,8 @@ import {
   PAGE_QUERY,
   type Route,
 } from "../../src/plugin.ts";
-import type { ActionRow, PendingPlace } from "../../src/storage/index.ts";
-import { badCursor, listReply, readPage } from "../../src/core.ts";
+import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
+import { invalidCursor, listReply, readPage } from "../../src/core.ts";
 import { readRecord } from "./action-record.ts";
 import { contentBytes } from "./rows.ts";
 import { ActionRecord } from "./schemas.ts";
@@ -40,7 +40,7 @@ export function pendingRoute(host: Host, tag: string): Route {
       "Pending actions whose time has not run out. One that is submitted while the pages are read is found on them where it expires behind the cursor.",
     responses: { 200: { description: "A page.", schema: Answer } },
     errors: ["INVALID_CURSOR"],
-    async handle({ query, credential, holdResponse }) {
+    async handle({ query, credential, reserveResponseBytes: holdResponse }) {
       const now = host.clock();
       const { compiled: set } = await host.policies.current();
       const place = query.cursor === undefined ? null : placeOf(query.cursor);
@@ -56,7 +56,7 @@ export function pendingRoute(host: Host, tag: string): Route {
             size: contentBytes,
             position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
             render: (row) => readRecord(host, row, credential, { token: false, set }),
-            turn: host.readTurn,
+            turn: host.waitForReadSlot,
             hold: holdResponse,
           },
         ),
@@ -67,13 +67,13 @@ export function pendingRoute(host: Host, tag: string): Route {
   });
 }
 
-function placeAfter(row: ActionRow | null): PendingPlace | null {
+function placeAfter(row: ActionRow | null): PendingCursor | null {
   return row === null ? null : { expires_at: row.expires_at ?? 0, decision_seq: row.decision_seq };
 }
 
-function placeOf(cursor: string): PendingPlace {
+function placeOf(cursor: string): PendingCursor {
   const match = /^(\d{1,16})\.(\d{1,16})$/.exec(decodeCursor(LIST, cursor));
   const [expires_at, decision_seq] = [Number(match?.[1]), Number(match?.[2])];
-  if (!Number.isSafeInteger(expires_at) || !Number.isSafeInteger(decision_seq)) throw badCursor(cursor);
+  if (!Number.isSafeInteger(expires_at) || !Number.isSafeInteger(decision_seq)) throw invalidCursor(cursor);
   return { expires_at, decision_seq };
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import {
   toActor,
-  confirmed,
+  confirmWithScope,
   type Credential,
   type DecisionEntry,
   type Host,
@@ -12,7 +12,7 @@ import {
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
   computeActionDigest,
-  behind,
+  principalsBehindVote,
   countPeople,
   type PermitFault,
   type PermitTerms,
@@ -57,7 +57,7 @@ export interface Permit {
  */
 export async function grantPermit(host: Host, credential: Credential, id: string): Promise<PermitOutcome> {
   const granted = await host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "actions:execute");
+    const who = await confirmWithScope(tx, credential, "actions:execute");
     const row = await visibleAction(tx, id, who);
     assertNotErased(row);
     const votes = row.quorum === null ? [] : await tx.approvals(id);
@@ -72,7 +72,9 @@ export async function grantPermit(host: Host, credential: Credential, id: string
         `${MOST_PERMITS} permits were made for the action ${id}, as many as may be; start it with one of them, or submit it again`,
       );
     const again = await reevaluateAction(tx, row, first);
-    const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
+    const approvals = countPeople(
+      votes.filter(({ approve }) => approve).map((vote) => principalsBehindVote(host, vote)),
+    );
     const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
     const now = { decision: again.decision, policySet: again.policySet };
     const outcome = resolveOutcome(again, approvals);

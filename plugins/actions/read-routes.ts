@@ -32,7 +32,7 @@ export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Wai
       query: schema.ListQuery,
       responses: { 200: { description: "A page.", schema: schema.ActionList } },
       errors: ["INVALID_CURSOR"],
-      async handle({ query, credential, holdResponse }) {
+      async handle({ query, credential, reserveResponseBytes: holdResponse }) {
         const now = host.clock();
         const filter = { ...filterOf(query, credential), as_of: now };
         const { compiled: set } = await host.policies.current();
@@ -50,7 +50,7 @@ export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Wai
               if (isOverdue(row, now)) expiry.notice();
               return readRecord(host, row, credential, { token: false, set });
             },
-            turn: host.readTurn,
+            turn: host.waitForReadSlot,
             hold: holdResponse,
           },
         );

@@ -1,6 +1,6 @@
 /** Rejections by people: they refuse the same request for a time. lift.ts ends that. */
 import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
-import { type ActionRow, type ApprovalRow, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
+import { type ActionRow, type ApprovalRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { findDeniedBy, toSingleLine, parseRfc3339, type RejectionFact } from "../../src/core.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
@@ -44,7 +44,7 @@ export async function readRejection(
 ): Promise<Rejection | null> {
   const by = findDeniedBy(row);
   if (by === "earlier_rejection") {
-    const [first] = (await unlessCorrupt(reader.entriesOfAction(row.id))) ?? [];
+    const [first] = (await nullIfCorrupt(reader.entriesOfAction(row.id))) ?? [];
     const { rejection = null } = first === undefined ? {} : decodeEntry<DecisionEntry>(first.bytes).facts;
     if (rejection === null) return null;
     const { action_id, approver, comment, at, until } = rejection;

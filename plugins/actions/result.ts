@@ -66,7 +66,7 @@ export async function recordResult(
     row.submitted_by,
   );
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
-  tx.expect(tx.updateAction(id, { status: "executing" }, change));
+  tx.expectChange(tx.updateAction(id, { status: "executing" }, change));
   return { row: { ...row, ...change }, isRetry: false };
 }
 

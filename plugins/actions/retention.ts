@@ -4,7 +4,7 @@
  * twice, it erases nothing twice.
  */
 import { setImmediate } from "node:timers/promises";
-import { type Duty, findErasureBlocker, repeat, USE_RETENTION_MS } from "../../src/core.ts";
+import { type LeaderLease, findErasureBlocker, createRepeatingTask, USE_RETENTION_MS } from "../../src/core.ts";
 import type { Host } from "../../src/plugin.ts";
 import { eraseActions } from "./erase-actions.ts";
 
@@ -27,7 +27,7 @@ export interface Retention {
 export function createRetention(host: Host): Retention {
   const days = host.config.retention.erase_after_days;
   let stopped = false;
-  let duty: Duty | null = null;
+  let duty: LeaderLease | null = null;
 
   async function sweep(): Promise<number> {
     if (days === null || !(await mine())) return 0;
@@ -89,15 +89,15 @@ export function createRetention(host: Host): Retention {
   }
 
   async function mine(): Promise<boolean> {
-    duty ??= host.duty("retention");
-    return duty.mine();
+    duty ??= host.leaderLease("retention");
+    return duty.isLeader();
   }
 
-  const rounds = repeat({
+  const rounds = createRepeatingTask({
     task: sweep,
     everyMs: BETWEEN,
     afterFailureMs: AFTER_FAILURE,
-    failed: (error) =>
+    onFailure: (error) =>
       host.log.warn("parameters whose time is over could not be erased; trying again", { error: String(error) }),
   });
 

@@ -7,7 +7,7 @@ import { listKeyMakers, type RecordedKey, findSelfRelation, type SelfRelation } 
 export function selfRelationOf(host: Host, row: ActionRow, { key }: Credential): SelfRelation | null {
   const own = relationOfKey(row, key);
   if (own !== null || host.config.approvals.trust_key_makers) return own;
-  const makers = listKeyMakers(key.id, (id) => host.keys.recorded(id)).slice(1);
+  const makers = listKeyMakers(key.id, (id) => host.keys.recordedKey(id)).slice(1);
   return makers.some((maker) => relationOfKey(row, maker) !== null) ? "same_maker" : null;
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../../src/plugin.ts";
 import {
   actionEntryFields,
-  behind,
+  principalsBehindVote,
   countPeople,
   type ExecutionEntry,
   permitDecisionHash,
@@ -93,7 +93,7 @@ export async function decideStart(
     );
   const by = toActor(who.key, who.principal);
   const again = await reevaluateAction(tx, row, first);
-  const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => behind(host, vote)));
+  const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => principalsBehindVote(host, vote)));
   const outcome = resolveOutcome(again, approvals);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
@@ -118,7 +118,7 @@ export async function decideStart(
     row.submitted_by,
   );
   const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
-  tx.expect(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
+  tx.expectChange(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
   return { row: { ...row, ...change }, isRetry: repeated };
 }
 

@@ -5,12 +5,12 @@ import {
   defineRoute,
   type Host,
   Refusal,
-  REPLAYED,
+  REPLAYED_HEADERS,
   type Reply,
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { decideEvaluation, Evaluation, idempotencyKeyOf, isNeverAllowed, encodeRequest } from "../../src/core.ts";
+import { decideEvaluation, Evaluation, readIdempotencyKey, isNeverAllowed, encodeRequest } from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./permits.ts";
@@ -54,7 +54,7 @@ const JOIN = Type.Object(
 );
 
 /** What an answer says of where its action came from. */
-const SAID = { made: {}, replayed: REPLAYED, joined: { "Action-Joined": "true" } } as const;
+const SAID = { made: {}, replayed: REPLAYED_HEADERS, joined: { "Action-Joined": "true" } } as const;
 
 const JOINED = { "Action-Joined": "`true` where `join=open` answers with an action that was there." };
 
@@ -69,7 +69,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       body: schema.ActionBody,
       query: JOIN,
       queued: true,
-      confirms: true,
+      confirmsCredential: true,
       idempotent: true,
       headers: PREFER,
       description:
@@ -90,7 +90,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         const { body, credential, headers, query } = context;
         const submission = sealSubmission(host, body, {
           meta: readMeta(body, headers),
-          idempotencyKey: idempotencyKeyOf(headers),
+          idempotencyKey: readIdempotencyKey(headers),
           join: query.join === "open",
         });
         const taken = await host.ledger.transact(
@@ -105,7 +105,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           const wait = preferredWait(headers.get("prefer"));
           // A preference may be passed over; what was submitted is not refused for it.
           if (wait !== null && waiters.hasCapacity(credential)) {
-            context.rests();
+            context.releaseQueueSlot();
             const granted = waiters.grantedMs(wait);
             extra["Preference-Applied"] = `wait=${granted / 1000}`;
             row = (await waiters.waitWhilePending(row, granted, context)) ?? row;
@@ -114,7 +114,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         }
         extra["Location"] = `/v1/actions/${row.id}`;
         let permit: Permit | null = null;
-        if (prefersPermit(headers.get("prefer")) && who.holds("actions:execute")) {
+        if (prefersPermit(headers.get("prefer")) && who.hasScope("actions:execute")) {
           const isNew = row === taken.row && taken.origin === "made";
           ({ row, permit } = await tryPermit(host, row, who, isNew));
           if (permit !== null) extra["Preference-Applied"] = applied("permit", extra["Preference-Applied"]);
@@ -160,7 +160,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         if (query.record === true) {
           const submission = sealSubmission(host, body, {
             meta,
-            idempotencyKey: idempotencyKeyOf(headers),
+            idempotencyKey: readIdempotencyKey(headers),
             join: false,
           });
           const { row, origin: by } = await host.ledger.transact(

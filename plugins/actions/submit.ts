@@ -1,12 +1,12 @@
 /** From a request to a recorded decision. */
 import {
   toActor,
-  createdEarlier,
+  findCreatedResource,
   type Credential,
   type Host,
   type LedgerTransaction,
   Refusal,
-  rememberCreated,
+  recordCreatedResource,
   toRfc3339,
 } from "../../src/plugin.ts";
 import {
@@ -24,14 +24,14 @@ import {
   findMatchedLimits,
   MAX_META_BYTES,
   countMetaBytes,
-  nameOf,
+  idempotencyLookup,
   type Prefetch,
   type RecordedFacts,
   commitFacts,
   commitMeta,
   encodeRequest,
   selectCountedLimits,
-  usedOtherwise,
+  idempotencyConflict,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
@@ -158,17 +158,17 @@ export async function decideSubmission(
 ): Promise<SubmissionResult> {
   const { id, request, sealed, call, join } = submission;
   assertBinding(host, who, request.agent_id);
-  const earlier = await createdEarlier(tx, who, call);
+  const earlier = await findCreatedResource(tx, who, call);
   if (call !== null && earlier !== null) {
     const row = await rereadAction(tx, earlier);
     // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
     assertNotErased(row);
-    if (row.request_hash !== sealed.hash) throw usedOtherwise(call, earlier);
+    if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };
   }
   const open = join ? await findJoinableAction(host, tx, who, sealed.hash) : null;
   if (open !== null) {
-    await rememberCreated(tx, who, call, open.id, open.created_at);
+    await recordCreatedResource(tx, who, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
   }
   const { compiled, source } = tx.activePolicies;
@@ -189,14 +189,14 @@ export async function decideSubmission(
   const row = recordDecision(host, tx, who, { ...submission, ...commitFacts(facts, newSalt), decision });
   await writeUses(tx, selectCountedLimits(decision, needs), id);
   await tx.insertAction(row);
-  await rememberCreated(tx, who, call, id);
+  await recordCreatedResource(tx, who, call, id);
   return { row, origin: "made" };
 }
 
 /** By what is known before the lock; agents' rows are not, so that a limit that asks for them is read later. */
 export function prefetchSubmission(credential: Credential, { request, call }: SealedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => ({
-    ...(call === null ? {} : { idempotency: nameOf(credential, call) }),
+    ...(call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
     ...(compiled.hasLimits
       ? {
           limits: findMatchedLimits(new Evaluation(compiled, request, credentialFacts(credential, {}), now)).map(

@@ -5,7 +5,7 @@ import {
   type ApprovalRow,
   type EntryRow,
   type StorageReader,
-  unlessCorrupt,
+  nullIfCorrupt,
 } from "../../src/storage/index.ts";
 import {
   type ActionEntry,
@@ -83,7 +83,7 @@ interface Compared {
 
 async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<Compared> {
   // Damaged bytes are this action's fault alone: others are decided in the same batch.
-  const entries = await unlessCorrupt(tx.entriesOfAction(row.id));
+  const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));
   if (entries === null) return { recorded: null, altered: ["entries"] };
   try {
     return compared(entries, row, votes);

@@ -1,17 +1,17 @@
 /** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
 import {
   toActor,
-  confirmed,
+  confirmWithScope,
   type Credential,
   type Host,
   type LedgerTransaction,
   Refusal,
   toRfc3339,
 } from "../../src/plugin.ts";
-import type { ActionRow, ApprovalRow, StartablePlace } from "../../src/storage/index.ts";
+import type { ActionRow, ApprovalRow, StartableCursor } from "../../src/storage/index.ts";
 import {
   actionEntryFields,
-  behind,
+  principalsBehindVote,
   cancellationEntry,
   countPeople,
   rejectionHoldMs,
@@ -43,7 +43,7 @@ export async function voteOn(
   if (by === "link")
     await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, body.token), body.token);
   const row = await transactAndReport(host, async (tx) => {
-    const who = by === "link" ? null : await confirmed(tx, by.credential, "approvals:decide");
+    const who = by === "link" ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
     let row = await (by === "link" || who === null ? findLinkedAction(tx, body.token) : visibleAction(tx, by.id, who));
     const { id } = row;
     assertNotErased(row);
@@ -59,12 +59,12 @@ export async function voteOn(
     }
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
     assertPending(row);
-    const people = votes.filter((vote) => vote.approve).map((vote) => behind(host, vote));
+    const people = votes.filter((vote) => vote.approve).map((vote) => principalsBehindVote(host, vote));
     // As it was asked for, or for less where the policies of now say so.
     let validFor = approvalValidityMs(newest.decision.approval ?? first.decision.approval);
     if (body.approve) {
       const before = countPeople(people);
-      people.push(behind(host, actor));
+      people.push(principalsBehindVote(host, actor));
       if (countPeople(people) <= before)
         throw new Refusal(
           "ALREADY_VOTED",
@@ -143,13 +143,13 @@ export function cancelAction(
   return transactAndReport(host, async (tx) => {
     const who = await tx.confirm(credential);
     const row = await visibleAction(tx, id, who);
-    if (!isSubmitter(row, who) && !who.holds("admin")) {
+    if (!isSubmitter(row, who) && !who.hasScope("admin")) {
       throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
     }
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
     // What may start may have run already, so that only an admin ends it: what is cancelled then counts against no limit.
     const startable = isStartable(row, tx.now);
-    if (!(startable && who.holds("admin"))) assertPending(row);
+    if (!(startable && who.hasScope("admin"))) assertPending(row);
     const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
     const by = toActor(who.key, who.principal);
     tx.record(cancellationEntry(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
@@ -174,7 +174,7 @@ export function expireOverdue(host: Host, limit: number): Promise<number> {
 }
 
 /** Marks what nobody started in its time, from a place of the line on. Answers the next place; null when nothing was over. */
-export function expireUnstarted(host: Host, from: StartablePlace, limit: number): Promise<StartablePlace | null> {
+export function expireUnstarted(host: Host, from: StartableCursor, limit: number): Promise<StartableCursor | null> {
   return host.ledger.transact(async (tx) => {
     const rows = await tx.startableActions("approved", from, limit);
     const over = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);

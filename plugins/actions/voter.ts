@@ -1,6 +1,6 @@
 /** Who may decide on an action: the holder of a key with its token, or the person whom a link was sent to. */
 import { toActor, type Credential, type DecisionEntry, type Host, decodeEntry, Refusal } from "../../src/plugin.ts";
-import { type ActionRow, type StorageReader, unlessCorrupt } from "../../src/storage/index.ts";
+import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import {
   type Actor,
   checkToken,
@@ -40,7 +40,7 @@ export async function verifyLinkVoter(
   const principal = readClaims(token).approver;
   assertToken(checkToken("link", token, tokenClaims(row, principal), linkMac(host)));
   const owner = principal.slice("owner:".length);
-  if (!host.channels.holds(await readChannels(tx, row), owner)) {
+  if (!host.channels.notifiesPerson(await readChannels(tx, row), owner)) {
     throw new Refusal(
       "TOKEN_INVALID",
       `the link was sent to ${principal}, who is no longer in a channel of this decision; decide with a key, or ask the operator`,
@@ -85,7 +85,7 @@ function readClaims(token: string): { action_id: string; approver: string } {
 /** Channels that were asked: by the policy of the decision, and by those that sent the action back to people since. */
 async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: ActionRow): Promise<readonly string[]> {
   const named: string[] = [];
-  const entries = await unlessCorrupt(tx.entriesOfAction(row.id));
+  const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));
   if (entries === null) throw recordAlteredError(row, ["entries"]);
   for (const { type, bytes } of entries) {
     if (type !== "decision" && type !== "redecision") continue;

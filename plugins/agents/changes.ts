@@ -1,14 +1,14 @@
 /** What the API does to agents: each is one job, a compare-and-set beside its entry. */
 import {
   toActor,
-  assertMatch,
-  confirmed,
-  createdEarlier,
+  assertIfMatch,
+  confirmWithScope,
+  findCreatedResource,
   type Credential,
   type Host,
   type LedgerTransaction,
   Refusal,
-  rememberCreated,
+  recordCreatedResource,
   sha256Hex,
   toRfc3339,
   utf8,
@@ -20,7 +20,7 @@ import {
   type IdempotentCall,
   type JsonObject,
   type JsonValue,
-  type OpenPlace,
+  type OpenActionCursor,
 } from "../../src/core.ts";
 import type { AgentChange, AgentRow } from "../../src/storage/index.ts";
 import type { AgentBody } from "./schemas.ts";
@@ -39,7 +39,7 @@ export function registerAgent(
   assertToolsFit(wanted.allowed_tools);
   return host.ledger.transact(async (tx) => {
     const who = await confirmWriter(tx, credential);
-    const earlier = await createdEarlier(tx, who, call);
+    const earlier = await findCreatedResource(tx, who, call);
     const taken = await tx.agent(earlier ?? wanted.id);
     if (earlier !== null && taken !== null) return { row: taken, replayed: true };
     if (taken !== null)
@@ -48,7 +48,7 @@ export function registerAgent(
         `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
       );
     // One agent has one registration, however its name is written.
-    for (const id of [foldName(wanted.id), ...host.agents.namesakes(wanted.id)])
+    for (const id of [foldName(wanted.id), ...host.agents.registeredIds(wanted.id)])
       if ((await tx.agent(id)) !== null)
         throw new Refusal(
           "AGENT_ID_TAKEN",
@@ -70,7 +70,7 @@ export function registerAgent(
     };
     const { seq } = record(tx, "registered", row, who);
     await tx.insertAgent({ ...row, registered_seq: seq });
-    await rememberCreated(tx, who, call, row.id);
+    await recordCreatedResource(tx, who, call, row.id);
     return { row, replayed: false };
   });
 }
@@ -102,7 +102,7 @@ async function change(
   const who = await confirmWriter(tx, credential);
   const before = await tx.agent(params.id);
   if (before === null) throw agentNotFound(params.id);
-  assertMatch(headers, etagOf(before));
+  assertIfMatch(headers, etagOf(before));
   const planned = plan(before, tx.now);
   if (planned === null) return { row: before, who };
   const after: AgentRow = { ...before, ...planned, version: before.version + 1, updated_at: tx.now };
@@ -130,13 +130,13 @@ export async function suspendAgent(host: Host, request: ChangeRequest, reason: s
 
 /** Nothing that was open at the suspension opens again: what a crash left is cancelled first. */
 export async function resumeAgent(host: Host, request: ChangeRequest): Promise<AgentRow> {
-  for (let next: OpenPlace | null = null; ;) {
-    const from: OpenPlace | null = next;
-    const done = await host.ledger.transact(async (tx): Promise<{ row: AgentRow } | { next: OpenPlace }> => {
+  for (let next: OpenActionCursor | null = null; ;) {
+    const from: OpenActionCursor | null = next;
+    const done = await host.ledger.transact(async (tx): Promise<{ row: AgentRow } | { next: OpenActionCursor }> => {
       const who = await confirmWriter(tx, request.credential);
       const before = await tx.agent(request.params.id);
       if (before !== null && before.suspended_at !== null) {
-        assertMatch(request.headers, etagOf(before));
+        assertIfMatch(request.headers, etagOf(before));
         const left = await host.containment.cancelOpen(
           tx,
           { agent_id: before.id },
@@ -161,7 +161,7 @@ function cancellationCause({ id, suspended_reason }: AgentRow, who: Credential) 
 
 /** A key that is bound to an agent could otherwise widen its own tools, or end its own suspension. */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
-  const who = await confirmed(tx, credential, "agents:write");
+  const who = await confirmWithScope(tx, credential, "agents:write");
   if (who.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",

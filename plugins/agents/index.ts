@@ -4,10 +4,10 @@ import {
   definePlugin,
   defineRoute,
   type Host,
-  idempotentCall,
+  readIdempotentCall,
   IF_MATCH,
   nextLink,
-  REPLAYED,
+  REPLAYED_HEADERS,
   type Reply,
   type Route,
   toRfc3339,
@@ -43,7 +43,7 @@ function routes(host: Host): Route[] {
       description: "A key that is bound to an agent sees that one alone.",
       responses: { 200: { description: "A page.", schema: schema.AgentList } },
       errors: ["INVALID_CURSOR"],
-      async handle({ query, credential: { visibility }, holdResponse }) {
+      async handle({ query, credential: { visibility }, reserveResponseBytes: holdResponse }) {
         // A bound key learns nothing of the other agents.
         if ("agent_id" in visibility) {
           const own = await host.storage.agent(visibility.agent_id);
@@ -72,7 +72,7 @@ function routes(host: Host): Route[] {
             size: ({ metadata, allowed_tools }) => metadata.length + JSON.stringify(allowed_tools).length,
             position: (row) => row.registered_seq,
             render: renderAgent,
-            turn: host.readTurn,
+            turn: host.waitForReadSlot,
             hold: holdResponse,
           },
         );
@@ -93,7 +93,7 @@ function routes(host: Host): Route[] {
       },
       errors: ["AGENT_ID_TAKEN", "AGENT_MISMATCH", "IDEMPOTENCY_CONFLICT"],
       async handle({ body, headers, credential }) {
-        const call = idempotentCall(headers, "POST /v1/agents", body);
+        const call = readIdempotentCall(headers, "POST /v1/agents", body);
         const { row, replayed } = await registerAgent(host, credential, body, call);
         const reply = agentReply(row, replayed ? 200 : 201);
         return {
@@ -101,7 +101,7 @@ function routes(host: Host): Route[] {
           headers: {
             ...reply.headers,
             Location: `/v1/agents/${encodeURIComponent(row.id)}`,
-            ...(replayed ? REPLAYED : {}),
+            ...(replayed ? REPLAYED_HEADERS : {}),
           },
         };
       },

@@ -1,18 +1,18 @@
 /** API keys: make, list, revoke. A change holds from the next request on. */
 import {
   toActor,
-  confirmed,
-  createdEarlier,
+  confirmWithScope,
+  findCreatedResource,
   type Credential,
   definePlugin,
   defineRoute,
   type Host,
-  idempotentCall,
+  readIdempotentCall,
   nextLink,
-  pageOf,
+  slicePage,
   Refusal,
-  rememberCreated,
-  REPLAYED,
+  recordCreatedResource,
+  REPLAYED_HEADERS,
   type Reply,
   type Scope,
   toRfc3339,
@@ -98,7 +98,7 @@ function canManage({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_i
 }
 
 function canSee(credential: Credential, key: KeyRow): boolean {
-  return credential.holds("keys:manage") ? canManage(credential, key) : key.id === credential.key.id;
+  return credential.hasScope("keys:manage") ? canManage(credential, key) : key.id === credential.key.id;
 }
 
 async function list(host: Host, query: schema.ListQuery, credential: Credential): Promise<Reply> {
@@ -106,7 +106,7 @@ async function list(host: Host, query: schema.ListQuery, credential: Credential)
   const all = (await host.storage.keys()).filter(
     (key) => canSee(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
   );
-  const { rows, next_cursor } = pageOf("api_keys", all, query);
+  const { rows, next_cursor } = slicePage("api_keys", all, query);
   return {
     status: 200,
     json: { api_keys: rows.map(renderKey), next_cursor },
@@ -153,13 +153,13 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
     expires_at: expiresAt,
     now: host.clock(),
   });
-  const call = idempotentCall(headers, "POST /v1/api-keys", wanted);
+  const call = readIdempotentCall(headers, "POST /v1/api-keys", wanted);
   const { row, replayed } = await host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "keys:manage");
-    const earlier = await createdEarlier(tx, who, call);
+    const who = await confirmWithScope(tx, credential, "keys:manage");
+    const earlier = await findCreatedResource(tx, who, call);
     const earlierKey = earlier === null ? null : await tx.key(earlier);
     if (earlierKey !== null) return { row: earlierKey, replayed: true };
-    const lacking = scopes.filter((scope) => !who.holds(scope));
+    const lacking = scopes.filter((scope) => !who.hasScope(scope));
     if (lacking.length > 0)
       throw new Refusal("SCOPE_ESCALATION", `this key does not hold ${lacking.join(", ")} and cannot give it away`);
     if (!canManage(who, { agent_id: wanted.agent_id ?? null })) {
@@ -178,13 +178,13 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
     await tx.insertKey(newKey);
     tx.record(buildKeyEntry("created", newKey, tx.now, toActor(who.key, who.principal)));
     tx.bumpEpoch();
-    await rememberCreated(tx, who, call, newKey.id);
+    await recordCreatedResource(tx, who, call, newKey.id);
     return { row: newKey, replayed: false };
   });
   return {
     status: replayed ? 200 : 201,
     json: { ...renderKey(row), key: replayed ? null : minted.value, warnings: warningsOf(host, row) },
-    headers: { Location: `/v1/api-keys/${row.id}`, ...(replayed ? REPLAYED : {}) },
+    headers: { Location: `/v1/api-keys/${row.id}`, ...(replayed ? REPLAYED_HEADERS : {}) },
   };
 }
 
@@ -202,11 +202,11 @@ function warningsOf(host: Host, { scopes, agent_id }: KeyRow): string[] {
 /** Cancels what the key submitted and is open: in the same job as much as fits, then in further ones. */
 async function revoke(host: Host, id: string, credential: Credential): Promise<Reply> {
   const { row, why, left } = await host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "keys:manage");
+    const who = await confirmWithScope(tx, credential, "keys:manage");
     const key = await tx.key(id);
     if (key === null || key.revoked_at !== null || !canManage(who, key))
       throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);
-    const unreachable = key.scopes.filter((scope) => !who.holds(scope as Scope));
+    const unreachable = key.scopes.filter((scope) => !who.hasScope(scope as Scope));
     if (unreachable.length > 0)
       throw new Refusal(
         "SCOPE_ESCALATION",

@@ -66,7 +66,7 @@ export function meRoutes(host: Host): Route[] {
           status: 200,
           json: {
             principal: credential.principal,
-            scopes: host.scopes.filter((scope) => credential.holds(scope)),
+            scopes: host.scopes.filter((scope) => credential.hasScope(scope)),
             key: { id, name, owner, agent_id, expires_at: expires_at === null ? null : toRfc3339(expires_at) },
           },
         };
@@ -83,7 +83,8 @@ export function meRoutes(host: Host): Route[] {
       async handle({ query, credential }) {
         const { agent_id } = credential.key;
         // Who may manage an agent's keys alone learns of no others; who may read records is told who stands in them.
-        const narrow = agent_id !== null && !credential.holds("actions:read") && !credential.holds("provenance:read");
+        const narrow =
+          agent_id !== null && !credential.hasScope("actions:read") && !credential.hasScope("provenance:read");
         const ids = [...new Set(query.ids.split(","))];
         const rows = await Promise.all(ids.map((id) => host.storage.key(id)));
         const keys = rows.flatMap((key) =>

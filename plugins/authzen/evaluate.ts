@@ -1,6 +1,6 @@
 /** Access Evaluation and Access Evaluations (Authorization API 1.0, sections 6 and 7). */
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { type JsonObject, passGate, Unreadable, type Verdict } from "../../src/core.ts";
+import { type JsonObject, submitAndStart, UnreadableRequest, type GateOutcome } from "../../src/core.ts";
 import { readBody, readEvaluation, readEvaluations } from "./read.ts";
 
 interface Decision {
@@ -15,7 +15,7 @@ export interface EvaluationOptions {
   answers: "full" | "decision";
 }
 
-type Fault = Extract<Verdict, { kind: "fault" }>;
+type Fault = Extract<GateOutcome, { kind: "fault" }>;
 
 export async function evaluate(call: FacadeCall, options: EvaluationOptions): Promise<Reply> {
   return single(call, readBody(call.request, call.body), options);
@@ -28,7 +28,7 @@ export async function evaluateAll(call: FacadeCall, options: EvaluationOptions):
   const evaluations: Decision[] = [];
   for (const item of batch.items) {
     const decision = await decisionOn(call, item, options.requests).catch((error: unknown) => {
-      if (error instanceof Unreadable) return failed(400, error.message);
+      if (error instanceof UnreadableRequest) return failed(400, error.message);
       throw error;
     });
     // The key is refused for all of them, or the service is down: nothing that follows is decided either.
@@ -51,7 +51,7 @@ const shown = ({ decision, context }: Decision, { answers }: EvaluationOptions):
 
 async function decisionOn(call: FacadeCall, body: JsonObject, requests: string): Promise<Decision | Fault> {
   const { request, approval } = readEvaluation(body);
-  const verdict = await passGate(call, request);
+  const verdict = await submitAndStart(call, request);
   if (verdict.kind === "fault") return { ...verdict, detail: inProtocolTerms(verdict.detail) };
   const id = verdict.action?.id;
   const about: JsonObject = id === undefined ? {} : { evaluation_id: id };

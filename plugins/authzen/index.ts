@@ -1,6 +1,6 @@
 /** A policy decision point of the OpenID AuthZEN Authorization API 1.0, with the Access Request and Approval Profile. */
 import { Type } from "@sinclair/typebox";
-import { Unreadable } from "../../src/core.ts";
+import { UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, defineRoute, type Facade, type FacadeCall, Refusal, type Reply } from "../../src/plugin.ts";
 import { evaluate, evaluateAll } from "./evaluate.ts";
 import { cancelTask, requestAccess, task } from "./requests.ts";
@@ -49,7 +49,7 @@ export default definePlugin({
         try {
           return echo(call.request, await serve(call, requests));
         } catch (error) {
-          if (!(error instanceof Unreadable)) throw error;
+          if (!(error instanceof UnreadableRequest)) throw error;
           return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
         }
       },

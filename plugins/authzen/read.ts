@@ -6,7 +6,7 @@ import {
   type JsonObject,
   type JsonValue,
   readJsonObject,
-  Unreadable,
+  UnreadableRequest,
 } from "../../src/core.ts";
 
 const SEMANTICS = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"] as const;
@@ -21,7 +21,7 @@ const PROTOCOL_CONTEXT = ["approval", "access_request", "evaluation_id", "evalua
 /** Throws Unreadable, also for another content type. */
 export function readBody(request: Request, bytes: Uint8Array): JsonObject {
   const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
-  if (type !== "application/json") throw new Unreadable("send the body as application/json");
+  if (type !== "application/json") throw new UnreadableRequest("send the body as application/json");
   return readJsonObject(bytes);
 }
 
@@ -57,12 +57,14 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
   const options = body["options"] === undefined ? {} : member(body, "options");
   const semantic = options["evaluations_semantic"] ?? "execute_all";
   if (!SEMANTICS.includes(semantic as Semantic))
-    throw new Unreadable(`options.evaluations_semantic must be one of ${SEMANTICS.join(", ")}`);
+    throw new UnreadableRequest(`options.evaluations_semantic must be one of ${SEMANTICS.join(", ")}`);
   const given = body["evaluations"];
   if (given === undefined || (Array.isArray(given) && given.length === 0)) return null;
-  if (!Array.isArray(given)) throw new Unreadable("evaluations must be a list");
+  if (!Array.isArray(given)) throw new UnreadableRequest("evaluations must be a list");
   if (given.length > MOST_EVALUATIONS)
-    throw new Unreadable(`at most ${MOST_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`);
+    throw new UnreadableRequest(
+      `at most ${MOST_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`,
+    );
   const { subject, action, resource, context } = body;
   const defaults = Object.fromEntries(
     Object.entries({ subject, action, resource, context }).filter(([, value]) => value !== undefined),
@@ -72,7 +74,7 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
   return {
     semantic: semantic as Semantic,
     items: given.map((item) => {
-      if (!isJsonObject(item)) throw new Unreadable("each of the evaluations must be an object");
+      if (!isJsonObject(item)) throw new UnreadableRequest("each of the evaluations must be an object");
       return { ...defaults, ...item };
     }),
   };
@@ -96,8 +98,8 @@ export function asksTheSame(
 
 export function member(body: JsonObject, name: string): JsonObject {
   const value = body[name];
-  if (value === undefined) throw new Unreadable(`"${name}" is missing`);
-  if (!isJsonObject(value)) throw new Unreadable(`"${name}" must be an object`);
+  if (value === undefined) throw new UnreadableRequest(`"${name}" is missing`);
+  if (!isJsonObject(value)) throw new UnreadableRequest(`"${name}" must be an object`);
   return value;
 }
 
@@ -108,7 +110,7 @@ function entity(body: JsonObject, name: string): JsonObject {
 
 function text(given: JsonObject, of: string, name: string): string {
   const value = given[name];
-  if (typeof value !== "string" || value === "") throw new Unreadable(`"${of}.${name}" must be a string`);
+  if (typeof value !== "string" || value === "") throw new UnreadableRequest(`"${of}.${name}" must be a string`);
   return value;
 }
 
@@ -116,6 +118,6 @@ function text(given: JsonObject, of: string, name: string): string {
 function propertiesOf(given: JsonObject, of: string): { properties: JsonObject } {
   const value = given["properties"];
   if (value === undefined) return { properties: {} };
-  if (!isJsonObject(value)) throw new Unreadable(`"${of}.properties" must be an object`);
+  if (!isJsonObject(value)) throw new UnreadableRequest(`"${of}.properties" must be an object`);
   return { properties: value };
 }

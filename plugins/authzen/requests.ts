@@ -1,6 +1,6 @@
 /** Access requests and their tasks (Access Request and Approval Profile, draft 1): both are the action that waits. */
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { faultIn, type GateAction } from "../../src/core.ts";
+import { readFault, type GateAction } from "../../src/core.ts";
 import { asksTheSame, member, readBody, readEvaluation } from "./read.ts";
 
 const ERROR = "urn:openid:authzen:access-request:error:";
@@ -42,16 +42,16 @@ export async function task(call: FacadeCall, requests: string): Promise<Reply> {
 
 export async function cancelTask(call: FacadeCall, requests: string): Promise<Reply> {
   const id = call.params["id"] ?? "";
-  const answer = await call.ask("POST", `/v1/actions/${encodeURIComponent(id)}/cancel`, { json: {} });
+  const answer = await call.callApi("POST", `/v1/actions/${encodeURIComponent(id)}/cancel`, { json: {} });
   if (answer.status === 200) return taskReply(answer.json as GateAction, requests);
   if (answer.status === 404) return unknownTask();
-  const { status, detail } = faultIn(answer);
+  const { status, detail } = readFault(answer);
   return status === 409 ? problem(409, "invalid_task_state", detail) : { status, json: { error: detail } };
 }
 
 /** Null for an id that is none of an action that this key sees. */
 async function actionOf(call: FacadeCall, id: string): Promise<GateAction | null> {
-  const answer = await call.ask("GET", `/v1/actions/${encodeURIComponent(id)}`);
+  const answer = await call.callApi("GET", `/v1/actions/${encodeURIComponent(id)}`);
   return answer.status === 200 ? (answer.json as GateAction) : null;
 }
 

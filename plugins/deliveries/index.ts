@@ -1,6 +1,6 @@
 /** What was sent to people and programs, what waits and what was given up. */
 import {
-  confirmed,
+  confirmWithScope,
   type Credential,
   cutPage,
   DEFAULT_LIMIT,
@@ -77,7 +77,7 @@ function routes(host: Host): Route[] {
       errors: ["DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD"],
       async handle({ params: { id }, credential }) {
         const row = await host.ledger.transact(async (tx) => {
-          assertUnbound(await confirmed(tx, credential, "deliveries:retry"));
+          assertUnbound(await confirmWithScope(tx, credential, "deliveries:retry"));
           const before = await deliveryOf(tx, id);
           if (before.state !== "dead" && before.state !== "waiting")
             throw new Refusal(

@@ -3,7 +3,7 @@
  * none, for however many subscribers. Older entries come from the store.
  */
 import type { Host } from "../../src/plugin.ts";
-import { type EntryRow, withoutGap } from "../../src/storage/index.ts";
+import { type EntryRow, assertContiguous } from "../../src/storage/index.ts";
 
 export const PAGE = 256;
 const KEPT = 2048;
@@ -36,7 +36,7 @@ export function createFeed(host: Host): Feed {
     async page(seq) {
       const first = kept[0]?.seq;
       if (first !== undefined && seq >= first) return kept.slice(seq - first, seq - first + PAGE);
-      return withoutGap(await host.storage.entries(seq, seq + PAGE), seq);
+      return assertContiguous(await host.storage.entries(seq, seq + PAGE), seq);
     },
     wait(seq, ms, signal) {
       if (end() > seq) return Promise.resolve(true);

@@ -127,7 +127,7 @@ export default definePlugin({
       return stream(query, credential, last === undefined ? size : last + 1);
     }
 
-    async function page({ query, credential, holdResponse }: PageRequest): Promise<Reply> {
+    async function page({ query, credential, reserveResponseBytes: holdResponse }: PageRequest): Promise<Reply> {
       checkAgent(query);
       const size = await sizeBehind(query.after);
       return {

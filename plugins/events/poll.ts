@@ -1,6 +1,6 @@
 /** One page of events, for those who ask again instead of holding a stream. */
 import type { Host } from "../../src/plugin.ts";
-import { withoutGap } from "../../src/storage/index.ts";
+import { assertContiguous } from "../../src/storage/index.ts";
 import { PAGE } from "./feed.ts";
 import { eventOf, type EventFilter } from "./filter.ts";
 import type { Event, EventPage, PageQuery } from "./schemas.ts";
@@ -23,9 +23,9 @@ export async function poll(
   let next = (query.after ?? -1) + 1;
   const end = Math.min(size, next + MAX_LOOKED_AT);
   while (next < end && events.length < limit && !full) {
-    await host.readTurn();
+    await host.waitForReadSlot();
     const to = Math.min(end, next + PAGE);
-    for (const row of withoutGap(await host.storage.entries(next, to), next, to)) {
+    for (const row of assertContiguous(await host.storage.entries(next, to), next, to)) {
       if (events.length === limit) break;
       const passes = await filter.passes(row);
       bytes += passes ? row.bytes.length : 0;

@@ -101,7 +101,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
     while (!over.signal.aborted) {
       if (host.stopping.aborted) return end(controller, "the service is stopping; connect again");
       // A client that reads fast asks for the next batch at once: without this its replay would run in one turn.
-      await host.readTurn();
+      await host.waitForReadSlot();
       if (over.signal.aborted) return;
       const { text, looked, last, keysChanged } = await batch();
       next += looked;

@@ -1,6 +1,6 @@
 /** Envoy's external authorization over HTTP (`envoy.filters.http.ext_authz`, `http_service`). */
 import { Type } from "@sinclair/typebox";
-import { GATEWAY_OPTIONS, gatewayFacade, type Seen, Unreadable } from "../../src/core.ts";
+import { GATEWAY_OPTIONS, createGatewayFacade, type GatewayRequest, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const PREFIX = "/ext-authz";
@@ -11,18 +11,24 @@ export default definePlugin({
   name: "ext-authz",
   options: Type.Object(GATEWAY_OPTIONS, { additionalProperties: false }),
   setup: (_, { enabled, ...options }) =>
-    enabled ? { facades: [gatewayFacade({ path: PREFIX, below: true, title: "Envoy ext_authz" }, options, seen)] } : {},
+    enabled
+      ? {
+          facades: [
+            createGatewayFacade({ path: PREFIX, includesSubpaths: true, title: "Envoy ext_authz" }, options, seen),
+          ],
+        }
+      : {},
 });
 
 /**
  * Envoy sends the original method and headers, and the body where it buffers it, to `path_prefix` and the original path.
  * The target as sent is what the upstream receives; the URL of the request is already normalised.
  */
-function seen({ request, target, body }: FacadeCall): Seen {
+function seen({ request, target, body }: FacadeCall): GatewayRequest {
   const { headers } = request;
   if (target === null)
-    throw new Unreadable("this server does not report the path as it was sent: run ext-authz on Node or Deno");
-  if (!target.startsWith(`${PREFIX}/`)) throw new Unreadable(`the path does not begin with ${PREFIX}/`);
+    throw new UnreadableRequest("this server does not report the path as it was sent: run ext-authz on Node or Deno");
+  if (!target.startsWith(`${PREFIX}/`)) throw new UnreadableRequest(`the path does not begin with ${PREFIX}/`);
   const partial = headers.get(PARTIAL);
   return {
     method: request.method,

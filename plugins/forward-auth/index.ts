@@ -1,6 +1,6 @@
 /** The subrequest by which nginx (`auth_request`), Traefik (`forwardAuth`) and Caddy (`forward_auth`) ask about a request. */
 import { Type } from "@sinclair/typebox";
-import { GATEWAY_OPTIONS, gatewayFacade, type Seen } from "../../src/core.ts";
+import { GATEWAY_OPTIONS, createGatewayFacade, type GatewayRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const Options = Type.Object(
@@ -21,7 +21,7 @@ export default definePlugin({
     enabled
       ? {
           facades: [
-            gatewayFacade({ path: "/forward-auth", title: "Forward authentication" }, options, (call) =>
+            createGatewayFacade({ path: "/forward-auth", title: "Forward authentication" }, options, (call) =>
               seen(call, passes_body),
             ),
           ],
@@ -30,7 +30,7 @@ export default definePlugin({
 });
 
 /** The gateway says what it asks about in `X-Forwarded-Method`, `-Host` and `-Uri`, which it sets itself. */
-function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): Seen {
+function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): GatewayRequest {
   return {
     method: headers.get("x-forwarded-method") ?? "",
     host: headers.get("x-forwarded-host") ?? "",

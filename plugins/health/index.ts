@@ -101,7 +101,7 @@ export default definePlugin({
         tag: "health",
         summary: "The process is alive",
         scope: null,
-        unlimited: true,
+        exemptFromRateLimit: true,
         responses: { 200: { description: "Alive.", schema: Type.Object({ alive: Type.Literal(true) }) } },
         handle: () => ({ status: 200, json: { alive: true } }),
       }),
@@ -111,7 +111,7 @@ export default definePlugin({
         tag: "health",
         summary: "The service can decide",
         scope: null,
-        unlimited: true,
+        exemptFromRateLimit: true,
         description:
           "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops.",
         responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } },
@@ -136,7 +136,11 @@ export default definePlugin({
             active: state.count,
             policy_set: state.digest,
             source: sourceOf(state),
-            offers: state.offers.map(({ name, source: { commit = null }, taken }) => ({ source: name, commit, taken })),
+            offers: state.offers.map(({ name, source: { commit = null }, accepted: taken }) => ({
+              source: name,
+              commit,
+              taken,
+            })),
             stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
             faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
           };

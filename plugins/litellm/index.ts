@@ -1,6 +1,13 @@
 /** What LiteLLM asks about a model's answer (`guardrail: generic_guardrail_api`, `mode: post_call`). */
 import { Type } from "@sinclair/typebox";
-import { type GateRequest, passTogether, readJsonObject, refusalOf, undecided, Unreadable } from "../../src/core.ts";
+import {
+  type GateRequest,
+  submitAndStartAll,
+  readJsonObject,
+  describeRefusal,
+  describeFault,
+  UnreadableRequest,
+} from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { callsIn } from "./read.ts";
 
@@ -32,7 +39,7 @@ export default definePlugin({
               title: "LiteLLM generic guardrail",
               methods: ["POST"],
               serve: (call) => answer(call, tool, wait_seconds),
-              fault: ({ code }) => blocked(undecided(code).message),
+              fault: ({ code }) => blocked(describeFault(code).message),
             },
           ],
         }
@@ -44,12 +51,14 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   try {
     requests = callsIn(readJsonObject(call.body), tool);
   } catch (error) {
-    if (!(error instanceof Unreadable)) throw error;
+    if (!(error instanceof UnreadableRequest)) throw error;
     return blocked(`Not run: the answer's tool calls cannot be decided; ${error.message}.`);
   }
-  const { passed, verdicts } = await passTogether(call, requests, wait);
+  const { passed, outcomes: verdicts } = await submitAndStartAll(call, requests, wait);
   if (passed) return { status: 200, json: { action: "NONE" } };
-  return blocked(verdicts.flatMap((verdict) => (verdict.kind === "go" ? [] : refusalOf(verdict).message)).join("\n"));
+  return blocked(
+    verdicts.flatMap((verdict) => (verdict.kind === "go" ? [] : describeRefusal(verdict).message)).join("\n"),
+  );
 }
 
 /** Always 200: LiteLLM can be configured to go on after every other status, and after none of its answers. */

@@ -3,11 +3,11 @@ import { Type } from "@sinclair/typebox";
 import {
   type GateRequest,
   isJsonObject,
-  passGate,
+  submitAndStart,
   readJsonObject,
-  refusalOf,
-  undecided,
-  Unreadable,
+  describeRefusal,
+  describeFault,
+  UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { callOfDocker, callOfMessage, type ToolCall } from "./read.ts";
@@ -56,7 +56,7 @@ function docker(tool: string, wait: number): Facade {
     path: "/mcp-webhooks/docker",
     title: "Docker MCP gateway",
     methods: ["POST"],
-    basicKey: true,
+    acceptsBasicAuth: true,
     async serve(call) {
       return reply(
         await answerTo(call, wait, () => ({
@@ -67,7 +67,7 @@ function docker(tool: string, wait: number): Facade {
         })),
       );
     },
-    fault: ({ status, code }) => reply({ allowed: false, ...undecided(code) }, status),
+    fault: ({ status, code }) => reply({ allowed: false, ...describeFault(code) }, status),
   };
 }
 
@@ -86,7 +86,7 @@ function toolhive(tool: string | null, wait: number): Facade {
     path: "/mcp-webhooks/toolhive",
     title: "ToolHive validating webhook",
     methods: ["POST"],
-    basicKey: true,
+    acceptsBasicAuth: true,
     async serve(call) {
       let uid: unknown;
       const answered = await answerTo(call, wait, () => {
@@ -97,7 +97,8 @@ function toolhive(tool: string | null, wait: number): Facade {
         if (toolCall === null) return null;
         const server = isJsonObject(context) ? context["server_name"] : null;
         const subject = isJsonObject(principal) && typeof principal["sub"] === "string" ? principal["sub"] : null;
-        if (tool === null && (typeof server !== "string" || server === "")) throw new Unreadable("it names no server");
+        if (tool === null && (typeof server !== "string" || server === ""))
+          throw new UnreadableRequest("it names no server");
         // Whose call it is belongs to what is asked: an approval of one is none of another's.
         const who: GateRequest["params"] = subject === null ? {} : { principal: subject };
         return {
@@ -109,7 +110,7 @@ function toolhive(tool: string | null, wait: number): Facade {
       });
       return reply(answered, uid);
     },
-    fault: ({ code }) => reply({ allowed: false, ...undecided(code) }),
+    fault: ({ code }) => reply({ allowed: false, ...describeFault(code) }),
   };
 }
 
@@ -124,15 +125,15 @@ async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest 
   try {
     request = read();
   } catch (error) {
-    if (!(error instanceof Unreadable)) throw error;
+    if (!(error instanceof UnreadableRequest)) throw error;
     return {
       allowed: false,
       code: "REQUEST_UNREADABLE",
       message: `Not run: the call cannot be decided; ${error.message}.`,
     };
   }
-  const verdict = request === null ? null : await passGate(call, request, wait);
+  const verdict = request === null ? null : await submitAndStart(call, request, wait);
   return verdict === null || verdict.kind === "go"
     ? { allowed: true, code: "", message: "" }
-    : { allowed: false, ...refusalOf(verdict) };
+    : { allowed: false, ...describeRefusal(verdict) };
 }

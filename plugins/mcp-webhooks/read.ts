@@ -1,5 +1,5 @@
 /** The call in a message of an MCP gateway: what one server could read in another way than the next is refused. */
-import { isJsonObject, type JsonObject, type JsonValue, Unreadable } from "../../src/core.ts";
+import { isJsonObject, type JsonObject, type JsonValue, UnreadableRequest } from "../../src/core.ts";
 
 /** Of MCP, what runs no tool. What is not here and is not `tools/call` is refused. */
 const OPEN =
@@ -20,19 +20,19 @@ export function callOfDocker(body: JsonObject): ToolCall {
 
 /** A JSON-RPC message. Null: it calls no tool. */
 export function callOfMessage(message: JsonValue | undefined): ToolCall | null {
-  if (!isJsonObject(message)) throw new Unreadable("it holds no message of MCP");
+  if (!isJsonObject(message)) throw new UnreadableRequest("it holds no message of MCP");
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
-  if (typeof method !== "string") throw new Unreadable("it has no method");
+  if (typeof method !== "string") throw new UnreadableRequest("it has no method");
   if (method === "tools/call") return callOf(params);
-  if (!OPEN.test(method)) throw new Unreadable(`nothing is known of the method ${method}`);
+  if (!OPEN.test(method)) throw new UnreadableRequest(`nothing is known of the method ${method}`);
   return null;
 }
 
 function callOf(params: JsonValue | undefined): ToolCall {
-  if (!isJsonObject(params)) throw new Unreadable("the call has no parameters");
+  if (!isJsonObject(params)) throw new UnreadableRequest("the call has no parameters");
   const { name, arguments: args = {} } = membersOf(params, ["name", "arguments"]);
   if (typeof name !== "string" || !isJsonObject(args))
-    throw new Unreadable("the call has a name, which is a text, and arguments, which are an object");
+    throw new UnreadableRequest("the call has a name, which is a text, and arguments, which are an object");
   const apart = ["name", "arguments", "_meta", "task"];
   return { name, args, more: Object.fromEntries(Object.entries(params).filter(([key]) => !apart.includes(key))) };
 }
@@ -48,7 +48,7 @@ function membersOf(object: JsonObject, names: readonly string[], mode: "exact" |
     const folded = key.toUpperCase().toLowerCase();
     if (!names.includes(folded)) continue;
     if ((mode === "exact" && key !== folded) || members.some(([name]) => name === folded))
-      throw new Unreadable(`"${key}" can be read as "${folded}", and can be passed over`);
+      throw new UnreadableRequest(`"${key}" can be read as "${folded}", and can be passed over`);
     members.push([folded, value]);
   }
   return Object.fromEntries(members);

@@ -54,7 +54,7 @@ export default definePlugin({
           tag: "health",
           summary: "Metrics for Prometheus",
           scope: "metrics:read",
-          unlimited: true,
+          exemptFromRateLimit: true,
           responses: { 200: { description: "Metrics.", contentType: "text/plain", schema: Type.String() } },
           handle: async () => ({
             status: 200,

@@ -4,10 +4,10 @@ import {
   type GateRequest,
   isJsonObject,
   type JsonValue,
-  passGate,
+  submitAndStart,
   readJsonObject,
-  Unreadable,
-  type Verdict,
+  UnreadableRequest,
+  type GateOutcome,
 } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 
@@ -41,7 +41,7 @@ export default definePlugin({
           facades: [
             {
               path: "/v1/data",
-              below: true,
+              includesSubpaths: true,
               title: "OPA data API",
               methods: ["POST"],
               serve: async (call) => answer(call, tool, wait_seconds),
@@ -60,7 +60,7 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
       "invalid_parameter",
       "the body must be JSON with an `input` of `tool` and `operation`, beside them `params`, `context` and `agent_id` alone, or of `tool.name` and `args`",
     );
-  const verdict = await passGate(call, request, wait);
+  const verdict = await submitAndStart(call, request, wait);
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
   const allow = verdict.kind === "go";
   // A rule that is asked for by its name gives its value alone. There is always one: to have none reads as "no objection".
@@ -83,7 +83,7 @@ function ruleOf(url: string): string | undefined {
   }
 }
 
-function reasonOf(verdict: Exclude<Verdict, { kind: "fault" }>): string {
+function reasonOf(verdict: Exclude<GateOutcome, { kind: "fault" }>): string {
   if (verdict.kind === "wait")
     return `not run: waits for approval (${verdict.action.id}); call again with exactly the same arguments; it is not refused`;
   return verdict.kind === "go" ? verdict.action.reason : verdict.reason;
@@ -95,7 +95,7 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   try {
     input = readJsonObject(body)["input"];
   } catch (error) {
-    if (error instanceof Unreadable) return null;
+    if (error instanceof UnreadableRequest) return null;
     throw error;
   }
   if (!isJsonObject(input)) return null;

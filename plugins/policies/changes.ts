@@ -1,20 +1,20 @@
 /** What the API does to policies. Each is one job: it plans by reading, then writes, so that a refusal harms nobody else's batch. */
 import {
-  assertMatch,
-  confirmed,
-  createdEarlier,
+  assertIfMatch,
+  confirmWithScope,
+  findCreatedResource,
   type Credential,
   type Host,
   type LedgerTransaction,
   Refusal,
-  rememberCreated,
+  recordCreatedResource,
 } from "../../src/plugin.ts";
 import {
   type IdempotentCall,
   toPolicyChange,
   type PolicyChange,
   type PolicyEdit,
-  type ReadPolicy,
+  type ParsedPolicy,
 } from "../../src/core.ts";
 import type { PolicyRow } from "../../src/storage/index.ts";
 import { assertNotManaged, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
@@ -26,13 +26,13 @@ export function etagOf(row: PolicyRow): string {
 
 /** Activation changes what is allowed: it has a scope of its own. */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
-  const who = await confirmed(tx, credential, "policies:write");
+  const who = await confirmWithScope(tx, credential, "policies:write");
   if (activates) assertCanActivate(who);
   return who;
 }
 
 function assertCanActivate(who: Credential): void {
-  if (!who.holds("policies:activate"))
+  if (!who.hasScope("policies:activate"))
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
       `this changes the active set, which needs the scope policies:activate; the key "${who.key.name}" lacks it`,
@@ -46,13 +46,13 @@ interface Save {
 
 export function createPolicy(
   host: Host,
-  read: ReadPolicy,
+  read: ParsedPolicy,
   { credential, activate }: Save,
   call: IdempotentCall | null,
 ): Promise<{ row: PolicyRow; replayed: boolean }> {
   return host.ledger.transact(async (tx) => {
     const who = await confirmWriter(tx, credential, activate);
-    const earlier = await createdEarlier(tx, who, call);
+    const earlier = await findCreatedResource(tx, who, call);
     if (earlier !== null) {
       const row = await tx.policy(earlier);
       if (row === null || row.deleted_at !== null)
@@ -69,7 +69,7 @@ export function createPolicy(
         `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`,
       );
     await saveAll(host, tx, [plan], who, activate, { change: "create", policy: plan.name });
-    await rememberCreated(tx, who, call, plan.id);
+    await recordCreatedResource(tx, who, call, plan.id);
     return { row: await readSaved(tx, plan), replayed: false };
   });
 }
@@ -77,14 +77,14 @@ export function createPolicy(
 export function updatePolicy(
   host: Host,
   idOrName: string,
-  read: ReadPolicy,
+  read: ParsedPolicy,
   headers: Headers,
   { credential, activate }: Save,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
     const who = await confirmWriter(tx, credential, activate);
     const row = await findPolicy(tx, idOrName);
-    assertMatch(headers, etagOf(row));
+    assertIfMatch(headers, etagOf(row));
     assertNotManaged(row, host.policies.sources);
     if (read.document.policy !== row.name) {
       throw new Refusal(
@@ -109,7 +109,7 @@ async function readSaved(tx: LedgerTransaction, plan: PlannedSave): Promise<Poli
 /** All or nothing. */
 export function importPolicies(
   host: Host,
-  read: readonly ReadPolicy[],
+  read: readonly ParsedPolicy[],
   { credential, activate }: Save,
 ): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
   return host.ledger.transact(async (tx) => {
@@ -154,9 +154,9 @@ export function activatePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "policies:activate");
+    const who = await confirmWithScope(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
-    assertMatch(headers, etagOf(row));
+    assertIfMatch(headers, etagOf(row));
     assertNotManaged(row, host.policies.sources);
     const wanted = await findVersion(tx, row, version ?? row.latest_version);
     const set = host.policies.plan(
@@ -181,9 +181,9 @@ export function deactivatePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "policies:activate");
+    const who = await confirmWithScope(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
-    assertMatch(headers, etagOf(row));
+    assertIfMatch(headers, etagOf(row));
     assertNotManaged(row, host.policies.sources);
     return row.active_version === null ? row : deactivate(host, tx, row, { deleted_at: row.deleted_at }, who);
   });
@@ -196,9 +196,9 @@ export function deletePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmed(tx, credential, "policies:write");
+    const who = await confirmWithScope(tx, credential, "policies:write");
     const row = await findPolicy(tx, idOrName);
-    assertMatch(headers, etagOf(row));
+    assertIfMatch(headers, etagOf(row));
     assertNotManaged(row, host.policies.sources);
     if (row.active_version !== null) assertCanActivate(who);
     return deactivate(host, tx, row, { deleted_at: tx.now }, who);

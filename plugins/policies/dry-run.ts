@@ -1,7 +1,7 @@
 /** What candidates would decide about sample actions. */
 import { Type, type Static } from "@sinclair/typebox";
 import { defineRoute, type Host, type Reply, type Route } from "../../src/plugin.ts";
-import { candidatesOf, type Decision, type Facts, type JsonObject, parseRfc3339 } from "../../src/core.ts";
+import { parseCandidates, type Decision, type Facts, type JsonObject, parseRfc3339 } from "../../src/core.ts";
 import { DEFINITION, Nullable } from "./schemas.ts";
 
 const SampleAction = Type.Object(
@@ -112,7 +112,7 @@ export function dryRunRoute(host: Host, tag: string, bodyLimit: number): Route {
 async function dryRun(host: Host, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
   const { trials } = host.policies;
-  const candidate = await trials.withCandidates(active, candidatesOf(body), body.alone === true, signal);
+  const candidate = await trials.withCandidates(active, parseCandidates(body), body.alone === true, signal);
   const now = (body.now === undefined ? null : parseRfc3339(body.now)) ?? host.clock();
   const { key_id, name, agent_id, owner } = body.principal ?? {};
   const facts: Facts = {

@@ -3,11 +3,11 @@ import {
   definePlugin,
   defineRoute,
   type Host,
-  idempotentCall,
+  readIdempotentCall,
   IF_MATCH,
   nextLink,
-  pageOf,
-  REPLAYED,
+  slicePage,
+  REPLAYED_HEADERS,
   type Route,
 } from "../../src/plugin.ts";
 import {
@@ -54,7 +54,7 @@ function routes(host: Host): Route[] {
             (query.name === undefined || row.name === query.name) &&
             (query.status === undefined || (query.status === "active") === (row.active_version !== null)),
         );
-        const { rows, next_cursor } = pageOf("policies", all, query);
+        const { rows, next_cursor } = slicePage("policies", all, query);
         const policies = await Promise.all(
           rows.map(async (row) => renderSummary(host, row, await findVersion(host.storage, row, row.latest_version))),
         );
@@ -81,12 +81,12 @@ function routes(host: Host): Route[] {
       async handle({ query, body, headers, credential, signal }) {
         const read = await parsePolicyBody(host, body, signal);
         const activate = query.activate === true;
-        const call = idempotentCall(headers, "POST /v1/policies", { definition: read.text, activate });
+        const call = readIdempotentCall(headers, "POST /v1/policies", { definition: read.text, activate });
         const { row, replayed } = await createPolicy(host, read, { credential, activate }, call);
         const reply = await policyReply(host, row, { status: replayed ? 200 : 201 });
         return {
           ...reply,
-          headers: { ...reply.headers, Location: `/v1/policies/${row.id}`, ...(replayed ? REPLAYED : {}) },
+          headers: { ...reply.headers, Location: `/v1/policies/${row.id}`, ...(replayed ? REPLAYED_HEADERS : {}) },
         };
       },
     }),

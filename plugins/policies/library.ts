@@ -1,7 +1,7 @@
 /** Policies and their versions, inside a batch: what is there, what a change would make, and the change. */
 import { type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/storage/index.ts";
-import type { PolicyDocument, ReadPolicy } from "../../src/core.ts";
+import type { PolicyDocument, ParsedPolicy } from "../../src/core.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 
@@ -42,14 +42,14 @@ export interface PlannedSave {
   name: string;
   version: number;
   outcome: "created" | "updated" | "unchanged";
-  read: ReadPolicy;
+  read: ParsedPolicy;
   row: PolicyRow | null;
 }
 
 /** What saving a policy would do. Reads only. Throws POLICY_MANAGED. */
 export async function planSave(
   tx: LedgerTransaction,
-  read: ReadPolicy,
+  read: ParsedPolicy,
   { newId, policies }: Pick<Host, "newId" | "policies">,
 ): Promise<PlannedSave> {
   const name = read.document.policy;

@@ -1,7 +1,7 @@
 /** What a policy in shadow mode would have changed, by what it said when the decisions were made. */
 import { Type } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
-import { backtestJson, FlipFields, SpanFields, spanOf } from "../../src/core.ts";
+import { renderBacktest, FlipFields, SpanFields, parseSpan } from "../../src/core.ts";
 import { findPolicy } from "./library.ts";
 import { PolicyParams } from "./schemas.ts";
 
@@ -34,14 +34,14 @@ export function shadowRoute(host: Host, tag: string): Route {
     errors: ["POLICY_NOT_FOUND", "INVALID_RANGE"],
     async handle({ params, query, credential, signal }) {
       const row = await findPolicy(host.storage, params.id);
-      const span = spanOf(query, host.clock());
+      const span = parseSpan(query, host.clock());
       const report = await host.policies.shadowReport(row.name, {
         ...span,
         visibility: credential.visibility,
         budgetMs: BUDGET,
         signal: AbortSignal.any([signal, host.stopping]),
       });
-      return { status: 200, json: { policy: row.name, ...backtestJson(span, report) } };
+      return { status: 200, json: { policy: row.name, ...renderBacktest(span, report) } };
     },
   });
 }

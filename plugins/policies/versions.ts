@@ -1,5 +1,5 @@
 /** Versions of a policy: their list, and what changed between two of them. */
-import { defineRoute, type Host, nextLink, pageOf, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, type Host, nextLink, slicePage, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { diffPolicies } from "../../src/core.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
 import * as schema from "./schemas.ts";
@@ -25,7 +25,7 @@ export function versionRoutes(host: Host, tag: string): Route[] {
           id: row.id,
           created_at: version.version,
         }));
-        const { rows, next_cursor } = pageOf("versions", all, query);
+        const { rows, next_cursor } = slicePage("versions", all, query);
         const json = {
           versions: rows.map(({ version }) => ({
             ...renderVersion(version),

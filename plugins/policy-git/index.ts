@@ -194,7 +194,7 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
       name: "policy-git",
       load,
       watch(changed) {
-        const duty = host.duty("policy-git");
+        const duty = host.leaderLease("policy-git");
         let timer: ReturnType<typeof setTimeout> | null = null;
         let stopped = false;
         let asking: Promise<void> | null = null;
@@ -203,7 +203,7 @@ function follow(host: Host, options: Options, given: string): { source: PolicySo
 
         /** @param byWebhook the process that received it asks, whoever has the duty: the others did not hear of it */
         async function ask(byWebhook: boolean): Promise<void> {
-          if (!byWebhook && !(await duty.mine())) return;
+          if (!byWebhook && !(await duty.isLeader())) return;
           let commit: string | null = null;
           try {
             commit = await alone(() => repository().fetch());

@@ -61,7 +61,7 @@ function routes(host: Host, open: boolean): Route[] {
     credential: Credential,
   ): Promise<{ salt: string | null; request: string | null; erased_at: string | null } | null> {
     const action =
-      action_id === null || !credential.holds("actions:read") ? null : await host.storage.action(action_id);
+      action_id === null || !credential.hasScope("actions:read") ? null : await host.storage.action(action_id);
     if (action === null || !canSee(credential.visibility, action)) return null;
     const { salt, erased_at } = action;
     // The row keeps what people are asked about in the order that its author gave it; the hash is of the canonical form.

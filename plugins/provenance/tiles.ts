@@ -1,6 +1,6 @@
 /** C2SP tlog-tiles: the tree as static resources, for monitors and witnesses. */
 import { type Credential, type Host, Refusal, type Reply } from "../../src/plugin.ts";
-import { StorageError, withoutGap } from "../../src/storage/index.ts";
+import { StorageError, assertContiguous } from "../../src/storage/index.ts";
 import { concatBytes, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
 
 /** A tile never changes. What needs a credential is not for shared caches. */
@@ -55,6 +55,6 @@ export async function entryBundle(host: Host, tile: string, { visibility }: Cred
   const from = at.index * TILE_WIDTH;
   const to = from + at.width;
   if (to > size) throw tileNotFound(path);
-  const rows = withoutGap(await host.storage.entries(from, to), from, to);
+  const rows = assertContiguous(await host.storage.entries(from, to), from, to);
   return { status: 200, bytes: encodeEntryBundle(rows.map((row) => row.bytes)), headers: cacheHeaders(false) };
 }

@@ -3,13 +3,13 @@ import { Type, type Static } from "@sinclair/typebox";
 import { type Credential, type Host, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import {
   type BacktestCounts,
-  backtestJson,
+  renderBacktest,
   type BacktestReport,
-  candidatesOf,
+  parseCandidates,
   type CompiledPolicySet,
   SpanFields,
-  spanOf,
-  type WrittenSet,
+  parseSpan,
+  type SerializedPolicySet,
 } from "../../src/core.ts";
 
 const PROGRESS_EVERY_MS = 500;
@@ -46,10 +46,10 @@ export interface Backtests {
 export function createBacktests(host: Host, limits: BacktestLimits): Backtests {
   let running = 0;
 
-  async function candidate(body: RangeBody, signal: AbortSignal): Promise<CompiledPolicySet | WrittenSet> {
+  async function candidate(body: RangeBody, signal: AbortSignal): Promise<CompiledPolicySet | SerializedPolicySet> {
     const { compiled } = await host.policies.current();
     if (body.policy_set !== undefined) return compiled;
-    return host.policies.trials.withCandidates(compiled, candidatesOf(body), body.alone === true, signal);
+    return host.policies.trials.withCandidates(compiled, parseCandidates(body), body.alone === true, signal);
   }
 
   type Run = (progress?: (counts: BacktestCounts) => void) => Promise<BacktestReport>;
@@ -60,7 +60,7 @@ export function createBacktests(host: Host, limits: BacktestLimits): Backtests {
   ): Promise<{ run: Run; answerOf(report: BacktestReport): object }> {
     if (body.policy_set !== undefined && (body.policy !== undefined || body.yaml !== undefined))
       throw wrong("/policy_set", "send either `policy_set` or a candidate");
-    const span = spanOf(body, host.clock());
+    const span = parseSpan(body, host.clock());
     const compiled = await candidate(body, signal);
     if (running >= limits.max_running) {
       throw new Refusal(
@@ -85,7 +85,7 @@ export function createBacktests(host: Host, limits: BacktestLimits): Backtests {
     const answerOf = (report: BacktestReport): object => ({
       kind: "backtest",
       policy_set: compiled.digest,
-      ...backtestJson(span, report),
+      ...renderBacktest(span, report),
     });
     return { run, answerOf };
   }

@@ -11,7 +11,7 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
-import { type CompiledPolicySet, fromHex, parseCompleteRequest, type WrittenSet } from "../../src/core.ts";
+import { type CompiledPolicySet, fromHex, parseCompleteRequest, type SerializedPolicySet } from "../../src/core.ts";
 import { asIn, reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields } from "./compare.ts";
@@ -213,7 +213,7 @@ async function candidate(
   host: Host,
   { policy, policy_set }: ReplayBody,
   signal: AbortSignal,
-): Promise<CompiledPolicySet | WrittenSet | null> {
+): Promise<CompiledPolicySet | SerializedPolicySet | null> {
   if (policy === undefined && policy_set === undefined) return null;
   const { compiled } = await host.policies.current();
   if (policy === undefined) return compiled;

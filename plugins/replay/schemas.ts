@@ -1,5 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { BacktestAnswer } from "../../src/core.ts";
+import { BacktestResponse } from "../../src/core.ts";
 import { RangeFields } from "./backtest.ts";
 
 export const ReplayBody = Type.Object(
@@ -96,7 +96,7 @@ export const Answer = Type.Object(
 export const ReplayedRange = Type.Composite(
   [
     Type.Object({ kind: Type.Literal("backtest", { description: "Decisions of a range were made again." }) }),
-    BacktestAnswer,
+    BacktestResponse,
   ],
   { title: "Backtest", additionalProperties: false },
 );

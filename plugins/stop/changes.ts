@@ -1,16 +1,16 @@
 /** Placing and lifting: each is one urgent job, which needs no policy. */
 import {
   toActor,
-  confirmed,
-  createdEarlier,
+  confirmWithScope,
+  findCreatedResource,
   type Credential,
   type Host,
   Refusal,
-  rememberCreated,
+  recordCreatedResource,
   toRfc3339,
 } from "../../src/plugin.ts";
 import {
-  behind,
+  principalsBehindVote,
   countPeople,
   listActiveStops,
   type IdempotentCall,
@@ -39,7 +39,7 @@ export function placeStop(
   const id = host.newId();
   return host.ledger.transactFirst(async (tx) => {
     const who = await confirmWriter(tx, credential);
-    const earlier = await createdEarlier(tx, who, call);
+    const earlier = await findCreatedResource(tx, who, call);
     if (earlier !== null) return { stop: findStop(tx.stops, earlier), replayed: true };
     if (until !== null && until <= tx.now)
       throw new Refusal("VALIDATION_FAILED", `the end ${body.until} is over already; it is ${toRfc3339(tx.now)} now`, {
@@ -64,7 +64,7 @@ export function placeStop(
       needed: 0,
       by: toActor(who.key, who.principal),
     });
-    await rememberCreated(tx, who, call, id);
+    await recordCreatedResource(tx, who, call, id);
     return { stop: findStop(tx.stops, id), replayed: false };
   });
 }
@@ -77,9 +77,9 @@ export function liftStop(host: Host, credential: Credential, id: string, comment
     if (!isStopActive(before, tx.now))
       throw new Refusal("STOP_OVER", `the stop ${id} was lifted, or its end has passed; nothing is left to lift`);
     const by = toActor(who.key, who.principal);
-    const people = before.lifts.map((lift) => behind(host, lift.by));
+    const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
     const earlier = countPeople(people);
-    const approvals = countPeople([...people, behind(host, by)]);
+    const approvals = countPeople([...people, principalsBehindVote(host, by)]);
     const needed = host.config.stop.lift_approvals;
     if (approvals <= earlier && approvals < needed)
       throw new Refusal(
@@ -116,7 +116,7 @@ function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
 
 /** An agent halts and frees nobody, itself least of all. */
 async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
-  const who = await confirmed(tx, credential, "stop:write");
+  const who = await confirmWithScope(tx, credential, "stop:write");
   if (who.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",

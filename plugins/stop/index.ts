@@ -4,8 +4,8 @@ import {
   definePlugin,
   defineRoute,
   type Host,
-  idempotentCall,
-  REPLAYED,
+  readIdempotentCall,
+  REPLAYED_HEADERS,
   type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
@@ -55,12 +55,12 @@ function routes(host: Host): Route[] {
       },
       errors: ["AGENT_MISMATCH", "POLICY_NOT_FOUND", "TOO_MANY_STOPS", "IDEMPOTENCY_CONFLICT"],
       async handle({ body, headers, credential }) {
-        const call = idempotentCall(headers, "POST /v1/stop", body);
+        const call = readIdempotentCall(headers, "POST /v1/stop", body);
         const { stop, replayed } = await placeStop(host, credential, body, call);
         return {
           status: replayed ? 200 : 201,
           json: renderStop(host, credential, stop),
-          headers: { Location: `/v1/stop/${stop.id}`, ...(replayed ? REPLAYED : {}) },
+          headers: { Location: `/v1/stop/${stop.id}`, ...(replayed ? REPLAYED_HEADERS : {}) },
         };
       },
     }),
@@ -110,7 +110,7 @@ function canSee({ visibility }: Credential, { agent }: Stop): boolean {
 
 function renderStop(host: Host, credential: Credential, stop: Stop): schema.StopRecord {
   const { id, agent, tool, policy, reason, until, seq } = stop;
-  const all = "all" in credential.visibility || credential.holds("stop:write");
+  const all = "all" in credential.visibility || credential.hasScope("stop:write");
   return {
     id,
     status: stop.lifted_at !== null ? "lifted" : isStopActive(stop, host.clock()) ? "holds" : "ended",

@@ -6,7 +6,7 @@
 import type { Vault } from "../contract/host.ts";
 import {
   StorageError,
-  unlessCorrupt,
+  nullIfCorrupt,
   type EntryRow,
   type LedgerHead,
   type StorageReader,
@@ -162,7 +162,7 @@ async function pageOf(
   let unread = 0;
   for (const [i, leaf_hash] of (await reader.leafHashes(from, to)).entries()) {
     const seq = from + i;
-    const one = await unlessCorrupt(reader.entries(seq, seq + 1));
+    const one = await nullIfCorrupt(reader.entries(seq, seq + 1));
     // Behind one that is missing the hashes are those of others.
     if (one?.length === 0) break;
     rows.push(one?.[0] ?? { seq, leaf_hash });

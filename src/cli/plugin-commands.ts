@@ -1,7 +1,7 @@
 /** Commands that the configured plugins bring: `assent <name of the plugin>`. */
-import { declarationsOf } from "../runtime/plugins/declarations.ts";
+import { collectDeclarations } from "../runtime/plugins/declarations.ts";
 import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
-import { PluginError, refuseTwice } from "../runtime/plugins/options.ts";
+import { PluginError, assertUniqueNames } from "../runtime/plugins/options.ts";
 import type { Plugin } from "../plugin.ts";
 import { CommandError, EXIT, safe, type Command } from "./command.ts";
 import { client, reaching } from "./remote.ts";
@@ -11,8 +11,8 @@ import { configFrom } from "./serve.ts";
 export async function pluginCommands(): Promise<Map<string, Command>> {
   try {
     const plugins = await loadPluginsByPath(configFrom(process.env, undefined));
-    refuseTwice(plugins);
-    declarationsOf(plugins);
+    assertUniqueNames(plugins);
+    collectDeclarations(plugins);
     return new Map(
       plugins.flatMap(({ plugin }): [string, Command][] =>
         plugin.command === undefined ? [] : [[plugin.name, commandOf(plugin, plugin.command)]],

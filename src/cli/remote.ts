@@ -1,6 +1,6 @@
 /** What the commands that talk to a running service share: clients, exit codes, the display of an action. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
-import { requestSections } from "../contract/notice.ts";
+import { requestSections } from "../contract/approval-message-text.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
 import { keyFor, serviceUrl } from "./credentials.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";

@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
-import type { CutRow, Storage } from "../contract/storage.ts";
+import type { RemovedRow, Storage } from "../contract/storage.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { CommandError, type Output } from "./command.ts";
 import { assertCurrent, withStore } from "./store.ts";
@@ -54,7 +54,7 @@ export async function repairsOf(storage: Pick<Storage, "meta">): Promise<Repair[
   return JSON.parse((await storage.meta(REPAIRS)) ?? "[]") as Repair[];
 }
 
-function lineOf({ table, row }: CutRow): string {
+function lineOf({ table, row }: RemovedRow): string {
   const bytes = (_key: string, value: unknown): unknown =>
     value instanceof Uint8Array ? { base64: Buffer.from(value).toString("base64") } : value;
   return JSON.stringify({ table, row }, bytes);

@@ -6,7 +6,7 @@ import { VaultError } from "../identity/key-files.ts";
 import { PluginError } from "../runtime/plugins/options.ts";
 import { PluginLoadError } from "../runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
-import { guardStrays } from "../delivery/notifier-errors.ts";
+import { reportStrayErrors } from "../delivery/notifier-errors.ts";
 import { onSignals, serve as serveHttp, ServerResponse, type Listening } from "../serve/index.ts";
 import { placeOf, showFirstKeys } from "./first-keys.ts";
 import { beginHere, isUnbegun } from "./init.ts";
@@ -70,7 +70,7 @@ examples:
         acceptSecret: values["accept-secret"] === true,
       }),
     );
-    guardStrays(runtime.host.log);
+    reportStrayErrors(runtime.host.log);
     let listening: Listening;
     try {
       listening = await listen(serveHttp(runtime.fetch, config.server), "--port or ASSENT_PORT");

@@ -4,7 +4,7 @@ import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLogger } from "../serve/log.ts";
 import { loadPlugins, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError } from "../runtime/plugins/options.ts";
-import { storageOf } from "../runtime/plugins/storage.ts";
+import { createStorage } from "../runtime/plugins/storage.ts";
 import { CommandError, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 
@@ -38,7 +38,7 @@ export async function assertStorable(config: Config): Promise<void> {
 
 async function storageFor(config: Config): Promise<Storage | null> {
   const { data, database_url: databaseUrl } = config;
-  return storageOf(await loadPlugins(config), { log: createLogger("error"), data, databaseUrl });
+  return createStorage(await loadPlugins(config), { log: createLogger("error"), data, databaseUrl });
 }
 
 function inWords(error: unknown): unknown {

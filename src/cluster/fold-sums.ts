@@ -1,5 +1,5 @@
 /** Does what the store puts off (its sums, kept near the present), beside the decisions and never in their way. */
-import type { Duty, Ledger, Logger } from "../contract/host.ts";
+import type { LeaderLease, Ledger, Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** Fewest and most actions folded in one transaction. What they share is written once, so that more cost little more. */
@@ -15,20 +15,20 @@ const AFTER_FAILURE = 10_000;
 /** How soon a process looks again whether the folding has fallen to it. */
 const TURN = 5_000;
 
-export interface Folding {
+export interface SumFolder {
   start(): void;
   stop(): Promise<void>;
 }
 
-export interface FoldingOptions {
+export interface SumFolderOptions {
   upkeep: NonNullable<Storage["upkeep"]>;
   ledger: Pick<Ledger, "onGrowth">;
   log: Logger;
   /** Of the processes that share the store, one folds. */
-  duty: Duty;
+  lease: LeaderLease;
 }
 
-export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Folding {
+export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderOptions): SumFolder {
   /** The size that the ledger is said to have, and the one up to which all is folded, as far as this process knows. */
   let size = 0;
   let done = 0;
@@ -50,7 +50,7 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
   async function fold(): Promise<void> {
     let again: number | null = null;
     try {
-      if (!(await duty.mine())) again = TURN;
+      if (!(await duty.isLeader())) again = TURN;
       for (let chunk = FEWEST; !stopped && again === null;) {
         const announced = size;
         const began = performance.now();
@@ -60,7 +60,7 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
           done = announced;
           break;
         }
-        chunk = nextChunk(chunk, performance.now() - began);
+        chunk = nextChunkSize(chunk, performance.now() - began);
         await new Promise((resolve) => setTimeout(resolve, BREATH));
       }
     } catch (error) {
@@ -97,7 +97,7 @@ export function createFolding({ upkeep, ledger, log, duty }: FoldingOptions): Fo
 }
 
 /** @param ms that a transaction of `chunk` actions took */
-export function nextChunk(chunk: number, ms: number): number {
+export function nextChunkSize(chunk: number, ms: number): number {
   if (ms > LONG) return Math.max(FEWEST, chunk / 2);
   return ms < SHORT ? Math.min(MOST, chunk * 2) : chunk;
 }

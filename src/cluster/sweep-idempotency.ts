@@ -3,9 +3,9 @@
  * again it must not be decided again, because what it asked for would happen twice. What was never allowed cannot have
  * run. Of several processes on one store, one does it; done twice, it forgets nothing twice.
  */
-import type { Duty, Ledger, Logger } from "../contract/host.ts";
-import { repeat } from "../contract/repeat.ts";
-import { unlessCorrupt, type IdempotencyPlace, type IdempotencyRow, type StorageReader } from "../contract/storage.ts";
+import type { LeaderLease, Ledger, Logger } from "../contract/host.ts";
+import { createRepeatingTask } from "../contract/repeating-task.ts";
+import { nullIfCorrupt, type IdempotencyCursor, type IdempotencyRow, type StorageReader } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 
 /** Keys that are looked at together, and forgotten in one transaction. */
@@ -13,7 +13,7 @@ const PAGE = 200;
 const BETWEEN = 3_600_000;
 const AFTER_FAILURE = 60_000;
 const BREATH = 20;
-const FIRST: IdempotencyPlace = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
+const FIRST: IdempotencyCursor = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
 
 export interface IdempotencySweep {
   start(): void;
@@ -25,21 +25,21 @@ export interface IdempotencySweep {
 export interface IdempotencySweepOptions {
   storage: Pick<StorageReader, "action" | "entriesOfAction" | "idempotencyBefore">;
   ledger: Pick<Ledger, "transact">;
-  duty: Duty;
+  lease: LeaderLease;
   keepMs: number;
   clock(): number;
   log: Logger;
 }
 
 export function createIdempotencySweep(options: IdempotencySweepOptions): IdempotencySweep {
-  const { storage, ledger, duty, log } = options;
+  const { storage, ledger, lease: duty, log } = options;
   let stopped = false;
   /** What was passed stays for good: every later sweep begins behind it. */
   let passed = FIRST;
 
   async function sweep(): Promise<number> {
     let forgotten = 0;
-    while (!stopped && (await duty.mine())) {
+    while (!stopped && (await duty.isLeader())) {
       const rows = await storage.idempotencyBefore(options.clock() - options.keepMs, passed, PAGE);
       const over: IdempotencyRow[] = [];
       for (const row of rows) if (!(await stays(row))) over.push(row);
@@ -61,14 +61,15 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     const action = await storage.action(resource_id);
     // One that is not there is for the audit to tell of.
     if (action === null || action.status === "pending_approval") return true;
-    return mayHaveRun(action, await unlessCorrupt(storage.entriesOfAction(resource_id)));
+    return mayHaveRun(action, await nullIfCorrupt(storage.entriesOfAction(resource_id)));
   }
 
-  const rounds = repeat({
+  const rounds = createRepeatingTask({
     task: sweep,
     everyMs: BETWEEN,
     afterFailureMs: AFTER_FAILURE,
-    failed: (error) => log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) }),
+    onFailure: (error) =>
+      log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) }),
   });
 
   return {

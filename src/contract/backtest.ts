@@ -20,7 +20,7 @@ export interface BacktestRange {
   progress?(done: BacktestCounts): void;
 }
 
-export interface Outcome {
+export interface DecisionOutcome {
   effect: Effect;
   policy: string | null;
   rule: string | null;
@@ -37,8 +37,8 @@ export interface FlipExample {
 
 /** Decisions that go from one outcome to another. */
 export interface FlipGroup {
-  from: Outcome;
-  to: Outcome;
+  from: DecisionOutcome;
+  to: DecisionOutcome;
   count: number;
   examples: FlipExample[];
 }

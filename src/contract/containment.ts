@@ -3,10 +3,10 @@ import type { Actor } from "../domain/entries.ts";
 import type { LedgerTransaction } from "./host.ts";
 
 /** Whose actions are cancelled: an agent's, however its name is written, or those that a key submitted. */
-export type Contained = { agent_id: string } | { key_id: string };
+export type ContainmentTarget = { agent_id: string } | { key_id: string };
 
 /** Where a look through what is open stands. */
-export interface OpenPlace {
+export interface OpenActionCursor {
   status: "pending_approval" | "allowed" | "approved";
   ends: number;
   decision_seq: number;
@@ -20,8 +20,8 @@ export interface Containment {
    */
   cancelOpen(
     tx: LedgerTransaction,
-    whose: Contained,
-    why: { by: Actor; comment: string },
-    from: OpenPlace | null,
-  ): Promise<OpenPlace | null>;
+    target: ContainmentTarget,
+    reason: { by: Actor; comment: string },
+    from: OpenActionCursor | null,
+  ): Promise<OpenActionCursor | null>;
 }

@@ -107,14 +107,14 @@ export interface ErrorKind {
   readonly title: string;
 }
 
-export function kindOf(error: ErrorCode | ErrorKind): ErrorKind {
+export function resolveErrorKind(error: ErrorCode | ErrorKind): ErrorKind {
   if (typeof error !== "string") return error;
   const [status, title] = ERRORS[error];
   return { code: error, status, title };
 }
 
 /** What the error codes of a plugin begin with: `MY_PLUGIN_` for `my-plugin`. */
-export function errorPrefix(plugin: string): string {
+export function errorCodePrefix(plugin: string): string {
   return `${plugin.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_`;
 }
 
@@ -126,7 +126,7 @@ export function defineErrors<const Name extends string>(
   plugin: string,
   errors: Readonly<Record<Name, readonly [status: number, title: string]>>,
 ): { readonly [Each in Name]: ErrorKind } {
-  const prefix = errorPrefix(plugin);
+  const prefix = errorCodePrefix(plugin);
   const kinds = Object.entries<readonly [number, string]>(errors).map(([name, [status, title]]) => [
     name,
     { code: `${prefix}${name}`, status, title },
@@ -158,7 +158,7 @@ export class Refusal extends Error {
   ) {
     super(detail);
     this.name = "Refusal";
-    this.kind = kindOf(error);
+    this.kind = resolveErrorKind(error);
     this.errors = extra.errors ?? [];
     this.headers = extra.headers ?? {};
   }

@@ -9,14 +9,14 @@ export interface Facade {
   /** As a route's: literal segments and `:name`. */
   path: string;
   /** Takes whatever lies below `path`, too, however it is written. `path` has no parameters then. */
-  below?: boolean;
+  includesSubpaths?: boolean;
   title: string;
   /** `any` passes every method on, HEAD and OPTIONS among them. */
   methods: "any" | readonly ("GET" | "POST")[];
   /** Request header that holds the API key, alone or as `Bearer <key>`. Default: `Authorization`. */
   keyHeader?: string;
   /** Takes the key as the password of HTTP Basic, too: for callers that are configured with nothing but a URL. */
-  basicKey?: boolean;
+  acceptsBasicAuth?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;
   serve(call: FacadeCall): Promise<Reply> | Reply;
@@ -47,17 +47,17 @@ export interface FacadeCall {
    * caller that went away waits for nothing.
    * @param path of this service, e.g. `/v1/actions?join=open`
    */
-  ask(method: string, path: string, options?: AskOptions): Promise<Answer>;
+  callApi(method: string, path: string, options?: ApiCallOptions): Promise<ApiResponse>;
   readonly log: Logger;
 }
 
-export interface AskOptions {
+export interface ApiCallOptions {
   json?: unknown;
   headers?: Record<string, string>;
 }
 
 /** What the API answered. */
-export interface Answer {
+export interface ApiResponse {
   status: number;
   headers: Headers;
   /** Parsed; null where there is no JSON. */

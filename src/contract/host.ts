@@ -28,9 +28,9 @@ import type { Permits } from "./permits.ts";
 import type { ActivePolicies, Policies } from "./policies.ts";
 
 export type { InclusionProof, Ledger, LogKeyView, Prefetch, PrefetchKeys, SignedCheckpoint } from "./ledger.ts";
-export type { Contained, Containment, OpenPlace } from "./containment.ts";
+export type { ContainmentTarget, Containment, OpenActionCursor } from "./containment.ts";
 export type { StopFacts, StopList } from "./stops.ts";
-export type { ActivePolicies, PlannedSet, Policies, PolicyEdit } from "./policies.ts";
+export type { ActivePolicies, PlannedPolicySet, Policies, PolicyEdit } from "./policies.ts";
 
 export interface Logger {
   debug(message: string, fields?: Record<string, unknown>): void;
@@ -47,14 +47,14 @@ export interface Credential {
   /** Who this counts as for quorum and self-approval: `owner:<owner>` or `key:<id>`. */
   readonly principal: string;
   readonly visibility: Visibility;
-  holds(scope: Scope): boolean;
+  hasScope(scope: Scope): boolean;
 }
 
 /** The part of a decision's facts that is about the agent. */
 export type AgentFacts = Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms">;
 
 /** Where an entry came to stand. */
-export interface Appended {
+export interface AppendedEntry {
   seq: number;
   /** Lowercase hex. */
   hash: string;
@@ -74,13 +74,13 @@ export interface LedgerTransaction extends Omit<
    * that submitted the action the entry speaks of. Throws TypeError for a type that no plugin declares, for data of
    * another form than it declares, and for a plugin's entry that names an action without its submitter.
    */
-  record(entry: EntryBody, submittedBy?: string): Appended;
+  record(entry: EntryBody, submittedBy?: string): AppendedEntry;
   /**
    * A write of this job that must change a row, and that the job does not wait for: the others need not either. The batch
    * waits for it before it commits, and runs again without the job where it is false. Write last, and answer with what
    * the row then is.
    */
-  expect(write: Promise<boolean>): void;
+  expectChange(write: Promise<boolean>): void;
   /**
    * The credential as it stands under the lock. Rejects with INVALID_CREDENTIAL when the key was
    * revoked or has expired since the request was authenticated.
@@ -112,11 +112,11 @@ export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Pr
  * rolled back, `prepare` is called without the lock, and the batch runs again. Where `prepare` returns a promise, the
  * job runs with a later batch, and nobody else waits for it.
  */
-export class NotPrepared extends Error {
+export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;
   constructor(what: string, prepare: () => void | Promise<void>) {
     super(`${what} must be prepared before the ledger's lock is taken`);
-    this.name = "NotPrepared";
+    this.name = "PreparationRequired";
     this.prepare = prepare;
   }
 }
@@ -127,7 +127,7 @@ export interface Keys {
   /** The credential as it stands now; null when its key was revoked or has expired. For what lasts longer than a request. */
   refresh(credential: Credential): Promise<Credential | null>;
   /** A key as the ledger has it, of every key that was there when a request was last authenticated or a batch begun. */
-  recorded(id: string): RecordedKey | null;
+  recordedKey(id: string): RecordedKey | null;
   /** A new key's row and its value, which exists nowhere else. */
   mint(input: {
     name: string;
@@ -141,9 +141,9 @@ export interface Keys {
 }
 
 /** A job that one process at a time does for all that share the store. */
-export interface Duty {
+export interface LeaderLease {
   /** True while this process is the one, for some seconds at least. Rejects with StorageError. */
-  mine(): Promise<boolean>;
+  isLeader(): Promise<boolean>;
   /** Lets another take over at once. */
   release(): Promise<void>;
 }
@@ -152,7 +152,7 @@ export interface Agents {
   /** What a decision made now would know of the agent. */
   facts(agentId: string): Promise<AgentFacts>;
   /** Ids under which this agent was registered, of those that are not written in the form that names are compared in. */
-  namesakes(agentId: string): readonly string[];
+  registeredIds(agentId: string): readonly string[];
 }
 
 /** The processes that share the store. */
@@ -165,7 +165,7 @@ export interface Processes {
 export interface Channels {
   names(): readonly string[];
   /** Whether one of these channels, or one that they escalate to, tells this person. */
-  holds(named: readonly string[], owner: string): boolean;
+  notifiesPerson(named: readonly string[], owner: string): boolean;
 }
 
 /** Signing and secrets that plugins may use but never see. */
@@ -210,7 +210,7 @@ export interface Host {
    * Resolves in a later turn of the event loop, for one caller a turn. Await it before each slice of a long read, so
    * that decisions are made between the slices, however many clients read.
    */
-  readTurn(): Promise<void>;
+  waitForReadSlot(): Promise<void>;
   /** UUIDv7. */
   newId(): string;
   /** Aborts when the service begins to stop: long waits answer what they have. */
@@ -248,5 +248,5 @@ export interface Host {
   /** After start. */
   readonly processes: Processes;
   /** Where several processes share the store, the one that does this job. After start. */
-  duty(name: string): Duty;
+  leaderLease(name: string): LeaderLease;
 }

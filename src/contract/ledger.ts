@@ -1,13 +1,13 @@
 /** The ledger as plugins and the rest of the core use it. */
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Job, LedgerTransaction, UrgentJob } from "./host.ts";
-import type { EntryRow, IdempotencyName, LedgerHead, LimitSpan } from "./storage.ts";
+import type { EntryRow, IdempotencyLookup, LedgerHead, LimitSpan } from "./storage.ts";
 
 /** What a job is likely to read under the lock. The job reads anything else when it needs it. */
 export interface PrefetchKeys {
   /** Id of an action: its row, its entries, and the key that submitted it. */
   history?: string;
-  idempotency?: IdempotencyName;
+  idempotency?: IdempotencyLookup;
   limits?: readonly LimitSpan[];
 }
 

@@ -5,7 +5,7 @@ import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.t
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 import type { Credential, LedgerTransaction } from "./host.ts";
 import type { PolicyBundle, PolicyState } from "./policy-source.ts";
-import type { Trials } from "./trials.ts";
+import type { PolicyTrials } from "./trials.ts";
 
 export interface ActivePolicies {
   /** Null before the first activation. */
@@ -33,14 +33,14 @@ export interface Policies {
     basis?: { value: string | null },
   ): Promise<string | null>;
   /** The set that these changes would make active: a version, or null to take the policy out, by name. Reads only. Throws POLICY_INVALID. */
-  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet;
+  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet;
   /**
    * Stores a planned set, records it with what became of policies, and makes it active with the batch. When it is the
    * active one, it is recorded only if policies changed all the same.
    */
   commit(
     tx: LedgerTransaction,
-    planned: PlannedSet,
+    planned: PlannedPolicySet,
     source: Record<string, string>,
     by: Credential | null,
     changes: readonly PolicyChange[],
@@ -48,7 +48,7 @@ export interface Policies {
   /** Of the committed head, whichever process moved it. */
   state(): Promise<PolicyState>;
   /** What callers send, read and tried out away from what decides. */
-  readonly trials: Trials;
+  readonly trials: PolicyTrials;
   /** What a policy in shadow mode said at the time, had it been enforced. Decisions that it had no say in are left out. */
   shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport>;
 }
@@ -58,7 +58,7 @@ export interface PolicyEdit {
   definition: PolicyDocument;
 }
 
-export interface PlannedSet {
+export interface PlannedPolicySet {
   /** Null where no policy was ever active and none is planned. */
   digest: string | null;
   document: PolicySetDocument;

@@ -19,7 +19,7 @@ export interface PolicyOffer {
   name: string;
   /** As in `PolicyBundle`, such as kind and commit; empty where nothing is known. */
   source: Readonly<Record<string, string>>;
-  taken: boolean;
+  accepted: boolean;
 }
 
 /** A fault in a policy file, 1-based. */

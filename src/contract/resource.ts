@@ -27,12 +27,12 @@ export interface RequestContext<
   /** Aborts when the client went away or the service stops. Made when it is read, which is not free: read it only to wait. */
   readonly signal: AbortSignal;
   /** For a route that is `queued`: its work is done, and what is left is waiting. It makes room for the next. */
-  rests(): void;
+  releaseQueueSlot(): void;
   /**
    * Counts bytes of a large response before they are held in memory. Throws TOO_MANY_BYTES or OVERLOADED when this key,
    * or all together, have as many on their way as they may. They are given back with the request.
    */
-  holdResponse(bytes: number): void;
+  reserveResponseBytes(bytes: number): void;
   readonly log: Logger;
 }
 
@@ -51,7 +51,7 @@ export interface ResponseSpec {
   schema?: TSchema;
   contentType?: string;
   /** Other media types that the same status may come in. */
-  also?: readonly string[];
+  otherContentTypes?: readonly string[];
   /** Headers that the answer may have besides those of every answer, and what each says. */
   headers?: Readonly<Record<string, string>>;
 }
@@ -74,14 +74,14 @@ export interface Route {
   /** Media types taken as text instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
   /** Never counted against the rate limit of a key or an address, but for wrong keys: for probes. */
-  unlimited?: boolean;
+  exemptFromRateLimit?: boolean;
   /** Counts in `ledger.max_queue` until it is answered, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
   queued?: boolean;
   /**
    * Its handler confirms the credential under the ledger's lock (`tx.confirm`) before it answers anything: a key that
    * was revoked a moment ago may get as far as that, and no look at the store is needed before.
    */
-  confirms?: boolean;
+  confirmsCredential?: boolean;
   /**
    * Taken whatever else the service is busy with: no rate limit and no bound of what is in flight refuses it to a key
    * that holds its scope. For what must not wait; its `bodyLimit` is to be small.

@@ -26,5 +26,5 @@ export * from "./storage/methods.ts";
 export type * from "./storage/policies.ts";
 export type * from "./storage/store.ts";
 export type * from "./storage/transaction.ts";
-export * from "./storage/without-gap.ts";
+export * from "./storage/assert-contiguous.ts";
 export type { Visibility } from "../domain/visibility.ts";

@@ -8,7 +8,7 @@ import type { BacktestRange, BacktestReport } from "./backtest.ts";
 export type Candidates = { policy: unknown; pointer: string } | { yaml: string };
 
 /** A policy that compiles. */
-export interface ReadPolicy {
+export interface ParsedPolicy {
   document: PolicyDocument;
   /** Canonical JSON, and its SHA-256 in hex. */
   text: string;
@@ -16,7 +16,7 @@ export interface ReadPolicy {
 }
 
 /** A policy set that is written out. */
-export interface WrittenSet {
+export interface SerializedPolicySet {
   /** SHA-256 in hex; null for the set of no policies. */
   readonly digest: string | null;
   /** The document, as JSON. */
@@ -36,9 +36,9 @@ export interface TrialCase {
  * takes longer than one request may, with TRIAL_LOST when the thread was lost, and with SHUTTING_DOWN when `signal`
  * aborted. No failure is a decision.
  */
-export interface Trials {
+export interface PolicyTrials {
   /** At least one, each of another name. Rejects with POLICY_INVALID. */
-  read(candidates: Candidates, signal: AbortSignal): Promise<ReadPolicy[]>;
+  read(candidates: Candidates, signal: AbortSignal): Promise<ParsedPolicy[]>;
   /**
    * The set in which the candidates take the place of the active policies of their names, or join them; or stand
    * `alone`. Rejects with POLICY_INVALID.
@@ -48,13 +48,13 @@ export interface Trials {
     candidates: Candidates,
     alone: boolean,
     signal: AbortSignal,
-  ): Promise<WrittenSet>;
+  ): Promise<SerializedPolicySet>;
   /** What each set decides about each case: by set, then in the order of the cases. */
   decide(
-    sets: readonly (CompiledPolicySet | WrittenSet)[],
+    sets: readonly (CompiledPolicySet | SerializedPolicySet)[],
     cases: readonly TrialCase[],
     signal: AbortSignal,
   ): Promise<Decision[][]>;
   /** What a set would have decided: past decisions made again, each with its own request, facts and clock. */
-  backtest(set: CompiledPolicySet | WrittenSet, range: BacktestRange): Promise<BacktestReport>;
+  backtest(set: CompiledPolicySet | SerializedPolicySet, range: BacktestRange): Promise<BacktestReport>;
 }

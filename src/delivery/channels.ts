@@ -86,7 +86,7 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
 }
 
 /** Throws ChannelError for a channel that is not configured. */
-export function toldOfStops(named: Config["stop"]["notify"], channels: ReadonlyMap<string, Channel>): string[] {
+export function stopChannelNames(named: Config["stop"]["notify"], channels: ReadonlyMap<string, Channel>): string[] {
   for (const name of named ?? [])
     if (!channels.has(name)) throw new ChannelError(name, "stop.notify names it, and there is no such channel");
   return named ?? [...channels.keys()];
@@ -100,7 +100,7 @@ function duration(channel: string, key: string, text: string): number {
 }
 
 /** The channels that a decision tells sooner or later: those the policy named, and where they escalate to. */
-export function reached(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
+export function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
   const further = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));
   return [...new Set([...direct, ...further])];
@@ -109,9 +109,9 @@ export function reached(channels: ReadonlyMap<string, Channel>, named: readonly 
 export function createChannels(channels: () => ReadonlyMap<string, Channel>): Channels {
   return {
     names: () => [...channels().keys()],
-    holds(named, owner) {
+    notifiesPerson(named, owner) {
       const identity = ownerIdentity(owner);
-      return reached(channels(), named).some(({ recipients }) =>
+      return reachableChannels(channels(), named).some(({ recipients }) =>
         recipients.some(({ person }) => person !== null && ownerIdentity(person) === identity),
       );
     },

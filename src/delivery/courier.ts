@@ -3,13 +3,13 @@
  * runs out first, and again with growing pauses until it went, ran out, or three days are over. Nothing of a notifier
  * reaches a decision: the courier works from the store, beside the ledger.
  */
-import type { Duty, Ledger, LedgerTransaction, Logger } from "../contract/host.ts";
+import type { LeaderLease, Ledger, LedgerTransaction, Logger } from "../contract/host.ts";
 import { NotifierError, type Message, type Notifier } from "../contract/notifier.ts";
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
-import { referenceOf, textOf } from "./notifier-answer.ts";
-import { Failed, createCalls } from "./calls.ts";
-import { createDestinations, type Closed, LONGEST_PROBE_PAUSE } from "./destinations.ts";
-import { isObsolete, runsOut, type MessageBuilder, type Obsolete } from "./message.ts";
+import { readReference, errorText } from "./notifier-answer.ts";
+import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
+import { createDestinations, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
+import { isObsolete, expiresWithAction, type MessageBuilder, type ObsoleteMessage } from "./message.ts";
 
 /** Milliseconds. */
 const NAP = 2_000;
@@ -28,7 +28,7 @@ export interface CourierOptions {
   storage: Storage;
   ledger: Ledger;
   notifiers: readonly Notifier[];
-  duty: Duty;
+  duty: LeaderLease;
   log: Logger;
   clock(): number;
   messages: MessageBuilder;
@@ -47,14 +47,14 @@ export interface Courier {
 }
 
 /** Before the next attempt: doubling from 5 seconds to `longest`, up to a quarter more or less. Milliseconds. */
-export function pauseAfter(attempts: number, random: number, longest: number = LONGEST_PAUSE): number {
+export function retryDelay(attempts: number, random: number, longest: number = LONGEST_PAUSE): number {
   const pause = Math.min(FIRST_PAUSE * 2 ** Math.min(attempts - 1, 30), longest);
   return Math.round(pause * (0.75 + random / 2));
 }
 
 export function createCourier(options: CourierOptions): Courier {
   const { storage, ledger, log, clock } = options;
-  const calls = createCalls(options.notifiers, options.timeoutMs);
+  const calls = createNotifierCalls(options.notifiers, options.timeoutMs);
   const destinations = createDestinations();
   /** By destination. */
   const busy = new Map<string, { notifier: string; done: Promise<void> }>();
@@ -85,7 +85,7 @@ export function createCourier(options: CourierOptions): Courier {
     again = false;
     looking = round()
       .catch((error: unknown) => {
-        log.warn("deliveries could not be looked at; trying again", { error: textOf(error) });
+        log.warn("deliveries could not be looked at; trying again", { error: errorText(error) });
         return AFTER_FAILURE;
       })
       .then((nap) => {
@@ -97,8 +97,8 @@ export function createCourier(options: CourierOptions): Courier {
 
   /** Begins what is due. Returns how long nothing needs to be looked at. */
   async function round(): Promise<number> {
-    if (!(await options.duty.mine())) {
-      destinations.forget();
+    if (!(await options.duty.isLeader())) {
+      destinations.clear();
       return NAP;
     }
     const now = clock();
@@ -115,7 +115,7 @@ export function createCourier(options: CourierOptions): Courier {
     }
     for (const row of await storage.dueDeliveries(now, LOOK)) {
       if (busy.has(row.destination) || underWay(row.notifier) >= AT_ONCE) continue;
-      const closed = destinations.closed(row.destination, now);
+      const closed = destinations.closureOf(row.destination, now);
       if (closed !== null && isFresh(row)) await ledger.transact((tx) => defer(tx, row.destination, closed, ""));
       else busy.set(row.destination, { notifier: row.notifier, done: begin(row) });
     }
@@ -148,7 +148,7 @@ export function createCourier(options: CourierOptions): Courier {
       await attempt(row);
     } catch (error) {
       if (!stopping)
-        log.warn("a delivery could not be recorded; it is made again", { delivery: row.id, error: textOf(error) });
+        log.warn("a delivery could not be recorded; it is made again", { delivery: row.id, error: errorText(error) });
       await pause(AFTER_FAILURE);
     } finally {
       busy.delete(row.destination);
@@ -160,10 +160,10 @@ export function createCourier(options: CourierOptions): Courier {
     const message = await build(row);
     if (message === null) return failed(row, new Error("the message could not be made; the log says why"), false);
     if (isObsolete(message))
-      return settle(row, { state: "obsolete", last_error: message.obsolete, updated_at: clock() });
+      return settle(row, { state: "obsolete", last_error: message.obsoleteReason, updated_at: clock() });
     try {
-      const reference = referenceOf(await calls.call(row.notifier, message));
-      const hasten = destinations.opened(row.destination);
+      const reference = readReference(await calls.call(row.notifier, message));
+      const hasten = destinations.recordSuccess(row.destination);
       await settle(
         row,
         {
@@ -177,18 +177,18 @@ export function createCourier(options: CourierOptions): Courier {
         async (tx) => void (hasten === null || (await tx.hastenDeliveries(row.destination, hasten.attempts, tx.now))),
       );
     } catch (error) {
-      if (!(error instanceof Failed)) throw error;
+      if (!(error instanceof NotifierCallFailure)) throw error;
       if (!stopping) await failed(row, error.cause, true);
     }
   }
 
   /** Null where this row is at fault: it must not be looked at forever and hold up those behind it. */
-  async function build(row: DeliveryRow): Promise<Message | Obsolete | null> {
+  async function build(row: DeliveryRow): Promise<Message | ObsoleteMessage | null> {
     try {
       return await options.messages.build(row);
     } catch (error) {
       if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
-      log.error("a message could not be made", { delivery: row.id, kind: row.kind, error: textOf(error) });
+      log.error("a message could not be made", { delivery: row.id, kind: row.kind, error: errorText(error) });
       return null;
     }
   }
@@ -201,11 +201,11 @@ export function createCourier(options: CourierOptions): Courier {
     // Whatever a notifier calls a number: NaN and fractions have no place in the store.
     const wished = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, LONGEST_PAUSE);
     const pause = (times: number, longest: number): number =>
-      Math.max(pauseAfter(times, options.random(), longest), wished);
-    const next = now + pause(attempts, runsOut(row) ? LONGEST_PROBE_PAUSE : LONGEST_PAUSE);
+      Math.max(retryDelay(times, options.random(), longest), wished);
+    const next = now + pause(attempts, expiresWithAction(row) ? MAX_PROBE_PAUSE_MS : LONGEST_PAUSE);
     const permanent = notifierError?.permanent === true;
     const dead = permanent || next > row.give_up_at;
-    const last_error = textOf(cause);
+    const last_error = errorText(cause);
     log[dead ? "error" : "warn"](dead ? "a delivery was given up" : "a delivery failed; it is tried again", {
       delivery: row.id,
       destination: row.destination,
@@ -213,12 +213,12 @@ export function createCourier(options: CourierOptions): Courier {
       attempts,
       error: last_error,
     });
-    let closed: Closed | null = null;
+    let closed: ClosedDestination | null = null;
     if (there && !permanent) {
-      const until = now + pause(destinations.failed(row.destination), LONGEST_PROBE_PAUSE);
+      const until = now + pause(destinations.recordFailure(row.destination), MAX_PROBE_PAUSE_MS);
       // None of them may go before this one.
       const events = row.kind === "event" && !dead ? next : until;
-      closed = { until, events, last_error: textOf(`its destination failed: ${last_error}`) };
+      closed = { until, events, last_error: errorText(`its destination failed: ${last_error}`) };
       destinations.close(row.destination, closed);
     }
     const change = { state: dead ? "dead" : "waiting", attempts, next_at: next, last_error, updated_at: now } as const;
@@ -261,7 +261,7 @@ export function createCourier(options: CourierOptions): Courier {
 async function defer(
   tx: LedgerTransaction,
   destination: string,
-  { until, events, last_error }: Closed,
+  { until, events, last_error }: ClosedDestination,
   except: string,
 ): Promise<void> {
   await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });

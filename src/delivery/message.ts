@@ -11,12 +11,12 @@ import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type Mac } from "../domain/tokens.ts";
 
 /** There is nothing left to say, and why. */
-export interface Obsolete {
-  obsolete: string;
+export interface ObsoleteMessage {
+  obsoleteReason: string;
 }
 
 export interface MessageBuilder {
-  build(row: DeliveryRow): Promise<Message | Obsolete>;
+  build(row: DeliveryRow): Promise<Message | ObsoleteMessage>;
 }
 
 export interface MessageOptions {
@@ -29,28 +29,28 @@ export interface MessageOptions {
   publicUrl(): string;
 }
 
-export function isObsolete(built: Message | Obsolete): built is Obsolete {
-  return "obsolete" in built;
+export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteMessage {
+  return "obsoleteReason" in built;
 }
 
 /** Whether it is the first that its recipient hears of the action. */
-export function asks({ kind }: Pick<DeliveryRow, "kind">): boolean {
+export function isApprovalRequest({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }
 
 /** Whether it is of no use once its action has run out. */
-export function runsOut(row: Pick<DeliveryRow, "kind">): boolean {
-  return asks(row) || row.kind === "approval_reminder";
+export function expiresWithAction(row: Pick<DeliveryRow, "kind">): boolean {
+  return isApprovalRequest(row) || row.kind === "approval_reminder";
 }
 
-export function createMessages({ storage, clock, mac, policies, publicUrl }: MessageOptions): MessageBuilder {
-  async function build(row: DeliveryRow): Promise<Message | Obsolete> {
+export function createMessageBuilder({ storage, clock, mac, policies, publicUrl }: MessageOptions): MessageBuilder {
+  async function build(row: DeliveryRow): Promise<Message | ObsoleteMessage> {
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
     if (row.kind === "event") return event(row, base);
     if (row.kind === "stop") return stop(row, base);
     const action = row.action_id === null ? null : await storage.action(row.action_id);
-    if (action === null) return { obsolete: "the action is not there" };
-    if (action.erased_at !== null) return { obsolete: "what was asked was erased" };
+    if (action === null) return { obsoleteReason: "the action is not there" };
+    if (action.erased_at !== null) return { obsoleteReason: "what was asked was erased" };
     const votes = await storage.approvals(action.id);
     const about = {
       ...base,
@@ -60,15 +60,15 @@ export function createMessages({ storage, clock, mac, policies, publicUrl }: Mes
     };
     const request = await requestBefore(row, action.id);
     if (row.kind === "approval_closed") {
-      if (request?.state !== "delivered") return { obsolete: "the request itself was not delivered" };
+      if (request?.state !== "delivered") return { obsoleteReason: "the request itself was not delivered" };
       return { ...about, kind: row.kind, reference: request.reference };
     }
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
-      return { obsolete: "the action is no longer waiting" };
+      return { obsoleteReason: "the action is no longer waiting" };
     const principal = row.person === null ? null : principalOfOwner(row.person);
-    if (votes.some((vote) => vote.principal === principal)) return { obsolete: "this person has decided" };
+    if (votes.some((vote) => vote.principal === principal)) return { obsoleteReason: "this person has decided" };
     if (row.kind === "approval_reminder" && request?.state !== "delivered")
-      return { obsolete: "the request itself was not delivered" };
+      return { obsoleteReason: "the request itself was not delivered" };
     return { ...about, kind: row.kind, link: link(action, principal), reference: request?.reference ?? null };
   }
 
@@ -85,16 +85,18 @@ export function createMessages({ storage, clock, mac, policies, publicUrl }: Mes
 
   /** The request that went to the same destination and person before. */
   async function requestBefore(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
-    if (asks(row)) return undefined;
+    if (isApprovalRequest(row)) return undefined;
     const all = await storage.deliveriesOfAction(actionId);
     return all
-      .filter((other) => asks(other) && other.destination === row.destination && other.person === row.person)
+      .filter(
+        (other) => isApprovalRequest(other) && other.destination === row.destination && other.person === row.person,
+      )
       .at(-1);
   }
 
-  async function stop(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | Obsolete> {
+  async function stop(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | ObsoleteMessage> {
     const [stored] = await storage.entries(row.seq, row.seq + 1);
-    if (stored === undefined) return { obsolete: "the entry is not there" };
+    if (stored === undefined) return { obsoleteReason: "the entry is not there" };
     const { stop: about, change, comment, approvals, needed, by } = decodeEntry<StopEntry>(stored.bytes);
     return {
       ...base,
@@ -106,9 +108,9 @@ export function createMessages({ storage, clock, mac, policies, publicUrl }: Mes
     };
   }
 
-  async function event(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | Obsolete> {
+  async function event(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | ObsoleteMessage> {
     const [entry] = await storage.entries(row.seq, row.seq + 1);
-    if (entry === undefined) return { obsolete: "the entry is not there" };
+    if (entry === undefined) return { obsoleteReason: "the entry is not there" };
     return {
       ...base,
       kind: "event",

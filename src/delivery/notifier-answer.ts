@@ -9,7 +9,7 @@ const LINK_TOKEN = /apl1_[\w-]*(?:\.[\w-]*)?/g;
 const HALF_PAIR = /\p{Cs}/gu;
 
 /** What an error says, whatever was thrown: never a link, which a notifier may quote from its message; never what no store keeps. */
-export function textOf(error: unknown): string {
+export function errorText(error: unknown): string {
   let text: unknown;
   try {
     text = error instanceof Error ? error.message : String(error);
@@ -25,7 +25,7 @@ export function textOf(error: unknown): string {
  * The message was delivered, whatever is wrong with the answer. A reference is kept whole or not at all: half of one
  * finds nothing.
  */
-export function referenceOf(answer: Delivered | void): string | null {
+export function readReference(answer: Delivered | void): string | null {
   try {
     const { reference } = answer ?? {};
     return typeof reference === "string" &&

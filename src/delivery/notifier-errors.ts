@@ -8,12 +8,12 @@ import type { Logger } from "../contract/host.ts";
 const calling = new AsyncLocalStorage<{ notifier: string }>();
 
 /** Everything that `work` begins, however late, is known to be this notifier's. */
-export function asNotifier<T>(notifier: string, work: () => T): T {
+export function runAsNotifier<T>(notifier: string, work: () => T): T {
   return calling.run({ notifier }, work);
 }
 
 /** For a process of its own. Anything that no notifier threw ends the process, as it would without this. */
-export function guardStrays(log: Logger): void {
+export function reportStrayErrors(log: Logger): void {
   const report = (error: unknown): void => {
     const stray = calling.getStore();
     if (stray !== undefined) {

@@ -10,8 +10,8 @@ import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import type { Channel, Recipient } from "./channels.ts";
 import type { AfterEntries } from "../ledger/batch.ts";
-import { noChannel, NO_NOTIFIER } from "./calls.ts";
-import { asks } from "./message.ts";
+import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
+import { isApprovalRequest } from "./message.ts";
 
 export interface Outbox {
   /** Null when nobody is to be told anything: batches then skip this step. */
@@ -76,7 +76,7 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
       seq,
       now,
       { notifier: NO_NOTIFIER, to: name, person: null },
-      { ...about, state: "dead", last_error: noChannel(name) },
+      { ...about, state: "dead", last_error: missingChannelMessage(name) },
     );
   }
 
@@ -138,7 +138,8 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
   /** Whoever was asked already, and is still waited for, is not asked again. */
   async function requestsAgain(tx: StorageTransaction, entry: RedecisionEntry, seq: number, now: number) {
     const owner = (await tx.action(entry.action_id))?.submitted_owner ?? null;
-    const earlier = entry.occasion === "vote" ? (await tx.deliveriesOfAction(entry.action_id)).filter(asks) : [];
+    const earlier =
+      entry.occasion === "vote" ? (await tx.deliveriesOfAction(entry.action_id)).filter(isApprovalRequest) : [];
     return approvalRequests(entry, seq, now, { owner, earlier });
   }
 
@@ -151,7 +152,12 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
         continue;
       }
       const who = JSON.stringify([delivery.destination, delivery.person]);
-      if (!asks(delivery) || delivery.state === "dead" || delivery.state === "obsolete" || destinations.has(who))
+      if (
+        !isApprovalRequest(delivery) ||
+        delivery.state === "dead" ||
+        delivery.state === "obsolete" ||
+        destinations.has(who)
+      )
         continue;
       destinations.add(who);
       const recipient = { notifier: delivery.notifier, to: delivery.recipient, person: delivery.person };

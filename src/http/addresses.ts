@@ -2,8 +2,8 @@
 import type { Facade } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Route } from "../contract/resource.ts";
-import { bodyReader, type BodyLimits, type BodyReader } from "./body.ts";
-import { parameterReader, type ParameterReader } from "./query.ts";
+import { createBodyReader, type BodyLimits, type BodyReader } from "./body.ts";
+import { createParameterReader, type ParameterReader } from "./query.ts";
 
 /** A route, ready to serve. */
 export interface Endpoint {
@@ -21,13 +21,13 @@ export interface Address {
   facade: Facade | null;
 }
 
-export interface Served {
+export interface ServedContributions {
   routes: readonly Route[];
   pages: readonly Page[];
   facades: readonly Facade[];
 }
 
-export function addressesOf({ routes, pages, facades }: Served, limits: BodyLimits): Address[] {
+export function listAddresses({ routes, pages, facades }: ServedContributions, limits: BodyLimits): Address[] {
   const addresses = new Map<string, Address>();
   const at = (path: string): Address => {
     const address = addresses.get(path) ?? { path, methods: new Map(), page: null, facade: null };
@@ -37,9 +37,9 @@ export function addressesOf({ routes, pages, facades }: Served, limits: BodyLimi
   for (const route of routes) {
     at(route.path).methods.set(route.method, {
       route,
-      body: bodyReader(route, limits),
-      query: parameterReader(route.query, "query"),
-      params: parameterReader(route.params, "path"),
+      body: createBodyReader(route, limits),
+      query: createParameterReader(route.query, "query"),
+      params: createParameterReader(route.params, "path"),
     });
   }
   for (const page of pages) at(page.path).page = page;
@@ -47,12 +47,12 @@ export function addressesOf({ routes, pages, facades }: Served, limits: BodyLimi
   return [...addresses.values()];
 }
 
-export function takes({ methods }: Facade, method: string): boolean {
+export function acceptsMethod({ methods }: Facade, method: string): boolean {
   return methods === "any" || (methods as readonly string[]).includes(method === "HEAD" ? "GET" : method);
 }
 
 /** For the header `Allow`. */
-export function allowed(address: Address): string {
+export function allowHeader(address: Address): string {
   const methods: string[] = [...address.methods.keys()];
   if (address.page !== null && !methods.includes("GET")) methods.push("GET");
   if (address.facade !== null && address.facade.methods !== "any") methods.push(...address.facade.methods);

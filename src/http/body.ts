@@ -30,7 +30,7 @@ export interface BodyLimits {
   values: number;
 }
 
-export function bodyReader(route: Route, limits: BodyLimits): BodyReader {
+export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
   const { body: schema } = route;
   const max = route.bodyLimit ?? limits.bytes;
   if (schema === undefined && route.textBodies === undefined) {

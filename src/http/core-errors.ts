@@ -1,5 +1,5 @@
 /** What the core itself can answer on a route, besides what the route's handler does. */
-import { kindOf, type ErrorCode, type ErrorKind } from "../contract/errors.ts";
+import { resolveErrorKind, type ErrorCode, type ErrorKind } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 
 const CREDENTIAL: readonly ErrorCode[] = [
@@ -22,13 +22,13 @@ const JSON_BODY: readonly ErrorCode[] = [
 ];
 
 /** Every error that an answer of this route can carry, each once. */
-export function errorsOf(route: Route): ErrorKind[] {
-  const kinds = [...coreErrorsOf(route), ...(route.errors ?? []), "INTERNAL" as const].map(kindOf);
+export function listRouteErrors(route: Route): ErrorKind[] {
+  const kinds = [...listCoreErrors(route), ...(route.errors ?? []), "INTERNAL" as const].map(resolveErrorKind);
   return [...new Map(kinds.map((kind) => [kind.code, kind])).values()];
 }
 
 /** Those that need not be listed by the route. */
-export function coreErrorsOf(route: Route): ErrorCode[] {
+export function listCoreErrors(route: Route): ErrorCode[] {
   return [
     // A body where none is taken, a path that is not percent-encoded, an unknown query parameter.
     "BAD_REQUEST",
@@ -37,7 +37,7 @@ export function coreErrorsOf(route: Route): ErrorCode[] {
     ...(route.body === undefined ? [] : JSON_BODY),
     ...(route.scope === null ? [] : CREDENTIAL),
     // Wrong keys are counted at every address that takes one.
-    ...(route.unlimited === true && route.scope === null ? [] : (["RATE_LIMITED"] as const)),
+    ...(route.exemptFromRateLimit === true && route.scope === null ? [] : (["RATE_LIMITED"] as const)),
     ...(route.method === "GET" ? RESPONSE : []),
   ];
 }

@@ -1,7 +1,7 @@
 /** Whether the client has what it asks for. */
 
 /** If-None-Match (RFC 9110, section 13.1.2), which compares weakly. */
-export function sameEntity(wanted: string | null, current: string | undefined): boolean {
+export function matchesEntityTag(wanted: string | null, current: string | undefined): boolean {
   if (wanted === null || current === undefined) return false;
   return wanted
     .split(",")

@@ -6,24 +6,24 @@ const HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const TIME = "2026-01-31T12:00:00.000Z";
 
 /** @param name of the member, where its kind says little */
-export function exampleOf(schema: TSchema, name = "value"): unknown {
+export function buildExample(schema: TSchema, name = "value"): unknown {
   const given = schema["examples"] as unknown[] | undefined;
   if (given !== undefined) return given[0];
   if ("const" in schema) return schema["const"];
   if ("default" in schema) return schema["default"];
   const variants = schema["anyOf"] as TSchema[] | undefined;
   if (variants !== undefined)
-    return exampleOf(variants.find((variant) => variant["type"] !== "null") ?? (variants[0] as TSchema), name);
+    return buildExample(variants.find((variant) => variant["type"] !== "null") ?? (variants[0] as TSchema), name);
   switch (schema["type"]) {
     case "object":
       return Object.fromEntries(
         Object.entries((schema["properties"] ?? {}) as Record<string, TSchema>).map(([key, inner]) => [
           key,
-          exampleOf(inner, key),
+          buildExample(inner, key),
         ]),
       );
     case "array":
-      return [exampleOf(schema["items"] as TSchema, name)];
+      return [buildExample(schema["items"] as TSchema, name)];
     case "integer":
     case "number":
       return (schema["minimum"] as number | undefined) ?? 1;

@@ -1,9 +1,12 @@
 /** The two ends of a facade: the request that it sends to the API in this process, and the answer that it gets. */
 import { Refusal } from "../contract/errors.ts";
-import type { Answer, AskOptions, Facade } from "../contract/facade.ts";
+import type { ApiResponse, ApiCallOptions, Facade } from "../contract/facade.ts";
 
 /** The value of `Authorization`, wherever the key came in; null where there is none. */
-export function keyIn({ headers }: Request, { keyHeader = "authorization", basicKey = false }: Facade): string | null {
+export function readApiKey(
+  { headers }: Request,
+  { keyHeader = "authorization", acceptsBasicAuth: basicKey = false }: Facade,
+): string | null {
   const value = headers.get(keyHeader);
   if (value === null || /^bearer /i.test(value)) return value;
   if (basicKey && /^basic /i.test(value)) return `Bearer ${passwordIn(value.slice(6)) ?? ""}`;
@@ -20,12 +23,12 @@ function passwordIn(credentials: string): string | null {
 }
 
 /** Carries nothing of the outer request but its key, its trace and its end: headers of another protocol mean other things here. */
-export function requestFor(
+export function buildApiRequest(
   outer: Request,
   key: string | null,
   method: string,
   path: string,
-  { json, headers }: AskOptions = {},
+  { json, headers }: ApiCallOptions = {},
 ): Request {
   const sent = new Headers(headers);
   if (key !== null) sent.set("Authorization", key);
@@ -42,7 +45,7 @@ export function requestFor(
   });
 }
 
-export async function answerOf(response: Response): Promise<Answer> {
+export async function readApiResponse(response: Response): Promise<ApiResponse> {
   const text = await response.text();
   const isJson = /\bjson\b/.test(response.headers.get("content-type") ?? "");
   return { status: response.status, headers: response.headers, json: isJson ? (JSON.parse(text) as unknown) : null };

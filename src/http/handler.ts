@@ -1,6 +1,6 @@
 /** The fetch handler: match, authenticate, validate, handle, answer. It knows no resource and no database. */
 import type { Config } from "../config/index.ts";
-import type { AnsweredRequest } from "../plugin.ts";
+import type { CompletedRequest } from "../plugin.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { Facade, FacadeCall } from "../contract/facade.ts";
@@ -8,19 +8,19 @@ import type { Page } from "../contract/page.ts";
 import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
-import { addressesOf, allowed, takes, type Endpoint } from "./addresses.ts";
+import { listAddresses, allowHeader, acceptsMethod, type Endpoint } from "./addresses.ts";
 import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors } from "./cors.ts";
-import { sameEntity } from "./entity-tag.ts";
-import { answerOf, createGatewayCheck, keyIn, requestFor } from "./facade.ts";
-import { requestId, standingHeaders } from "./headers.ts";
-import { FREE, type InFlight, type Queue, type Share } from "./in-flight.ts";
+import { matchesEntityTag } from "./entity-tag.ts";
+import { readApiResponse, createGatewayCheck, readApiKey, buildApiRequest } from "./facade.ts";
+import { acceptRequestId, commonHeaders } from "./headers.ts";
+import { UNLIMITED_SHARE, type InFlight, type Queue, type Share } from "./in-flight.ts";
 import { SMALL_RESPONSE, streamHeld, type ResponseShare, type ResponsesInFlight } from "./responses-in-flight.ts";
-import { problemOf } from "./problem.ts";
-import { createRateLimits, type Standing } from "./rate-limit.ts";
+import { toProblem } from "./problem.ts";
+import { createRateLimits, type RateLimitHeaders } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
-import { queryOf } from "./query.ts";
+import { parseQuery } from "./query.ts";
 import { createRouter } from "./router.ts";
 
 export interface FetchOptions {
@@ -34,7 +34,7 @@ export interface FetchOptions {
   config: Config;
   log: Logger;
   newId(): string;
-  onResponse?(request: AnsweredRequest): void;
+  onResponse?(request: CompletedRequest): void;
   stopping: AbortSignal;
   inFlight: InFlight;
   responses: ResponsesInFlight;
@@ -48,15 +48,15 @@ export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Res
 export function createFetch(options: FetchOptions): FetchHandler {
   const { log, config, queue } = options;
   const Answer = options.Response ?? Response;
-  const always = standingHeaders(config);
+  const always = commonHeaders(config);
   const cors = createCors(config.server.cors_origins);
   const limits = createRateLimits(config.rate_limits);
   const astray = createGatewayCheck(options.facades);
   const match = createRouter(
-    addressesOf(options, {
+    listAddresses(options, {
       bytes: config.server.max_body_bytes,
       values: config.server.max_json_values,
-    }).map((address) => ({ path: address.path, target: address, below: address.facade?.below === true })),
+    }).map((address) => ({ path: address.path, target: address, below: address.facade?.includesSubpaths === true })),
   );
 
   async function dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
@@ -65,10 +65,10 @@ export function createFetch(options: FetchOptions): FetchHandler {
     const { target, params } = hit;
     call.route = target.path;
     astray(target, request);
-    if (target.facade !== null && takes(target.facade, request.method))
+    if (target.facade !== null && acceptsMethod(target.facade, request.method))
       return respond(call, await enter(target.facade, request, call, params, info));
     if (request.method === "OPTIONS") {
-      const methods = allowed(target);
+      const methods = allowHeader(target);
       return respond(call, { status: 204, headers: { Allow: methods, ...cors?.preflight(request, methods) } });
     }
     const head = request.method === "HEAD";
@@ -76,9 +76,13 @@ export function createFetch(options: FetchOptions): FetchHandler {
       return dress(call, await target.page.serve(request));
     const endpoint = target.methods.get((head ? "GET" : request.method) as Method);
     if (endpoint === undefined) {
-      throw new Refusal("METHOD_NOT_ALLOWED", `${target.path} takes ${allowed(target)}, not ${clip(request.method)}`, {
-        headers: { Allow: allowed(target) },
-      });
+      throw new Refusal(
+        "METHOD_NOT_ALLOWED",
+        `${target.path} takes ${allowHeader(target)}, not ${clip(request.method)}`,
+        {
+          headers: { Allow: allowHeader(target) },
+        },
+      );
     }
     return respond(call, await run(endpoint, request, call, params, info), request);
   }
@@ -97,16 +101,20 @@ export function createFetch(options: FetchOptions): FetchHandler {
       route.scope === null ? null : await identify(request.headers.get("authorization"), request, call, info, route);
     if (credential !== null) {
       const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
-      const permitted = wanted.some((scope) => credential.holds(scope));
-      const isCounted = info.inner !== true && route.unlimited !== true && route.urgent !== true;
+      const permitted = wanted.some((scope) => credential.hasScope(scope));
+      const isCounted = info.inner !== true && route.exemptFromRateLimit !== true && route.urgent !== true;
       if (isCounted || (info.inner !== true && !permitted)) call.standing = limits.key(credential.key.id);
       if (!permitted) throw insufficient(credential, wanted);
-    } else if (route.unlimited !== true) {
+    } else if (route.exemptFromRateLimit !== true) {
       call.standing = limits.address(addressOf(request, info));
     }
     const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
-    const query = endpoint.query(queryOf(request.url));
-    const { body, contentType } = await endpoint.body.read(request, info, route.urgent === true ? FREE : call.share);
+    const query = endpoint.query(parseQuery(request.url));
+    const { body, contentType } = await endpoint.body.read(
+      request,
+      info,
+      route.urgent === true ? UNLIMITED_SHARE : call.share,
+    );
     // Not before: who sends slowly takes nobody's place.
     if (route.queued === true) call.leave = queue.enter();
     const context: RequestContext = {
@@ -118,8 +126,8 @@ export function createFetch(options: FetchOptions): FetchHandler {
       contentType,
       credential,
       headers: request.headers,
-      rests: () => call.leave?.(),
-      holdResponse: (bytes) => responseOf(call).hold(bytes),
+      releaseQueueSlot: () => call.leave?.(),
+      reserveResponseBytes: (bytes) => responseOf(call).hold(bytes),
       // Made on demand: most handlers never wait.
       get signal() {
         return AbortSignal.any([request.signal, options.stopping]);
@@ -138,15 +146,15 @@ export function createFetch(options: FetchOptions): FetchHandler {
     info: RequestInfo,
   ): Promise<Reply> {
     try {
-      const key = keyIn(request, facade);
+      const key = readApiKey(request, facade);
       call.standing = limits.key((await identify(key, request, call, info)).key.id);
       const body = await readBytes(request, facade.bodyLimit ?? config.server.max_body_bytes, info, call.share);
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
-      const ask: FacadeCall["ask"] = async (method, path, what) =>
-        answerOf(await serve(requestFor(request, key, method, path, what), inner));
-      return await facade.serve({ request, target: info.target?.() ?? null, params, body, ask, log });
+      const ask: FacadeCall["callApi"] = async (method, path, what) =>
+        readApiResponse(await serve(buildApiRequest(request, key, method, path, what), inner));
+      return await facade.serve({ request, target: info.target?.() ?? null, params, body, callApi: ask, log });
     } catch (error) {
-      const { status, body, headers } = problemOf(error, call.id, log, options.errors);
+      const { status, body, headers } = toProblem(error, call.id, log, options.errors);
       const reply = facade.fault({ status, code: body.code, detail: body.detail });
       return { ...reply, headers: { ...headers, ...reply.headers } };
     }
@@ -155,10 +163,10 @@ export function createFetch(options: FetchOptions): FetchHandler {
   const addressOf = (request: Request, info: RequestInfo): string =>
     clientAddress(request, info, config.server.trusted_proxies);
 
-  type By = Pick<Route, "confirms">;
+  type By = Pick<Route, "confirmsCredential">;
   async function identify(header: string | null, request: Request, call: Call, info: RequestInfo, by: By = {}) {
     try {
-      const credential = await authenticate(header, by.confirms === true);
+      const credential = await authenticate(header, by.confirmsCredential === true);
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
@@ -217,7 +225,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     call.status = reply.status;
     if (request !== undefined && reply.status === 200 && (request.method === "GET" || request.method === "HEAD")) {
       if (typeof body === "string") headers["ETag"] ??= `"${sha256Hex(utf8(body)).slice(0, 32)}"`;
-      if (sameEntity(request.headers.get("if-none-match"), headers["ETag"])) {
+      if (matchesEntityTag(request.headers.get("if-none-match"), headers["ETag"])) {
         call.status = 304;
         delete headers["Content-Type"];
         body = null;
@@ -247,7 +255,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     const started = performance.now();
     const call: Call = {
       id: options.newId(),
-      clientId: requestId(request.headers.get("x-request-id")),
+      clientId: acceptRequestId(request.headers.get("x-request-id")),
       route: null,
       keyId: null,
       status: 0,
@@ -259,7 +267,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     try {
       response = await dispatch(request, call, info);
     } catch (error) {
-      const { status, body, headers } = problemOf(error, call.id, log, options.errors);
+      const { status, body, headers } = toProblem(error, call.id, log, options.errors);
       const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
       response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
     } finally {
@@ -294,7 +302,7 @@ interface Call {
   route: string | null;
   keyId: string | null;
   status: number;
-  standing: Standing;
+  standing: RateLimitHeaders;
   cors: Record<string, string>;
   /** What it holds of its body. */
   share: Share;

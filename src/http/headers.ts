@@ -2,7 +2,7 @@
 import type { Config } from "../config/index.ts";
 
 /** What every response carries. A page that needs more than nothing brings a policy of its own. */
-export function standingHeaders(config: Config): Record<string, string> {
+export function commonHeaders(config: Config): Record<string, string> {
   return {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -17,6 +17,6 @@ export function standingHeaders(config: Config): Record<string, string> {
 }
 
 /** An id that the client chose is logged beside ours when it can do no harm there; two requests can have the same. */
-export function requestId(given: string | null): string | null {
+export function acceptRequestId(given: string | null): string | null {
   return given !== null && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : null;
 }

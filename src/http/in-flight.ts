@@ -15,7 +15,7 @@ export interface Share {
 }
 
 /** For what is small, and must get through. */
-export const FREE: Share = { expect() {}, take() {}, release() {} };
+export const UNLIMITED_SHARE: Share = { expect() {}, take() {}, release() {} };
 
 export interface InFlight {
   share(): Share;
@@ -29,7 +29,7 @@ export function createInFlight(most: number): InFlight {
   let bytes = 0;
   const assertRoom = (held: number, more: number): void => {
     const room = held + more > SMALL ? most / 2 : most;
-    if (bytes + more > room) throw overloaded("the service holds as many bytes of requests as it takes");
+    if (bytes + more > room) throw overloadedRefusal("the service holds as many bytes of requests as it takes");
   };
   return {
     get bytes() {
@@ -54,7 +54,7 @@ export function createInFlight(most: number): InFlight {
 }
 
 /** @param why in lowercase, without an end */
-export function overloaded(why: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
+export function overloadedRefusal(why: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
   return new Refusal("OVERLOADED", `${why}; send the request again after a second, with the same Idempotency-Key`, {
     headers: { "Retry-After": "1", ...headers },
   });
@@ -73,7 +73,7 @@ export function createQueue(most: number): Queue {
   let length = 0;
   function assertRoom(): void {
     // The connection is kept: to open it again costs more than its small body.
-    if (length >= most) throw overloaded(`${length} decisions, starts and results are on their way already`, {});
+    if (length >= most) throw overloadedRefusal(`${length} decisions, starts and results are on their way already`, {});
   }
   return {
     get length() {

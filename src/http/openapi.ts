@@ -7,8 +7,8 @@ import { Value } from "@sinclair/typebox/value";
 import { ERRORS, type ErrorKind } from "../contract/errors.ts";
 import type { ApiDescription } from "../contract/host.ts";
 import type { ResponseSpec, Route } from "../contract/resource.ts";
-import { errorsOf } from "./core-errors.ts";
-import { exampleOf } from "./example.ts";
+import { listRouteErrors } from "./core-errors.ts";
+import { buildExample } from "./example.ts";
 import { Components } from "./openapi-components.ts";
 
 type Json = Record<string, unknown>;
@@ -97,7 +97,7 @@ export function openApiDocument(options: OpenApiOptions): Json {
       schemas: components.schemas,
       examples: Object.fromEntries(
         options.routes
-          .flatMap(errorsOf)
+          .flatMap(listRouteErrors)
           .sort((a, b) => (a.code < b.code ? -1 : 1))
           .map((kind) => [kind.code, { summary: kind.title, value: problemExample(kind) }]),
       ),
@@ -119,7 +119,7 @@ function operation(route: Route, components: Components, scopesInAll: number): J
     ...(route.body === undefined && route.textBodies === undefined
       ? {}
       : { requestBody: requestBody(route, components) }),
-    responses: { ...successes(route, components), ...failures(errorsOf(route)) },
+    responses: { ...successes(route, components), ...failures(listRouteErrors(route)) },
   };
 }
 
@@ -146,7 +146,7 @@ function parametersOf(route: Route, components: Components): Json {
         required,
         ...(description === undefined ? {} : { description }),
         schema: rest,
-        ...(place === "path" ? { example: exampleOf(schema, name) } : {}),
+        ...(place === "path" ? { example: buildExample(schema, name) } : {}),
       };
     });
   const named = [...route.path.matchAll(/:([A-Za-z_]+)/g)].map(([, name]) => name as string);
@@ -179,7 +179,7 @@ function isOptional(schema: TSchema): boolean {
 function requestBody(route: Route, components: Components): Json {
   const content: Json = {};
   if (route.body !== undefined)
-    content["application/json"] = { schema: components.refer(route.body), example: exampleOf(route.body) };
+    content["application/json"] = { schema: components.refer(route.body), example: buildExample(route.body) };
   for (const type of route.textBodies ?? []) content[type] = { schema: { type: "string" } };
   return { required: route.body === undefined || !Value.Check(route.body, {}), content };
 }
@@ -217,9 +217,9 @@ function contentOf(spec: ResponseSpec, components: Components): Json {
     content[type] =
       spec.schema === undefined
         ? { schema: type === "application/octet-stream" ? {} : { type: "string" } }
-        : { schema: components.refer(spec.schema), example: exampleOf(spec.schema) };
+        : { schema: components.refer(spec.schema), example: buildExample(spec.schema) };
   }
-  for (const other of spec.also ?? []) content[other] = { schema: { type: "string" } };
+  for (const other of spec.otherContentTypes ?? []) content[other] = { schema: { type: "string" } };
   return Object.keys(content).length === 0 ? {} : { content };
 }
 

@@ -1,5 +1,5 @@
 /** RFC 9457 problem details: what a refusal and a fault look like on the wire. */
-import { ERRORS, kindOf, Refusal, type ErrorKind, type FieldError } from "../contract/errors.ts";
+import { ERRORS, resolveErrorKind, Refusal, type ErrorKind, type FieldError } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import { StorageError } from "../contract/storage.ts";
 
@@ -13,7 +13,7 @@ export interface Problem {
   errors?: FieldError[];
 }
 
-export interface ProblemAnswer {
+export interface ProblemResponse {
   status: number;
   body: Problem;
   headers: Record<string, string>;
@@ -23,18 +23,18 @@ export interface ProblemAnswer {
  * A fault is written to the log whole and said to the client only by its code.
  * @param declared codes that plugins brought: one of another kind is a fault
  */
-export function problemOf(
+export function toProblem(
   error: unknown,
   requestId: string,
   log: Logger,
   declared: ReadonlySet<string>,
-): ProblemAnswer {
+): ProblemResponse {
   if (error instanceof Refusal && (Object.hasOwn(ERRORS, error.code) || declared.has(error.code)))
     return answer(error.kind, error.message, requestId, error.errors, error.headers);
   if (error instanceof StorageError && error.kind !== "invalid") {
     log.error("the store failed a request", { request_id: requestId, kind: error.kind, error: error.message });
     return answer(
-      kindOf("STORAGE_UNAVAILABLE"),
+      resolveErrorKind("STORAGE_UNAVAILABLE"),
       "nothing was answered because nothing could be recorded; send the request again, with the same Idempotency-Key if it had one",
       requestId,
       [],
@@ -45,7 +45,13 @@ export function problemOf(
     request_id: requestId,
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   });
-  return answer(kindOf("INTERNAL"), "the fault is in the service's log under this request id", requestId, [], {});
+  return answer(
+    resolveErrorKind("INTERNAL"),
+    "the fault is in the service's log under this request id",
+    requestId,
+    [],
+    {},
+  );
 }
 
 function answer(
@@ -54,7 +60,7 @@ function answer(
   requestId: string,
   errors: FieldError[],
   headers: Record<string, string>,
-): ProblemAnswer {
+): ProblemResponse {
   const body: Problem = {
     type: `/docs/errors#${code.toLowerCase().replaceAll("_", "-")}`,
     title,

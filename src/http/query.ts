@@ -8,7 +8,7 @@ import { suggest } from "../domain/suggest.ts";
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
 /** Unknown and repeated parameters are refused: a filter that is mistyped must not widen a list. */
-export function parameterReader(
+export function createParameterReader(
   schema: TObject | undefined,
   kind: "query" | "path",
 ): ParameterReader<Record<string, unknown>> {
@@ -66,7 +66,7 @@ function convert(schema: TSchema, text: string): unknown {
 }
 
 /** The pairs of an address's query, decoded. */
-export function queryOf(url: string): Iterable<readonly [string, string]> {
+export function parseQuery(url: string): Iterable<readonly [string, string]> {
   const at = url.indexOf("?");
   return at < 0 ? [] : new URLSearchParams(url.slice(at).replace(/#.*$/, ""));
 }

@@ -1,28 +1,28 @@
 /** Limits on how often one key, and one address without a key, may call. Counted in this process. */
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
-import { createWindows } from "./windows.ts";
+import { createRateWindows } from "./rate-windows.ts";
 
 /** Header fields that tell the client where it stands; empty where nothing is limited. */
-export type Standing = Record<string, string>;
+export type RateLimitHeaders = Record<string, string>;
 
 export interface RateLimits {
   /** Counts a request of a key. Throws RATE_LIMITED. */
-  key(keyId: string): Standing;
+  key(keyId: string): RateLimitHeaders;
   /** Counts a call without a valid key. Throws RATE_LIMITED. */
-  address(address: string): Standing;
+  address(address: string): RateLimitHeaders;
   /** Counts an invalid key. Throws RATE_LIMITED when there were too many. */
   badKey(address: string): void;
 }
 
 const LONGEST_PENALTY = 64;
-const NOTHING: Standing = {};
+const NOTHING: RateLimitHeaders = {};
 
 export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
   const keys = limits.per_key === null ? null : limit("key", limits.per_key);
   const addresses = limits.per_address === null ? null : limit("address", limits.per_address);
   const most = limits.bad_keys_per_minute;
-  const badKeys = most === 0 ? null : createWindows(60_000);
+  const badKeys = most === 0 ? null : createRateWindows(60_000);
   return {
     key: (keyId) => keys?.(keyId) ?? NOTHING,
     address: (address) => addresses?.(address) ?? NOTHING,
@@ -40,8 +40,11 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy` says the rule, `RateLimit` what is left of it. */
-function limit(name: string, { requests, seconds }: { requests: number; seconds: number }): (id: string) => Standing {
-  const windows = createWindows(seconds * 1000);
+function limit(
+  name: string,
+  { requests, seconds }: { requests: number; seconds: number },
+): (id: string) => RateLimitHeaders {
+  const windows = createRateWindows(seconds * 1000);
   const policy = `"${name}";q=${requests};w=${seconds}`;
   return (id) => {
     const { uses, endsIn } = windows(id);

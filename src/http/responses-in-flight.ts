@@ -3,7 +3,7 @@
  * and those that their clients have not read yet. Without it every concurrent list would take the memory of a page.
  */
 import { Refusal } from "../contract/errors.ts";
-import { overloaded } from "./in-flight.ts";
+import { overloadedRefusal } from "./in-flight.ts";
 
 /** The bytes that one response holds. */
 export interface ResponseShare {
@@ -43,7 +43,7 @@ export function createResponsesInFlight(most: { total: number; perKey: number })
                 { headers: { "Retry-After": "1" } },
               );
             if (bytes > held && bytes + more > most.total)
-              throw overloaded(`${bytes} bytes of responses are on their way, of at most ${most.total}`, {});
+              throw overloadedRefusal(`${bytes} bytes of responses are on their way, of at most ${most.total}`, {});
           }
           held += more;
           bytes += more;

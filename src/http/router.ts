@@ -5,13 +5,13 @@
 import { IttyRouter, type IRequest } from "itty-router";
 import { Refusal } from "../contract/errors.ts";
 
-export interface Matched<T> {
+export interface RouteMatch<T> {
   target: T;
   /** Percent-decoded. */
   params: Record<string, string>;
 }
 
-export type Router<T> = (url: string) => Promise<Matched<T> | null>;
+export type Router<T> = (url: string) => Promise<RouteMatch<T> | null>;
 
 /** Rejects with BAD_REQUEST for a path that is not percent-encoded UTF-8. */
 export function createRouter<T>(
@@ -34,20 +34,20 @@ export function createRouter<T>(
   }
   return async (url) => {
     // The router takes a trailing slash for none; two addresses for one thing are one too many.
-    const path = pathOf(url);
+    const path = readPath(url);
     const route = literal.get(path);
     if (route !== undefined) return route;
     const below = prefixes.find(({ prefix }) => path.startsWith(prefix));
     if (below !== undefined) return { target: below.target, params: {} };
     if (path.length > 1 && path.endsWith("/")) return null;
     // It writes what it finds onto the request: a throw-away one, without the query that it would parse.
-    const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as Matched<T> | undefined;
+    const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as RouteMatch<T> | undefined;
     return match ?? null;
   };
 }
 
 /** Without query and fragment. */
-export function pathOf(url: string): string {
+export function readPath(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   if (start < 0) return "/";
   let end = url.length;

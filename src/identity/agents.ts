@@ -63,7 +63,7 @@ export function createAgents(options: {
       await options.directory.follow(options.storage, epoch);
       return cached(options.storage, agentId, epoch);
     },
-    namesakes: (agentId) => options.directory.spellings(foldName(agentId)),
+    registeredIds: (agentId) => options.directory.spellings(foldName(agentId)),
     within: (tx, agentId, epoch, committed) => (committed ? cached(tx, agentId, epoch) : read(tx, agentId)),
   };
 }

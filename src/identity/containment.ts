@@ -3,8 +3,8 @@
  * votes on such an action or would start it is refused by the decision that is made again then. What is cancelled here
  * stays so when the agent is let go on.
  */
-import type { Contained, Containment, LedgerTransaction, OpenPlace } from "../contract/host.ts";
-import { unlessCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
+import type { ContainmentTarget, Containment, LedgerTransaction, OpenActionCursor } from "../contract/host.ts";
+import { nullIfCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 import { sameName } from "../domain/names.ts";
 import { cancellationEntry } from "../domain/open-actions.ts";
@@ -36,20 +36,20 @@ export const containment: Containment = {
 /** What went back to people may have run before, and goes on to count. */
 async function isBack(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   if (row.status !== "pending_approval" || row.reason_code !== "MORE_APPROVALS_NEEDED") return false;
-  return mayHaveRun(row, await unlessCorrupt(tx.entriesOfAction(row.id)));
+  return mayHaveRun(row, await nullIfCorrupt(tx.entriesOfAction(row.id)));
 }
 
-function begin(status: OpenPlace["status"], now: number): OpenPlace {
+function begin(status: OpenActionCursor["status"], now: number): OpenActionCursor {
   return { status, ends: now, decision_seq: Number.MAX_SAFE_INTEGER };
 }
 
-function page(tx: LedgerTransaction, { status, ends, decision_seq }: OpenPlace): Promise<ActionRow[]> {
+function page(tx: LedgerTransaction, { status, ends, decision_seq }: OpenActionCursor): Promise<ActionRow[]> {
   return status === "pending_approval"
     ? tx.pendingActions({ all: true }, { expires_at: ends, decision_seq }, PAGE)
     : tx.startableActions(status, { approved_until: ends, decision_seq }, PAGE);
 }
 
-function endOf(row: ActionRow, status: OpenPlace["status"]): number {
+function endOf(row: ActionRow, status: OpenActionCursor["status"]): number {
   return (status === "pending_approval" ? row.expires_at : row.approved_until) ?? 0;
 }
 
@@ -57,6 +57,6 @@ function guardOf({ status }: ActionRow, now: number): ActionGuard {
   return status === "pending_approval" ? { status, expires_after: now } : { status, approved_after: now };
 }
 
-function belongs(row: ActionRow, whose: Contained): boolean {
+function belongs(row: ActionRow, whose: ContainmentTarget): boolean {
   return "key_id" in whose ? row.submitted_by === whose.key_id : sameName(row.agent_id, whose.agent_id);
 }

@@ -5,7 +5,7 @@ import type { KeyRow, StorageReader } from "../contract/storage.ts";
 import { buildKeyEntry } from "../domain/changes.ts";
 import { PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
-import { keyRow, type KeyService } from "./keys.ts";
+import { createKeyRow, type KeyService } from "./keys.ts";
 
 /** Whom the first agent key submits as. */
 export const FIRST_AGENT = "support-bot";
@@ -33,7 +33,7 @@ export async function ensureAdminKey(
     const taken = (await tx.keys()).some((key) => key.name === "admin" && key.revoked_at === null);
     await createKey(
       tx,
-      keyRow(newId(), adminKey, {
+      createKeyRow(newId(), adminKey, {
         name: taken ? `admin-${newId().slice(-12)}` : "admin",
         scopes: PRESETS.admin,
         now: clock(),
@@ -75,7 +75,11 @@ export async function createFirstKeys(
 }
 
 /** A store that an earlier version made can have keys that submitted as any agent. */
-export async function warnOfUnbound(storage: Pick<StorageReader, "keys">, log: Logger, now: number): Promise<void> {
+export async function warnAboutUnboundKeys(
+  storage: Pick<StorageReader, "keys">,
+  log: Logger,
+  now: number,
+): Promise<void> {
   const unbound = (await storage.keys()).filter(
     ({ scopes, agent_id, revoked_at, expires_at }) =>
       agent_id === null &&

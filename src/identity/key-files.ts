@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import type { Logger } from "../contract/host.ts";
 
 /** What messages tell whoever has no key that fits. */
-export const MAKE_ONE = "make one with `openssl genpkey -algorithm ed25519`";
+export const CREATE_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519`";
 
 /** Says which secret cannot be used and why; never holds it. */
 export class VaultError extends Error {
@@ -26,7 +26,7 @@ export function rawPublicKey(privateKey: KeyObject): Uint8Array {
   return new Uint8Array(createPublicKey(privateKey).export({ type: "spki", format: "der" }).subarray(12));
 }
 
-export function newPrivateKey(): string {
+export function generatePrivateKey(): string {
   return generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
@@ -40,7 +40,7 @@ export function readPrivateKey(given: string, name: string): KeyObject {
   try {
     key = createPrivateKey(pem);
   } catch (error) {
-    throw new VaultError(`the ${name} is not a PKCS#8 PEM private key; ${MAKE_ONE}`, { cause: error });
+    throw new VaultError(`the ${name} is not a PKCS#8 PEM private key; ${CREATE_KEY_HINT}`, { cause: error });
   }
   if (key.asymmetricKeyType !== "ed25519")
     throw new VaultError(`the ${name} is of type ${key.asymmetricKeyType}; it must be ed25519`);
@@ -88,7 +88,7 @@ export function readOrCreate(path: string, log: Logger, create: () => string): s
 }
 
 /** Writes it, whatever is there. Throws VaultError. */
-export function keepSecret(path: string, value: string): void {
+export function storeSecret(path: string, value: string): void {
   try {
     writeSecret(path, value, "w");
   } catch (error) {
@@ -108,7 +108,7 @@ function writeSecret(path: string, value: string, flag: "w" | "wx"): void {
 }
 
 /** Does nothing where another process has done it. */
-export function putInPlace(from: string, to: string): void {
+export function replaceFile(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {

@@ -74,14 +74,14 @@ export function createKeys(options: KeysOptions): KeyService {
           throw new Refusal(
             "INVALID_CREDENTIAL",
             "the key's checksum is wrong: it was mistyped or cut short; copy it again",
-            challenge(),
+            challengeHeaders(),
           );
         }
         const digest = sha256(utf8(value));
         const hash = toHex(digest);
         const row = await options.storage.keyByHash(hash);
         if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
-        credential = credentialOf(row, epoch);
+        credential = toCredential(row, epoch);
         if (cachedEpoch === epoch) cache.set(value, credential);
       }
       return admit(credential);
@@ -92,7 +92,7 @@ export function createKeys(options: KeysOptions): KeyService {
       let current: Credential | null = credential;
       if (credential.epoch !== epoch) {
         const row = await options.storage.key(credential.key.id);
-        current = row === null ? null : credentialOf(row, epoch);
+        current = row === null ? null : toCredential(row, epoch);
       }
       return current !== null && isLive(current.key, options.clock()) ? current : null;
     },
@@ -103,7 +103,7 @@ export function createKeys(options: KeysOptions): KeyService {
       if (credential.epoch !== epoch) {
         const row = await tx.key(credential.key.id);
         if (row === null) throw gone(credential.key);
-        current = credentialOf(row, epoch);
+        current = toCredential(row, epoch);
       }
       if (!isLive(current.key, now)) throw gone(current.key);
       let altered = options.directory.altered(current.key);
@@ -122,17 +122,17 @@ export function createKeys(options: KeysOptions): KeyService {
       return current;
     },
 
-    recorded: (id) => options.directory.key(id),
+    recordedKey: (id) => options.directory.key(id),
 
     mint(input) {
       const value = formatKey(randomBytes(32));
-      return { value, row: keyRow(options.newId(), value, input) };
+      return { value, row: createKeyRow(options.newId(), value, input) };
     },
   };
 }
 
 /** The row of a key with a given value. */
-export function keyRow(id: string, value: string, input: Parameters<Keys["mint"]>[0]): KeyRow {
+export function createKeyRow(id: string, value: string, input: Parameters<Keys["mint"]>[0]): KeyRow {
   return {
     id,
     name: input.name,
@@ -149,13 +149,13 @@ export function keyRow(id: string, value: string, input: Parameters<Keys["mint"]
   };
 }
 
-export function credentialOf(key: KeyRow, epoch: number): Credential {
+export function toCredential(key: KeyRow, epoch: number): Credential {
   return {
     key,
     epoch,
     principal: principalOfKey(key),
     visibility: visibilityOf(key),
-    holds: (scope: Scope) => hasScope(key.scopes, scope),
+    hasScope: (scope: Scope) => hasScope(key.scopes, scope),
   };
 }
 
@@ -169,10 +169,10 @@ function gone(key: KeyRow): Refusal {
   return new Refusal(
     "INVALID_CREDENTIAL",
     `the key "${key.name}" was revoked or has expired; use a live one`,
-    challenge(),
+    challengeHeaders(),
   );
 }
 
-export function challenge(): { headers: Record<string, string> } {
+export function challengeHeaders(): { headers: Record<string, string> } {
   return { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } };
 }

@@ -9,10 +9,10 @@ import type { Logger } from "../contract/host.ts";
 import { computeKeyId, type NoteSigner } from "../domain/checkpoint.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import {
-  MAKE_ONE,
-  keepSecret,
-  newPrivateKey,
-  putInPlace,
+  CREATE_KEY_HINT,
+  storeSecret,
+  generatePrivateKey,
+  replaceFile,
   rawPublicKey,
   readOrCreate,
   readPrivateKey,
@@ -82,7 +82,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
     return keys.get(hex) ?? null;
   }
 
-  const publicKey = add(ledger.key ?? readOrCreate(files.now, log, newPrivateKey));
+  const publicKey = add(ledger.key ?? readOrCreate(files.now, log, generatePrivateKey));
   if (ledger.next_key !== null) add(ledger.next_key);
   return {
     publicKey,
@@ -91,10 +91,10 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
       return key && { name, publicKey: wanted, sign: (message) => new Uint8Array(sign(null, message, key)) };
     },
     next() {
-      if (ledger.key === null) return add(readOrCreate(files.next, log, newPrivateKey));
+      if (ledger.key === null) return add(readOrCreate(files.next, log, generatePrivateKey));
       if (ledger.next_key === null)
         throw new VaultError(
-          `ledger.key names the log's key: ${MAKE_ONE}, give it to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), start each again, and run this with it, too`,
+          `ledger.key names the log's key: ${CREATE_KEY_HINT}, give it to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), start each again, and run this with it, too`,
         );
       return add(ledger.next_key);
     },
@@ -105,9 +105,9 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
       // First kept, then replaced: whatever ends this leaves both keys where the next start finds them.
       if (now !== null) {
         const before = add(now);
-        if (!equalBytes(before, current)) keepSecret(keptFile(computeKeyId(name, 1, before)), now);
+        if (!equalBytes(before, current)) storeSecret(keptFile(computeKeyId(name, 1, before)), now);
       }
-      putInPlace(files.next, files.now);
+      replaceFile(files.next, files.now);
     },
   };
 }

@@ -14,9 +14,9 @@ import { checkPermit, signPermit, permitKeyId } from "../domain/permit.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import type { Directory } from "./directory.ts";
 import {
-  MAKE_ONE,
-  newPrivateKey,
-  putInPlace,
+  CREATE_KEY_HINT,
+  generatePrivateKey,
+  replaceFile,
   rawPublicKey,
   readOrCreate,
   readPrivateKey,
@@ -74,12 +74,12 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   // A rotation that ended before the file was put in place.
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
-    putInPlace(files.next, files.now);
-  const privateKey = readPrivateKey(config.permits.key ?? readOrCreate(files.now, log, newPrivateKey), NAME);
+    replaceFile(files.next, files.now);
+  const privateKey = readPrivateKey(config.permits.key ?? readOrCreate(files.now, log, generatePrivateKey), NAME);
   const publicKey = rawPublicKey(privateKey);
   const own = toHex(publicKey);
   if (options.isLogKey(publicKey))
-    throw new VaultError(`the permit key is the key of the log: permits have one of their own, ${MAKE_ONE}`);
+    throw new VaultError(`the permit key is the key of the log: permits have one of their own, ${CREATE_KEY_HINT}`);
   const kid = permitKeyId(publicKey);
   const pinned = await pin(storage, own);
   const signer = createSigner(privateKey);
@@ -156,15 +156,17 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
       const present = all()[0] as PublishedPermitKey;
       const lost = present.kid !== kid;
       if (key === null && config.permits.key !== null)
-        throw new VaultError(`permits.key names the key that signs permits: name the file of the new one, ${MAKE_ONE}`);
+        throw new VaultError(
+          `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
+        );
       // Where the data folder's was lost, the start has just made the next.
-      const given = key ?? readOrCreate(lost ? files.now : files.next, log, newPrivateKey);
+      const given = key ?? readOrCreate(lost ? files.now : files.next, log, generatePrivateKey);
       const next = publicHex(given);
       const until = await ledger.transact(async (tx) => {
         const keys = all();
         if (keys.some(({ publicKey }) => toHex(publicKey) === next))
-          throw new VaultError(`permits were signed with this key before: ${MAKE_ONE}`);
-        if (options.isLogKey(fromHex(next))) throw new VaultError(`this is the key of the log: ${MAKE_ONE}`);
+          throw new VaultError(`permits were signed with this key before: ${CREATE_KEY_HINT}`);
+        if (options.isLogKey(fromHex(next))) throw new VaultError(`this is the key of the log: ${CREATE_KEY_HINT}`);
         // Of a key that this process never had only the store says that it was ours, and whoever writes to it can.
         const previous_until = tx.now + (lost ? 0 : overlap * 1000);
         tx.record({
@@ -179,7 +181,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         tx.bumpEpoch();
         return previous_until;
       });
-      if (key === null && !lost) putInPlace(files.next, files.now);
+      if (key === null && !lost) replaceFile(files.next, files.now);
       return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
     },
     close: () => signer.close(),
@@ -189,7 +191,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
 /** Processes of one database on several machines each have a data folder: what the log's key says of the first holds here. */
 function sharedFault({ ledger, permits }: PermitKeyOptions["config"]): string | null {
   if (ledger.key === null || permits.key !== null) return null;
-  return `the key of the log is configured, and the one that signs permits is not, which processes that share a database need, too: ${MAKE_ONE}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
+  return `the key of the log is configured, and the one that signs permits is not, which processes that share a database need, too: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
 }
 
 function publicHex(given: string): string {

@@ -10,7 +10,7 @@ const LEAST_CHARACTERS = 16;
 const LEAST_DISTINCT = 8;
 
 /** What makes it weak, to be said after "the secret"; null when nothing does. */
-export function weaknessOf(secret: string): string | null {
+export function describeWeakness(secret: string): string | null {
   const unit = secret.slice(0, `${secret}${secret}`.indexOf(secret, 1));
   if (unit.length < LEAST_CHARACTERS || new Set(unit).size < LEAST_DISTINCT) return "repeats itself";
   if (inSequences(unit) > unit.length / 2) return "runs through the alphabet or the digits";

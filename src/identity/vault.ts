@@ -9,7 +9,7 @@ import type { Config } from "../config/index.ts";
 import type { Logger, Vault } from "../contract/host.ts";
 import { setSha256 } from "../domain/hash.ts";
 import { importPublicKey, readOrCreate, VaultError } from "./key-files.ts";
-import { weaknessOf } from "./secret-strength.ts";
+import { describeWeakness } from "./secret-strength.ts";
 
 // All three runtimes have node:crypto. The one-shot form came with Node 20.12 and takes half the time.
 const oneShot = (crypto as { hash?: (algorithm: "sha256", bytes: Uint8Array, encoding: "hex") => string }).hash;
@@ -26,7 +26,7 @@ export function openVault(config: Config, log: Logger): Vault {
     throw new VaultError(
       "the token secret is shorter than 32 characters; set ASSENT_SECRET or delete the file in the data folder",
     );
-  const weakness = weaknessOf(secret);
+  const weakness = describeWeakness(secret);
   if (weakness !== null)
     throw new VaultError(
       `the token secret can be guessed: it ${weakness}. Make one with \`openssl rand -base64 32\`; approval tokens that were given out before are then no longer good`,

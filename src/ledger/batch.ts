@@ -2,7 +2,7 @@
  * One batch inside one storage transaction: runs the jobs, collects their entries, then appends
  * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
  */
-import type { ActivePolicies, AgentFacts, Appended, Credential, LedgerTransaction } from "../contract/host.ts";
+import type { ActivePolicies, AgentFacts, AppendedEntry, Credential, LedgerTransaction } from "../contract/host.ts";
 import {
   namesOf,
   READER_METHODS,
@@ -71,7 +71,7 @@ const WRITES = WRITER_METHODS.filter(
 );
 
 /**
- * `before` is the head under the lock. Throws Poisoned or Unprepared for a job, NotPrepared where the active set is it,
+ * `before` is the head under the lock. Throws Poisoned or Unprepared for a job, PreparationRequired where the active set is it,
  * or whatever the storage throws. Outcomes may be told only after the commit.
  */
 export async function runBatch(
@@ -230,7 +230,7 @@ class Batch {
     Object.assign(this.view, { action, idempotency, key, limitUsed });
   }
 
-  private record(entry: EntryBody, submittedBy: string | null): Appended {
+  private record(entry: EntryBody, submittedBy: string | null): AppendedEntry {
     if (!isCoreEntry(entry)) {
       const fault = envelopeFault(entry, submittedBy, this.context.now) ?? this.context.entryFault(entry);
       if (fault !== null) throw new TypeError(`a plugin's entry of type "${entry.type}" cannot be recorded: ${fault}`);

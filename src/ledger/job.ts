@@ -1,6 +1,6 @@
 /** A job of a batch, and what becomes of it there. */
 import type { Refusal } from "../contract/errors.ts";
-import type { Job, NotPrepared, Prefetch } from "../contract/host.ts";
+import type { Job, PreparationRequired, Prefetch } from "../contract/host.ts";
 
 export interface Pending {
   job: Job<unknown>;
@@ -38,8 +38,8 @@ export class Poisoned extends Error {
 /** A job, and not the batch, needs something that takes too long under the lock. */
 export class Unprepared extends Error {
   readonly pending: Pending;
-  readonly missing: NotPrepared;
-  constructor(pending: Pending, missing: NotPrepared) {
+  readonly missing: PreparationRequired;
+  constructor(pending: Pending, missing: PreparationRequired) {
     super(missing.message);
     this.pending = pending;
     this.missing = missing;

@@ -3,8 +3,8 @@
  * decision: whoever keeps what comes can show later which history was signed. The note proves itself by its signature, so
  * the request has no other. A place that is away misses sizes; the next checkpoint covers them.
  */
-import { repeat } from "../contract/repeat.ts";
-import type { Duty, Ledger, Logger } from "../contract/host.ts";
+import { createRepeatingTask } from "../contract/repeating-task.ts";
+import type { LeaderLease, Ledger, Logger } from "../contract/host.ts";
 
 /** Longest wait for one place. Milliseconds. */
 const PATIENCE = 10_000;
@@ -12,7 +12,7 @@ const PATIENCE = 10_000;
 export interface PostedCheckpointsOptions {
   urls: readonly string[];
   ledger: Pick<Ledger, "checkpoint" | "origin">;
-  duty: Duty;
+  duty: LeaderLease;
   everyMs: number;
   log: Pick<Logger, "warn">;
 }
@@ -50,7 +50,7 @@ export function createPostedCheckpoints({
   }
 
   async function publish(): Promise<void> {
-    if (!(await duty.mine())) return;
+    if (!(await duty.isLeader())) return;
     const { size, note } = await ledger.checkpoint();
     const body = JSON.stringify({ type: "checkpoint", origin: ledger.origin, size, note });
     await Promise.all(
@@ -74,10 +74,10 @@ export function createPostedCheckpoints({
     );
   }
 
-  const rounds = repeat({
+  const rounds = createRepeatingTask({
     task: publish,
     everyMs,
-    failed: (error) => log.warn("no checkpoint could be posted", { error: String(error) }),
+    onFailure: (error) => log.warn("no checkpoint could be posted", { error: String(error) }),
   });
 
   return {

@@ -4,10 +4,10 @@
  */
 import type { PrefetchKeys } from "../contract/host.ts";
 import {
-  unlessCorrupt,
+  nullIfCorrupt,
   type ActionRow,
   type EntryRow,
-  type IdempotencyName,
+  type IdempotencyLookup,
   type IdempotencyRow,
   type KeyRow,
   type LimitSpan,
@@ -40,7 +40,7 @@ const textOf = (...parts: readonly (string | number)[]): string => JSON.stringif
 /** `requests` need not be complete: what is missing is read when a job needs it. */
 export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
   const histories = new Set<string>();
-  const names = new Map<string, IdempotencyName>();
+  const names = new Map<string, IdempotencyLookup>();
   const spans = new Map<string, LimitSpan>();
   for (const { history, idempotency, limits = [] } of requests) {
     if (history !== undefined) histories.add(history);
@@ -116,7 +116,7 @@ async function livesOf(tx: Reader, ids: ReadonlySet<string>): Promise<Lives> {
   const rows = ids.size === 0 ? [] : await tx.actionsById([...ids]);
   const [entries, keys] = await Promise.all([
     // One statement each, which find them by the index whatever the planner expects; and bytes that are damaged are one action's fault.
-    Promise.all(rows.map(({ id }) => unlessCorrupt(tx.entriesOfAction(id)))),
+    Promise.all(rows.map(({ id }) => nullIfCorrupt(tx.entriesOfAction(id)))),
     Promise.all([...new Set(rows.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),
   ]);
   return {

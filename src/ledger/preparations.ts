@@ -1,5 +1,5 @@
 /** What a batch or one of its jobs needs before it can run under the lock. */
-import type { NotPrepared } from "../contract/host.ts";
+import type { PreparationRequired } from "../contract/host.ts";
 import type { Pending, Unprepared } from "./job.ts";
 
 /** Each is for something else, such as the sets that other processes make active one after another. */
@@ -7,7 +7,7 @@ const MOST = 20;
 
 export interface Preparations {
   /** Prepares what the whole batch needs. False: everybody was refused. */
-  ofBatch(missing: NotPrepared, live: readonly Pending[], times: number): Promise<boolean>;
+  ofBatch(missing: PreparationRequired, live: readonly Pending[], times: number): Promise<boolean>;
   /**
    * Prepares what one job needs. False: it has left the batch, was refused or comes again with a later one; nobody else
    * waits for it.
@@ -27,7 +27,7 @@ export function createPreparations(options: {
   /** How often each job has been prepared. */
   const times = new WeakMap<Pending, number>();
 
-  function prepare(missing: NotPrepared, count: number): void | Promise<void> {
+  function prepare(missing: PreparationRequired, count: number): void | Promise<void> {
     if (count > MOST) throw new Error(`${missing.message}, and was ${count} times in a row`);
     return missing.prepare();
   }

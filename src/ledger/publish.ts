@@ -1,6 +1,6 @@
 /** Shows signed checkpoints to others, so that nobody can be given another log without anybody noticing. */
 import type { Config } from "../config/index.ts";
-import type { Duty, Ledger, Logger } from "../contract/host.ts";
+import type { LeaderLease, Ledger, Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { VerifySignature } from "../domain/checkpoint.ts";
 import { createPostedCheckpoints } from "./posted-checkpoints.ts";
@@ -10,7 +10,7 @@ import { createWitnesses } from "./witnesses.ts";
 export function publishCheckpoints(
   config: Config["ledger"],
   { ledger, storage }: { ledger: Ledger; storage: Pick<Storage, "meta" | "write"> },
-  duty: (name: string) => Duty,
+  duty: (name: string) => LeaderLease,
   log: Logger,
   verify: VerifySignature,
 ): { name: string; close(): Promise<void> }[] {

@@ -1,6 +1,6 @@
 /** The jobs of a batch, one after another, and what each of them comes to. */
 import { Refusal } from "../contract/errors.ts";
-import { NotPrepared, type LedgerTransaction } from "../contract/host.ts";
+import { PreparationRequired, type LedgerTransaction } from "../contract/host.ts";
 import { StorageError } from "../contract/storage.ts";
 import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
 
@@ -68,7 +68,7 @@ async function cameTrue(pending: Pending, write: Expected, late: Promise<never>)
 
 /** Why the batch ends here, whatever its job has done; null for what is the job's own. */
 function faultOf(pending: Pending, error: unknown): Error | null {
-  if (error instanceof NotPrepared) return new Unprepared(pending, error);
+  if (error instanceof PreparationRequired) return new Unprepared(pending, error);
   if (error instanceof Late)
     return new Poisoned(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
   // A value that no store could keep is this job's fault; anything else of the store is everybody's.

@@ -14,7 +14,7 @@ import { setImmediate } from "node:timers";
 import { setTimeout } from "node:timers/promises";
 import { Refusal } from "../contract/errors.ts";
 import {
-  NotPrepared,
+  PreparationRequired,
   type Job,
   type Logger,
   type Prefetch,
@@ -76,7 +76,7 @@ type Attempt =
   | { outcome: "conflict"; error: StorageError }
   /** The processes have not agreed on the database yet. */
   | { outcome: "unsettled" }
-  | { outcome: "batch not prepared"; missing: NotPrepared }
+  | { outcome: "batch not prepared"; missing: PreparationRequired }
   | { outcome: "job not prepared"; unprepared: Unprepared }
   | { outcome: "job failed"; poisoned: Poisoned };
 
@@ -286,7 +286,7 @@ export class Sequencer {
     } catch (error) {
       if (error instanceof Poisoned) return { outcome: "job failed", poisoned: error };
       if (error instanceof Unprepared) return { outcome: "job not prepared", unprepared: error };
-      if (error instanceof NotPrepared) return { outcome: "batch not prepared", missing: error };
+      if (error instanceof PreparationRequired) return { outcome: "batch not prepared", missing: error };
       if (error instanceof Unsettled) return { outcome: "unsettled" };
       this.last = null;
       if (error instanceof StorageError && error.kind === "conflict") return { outcome: "conflict", error };

@@ -4,7 +4,7 @@
  * processes each would else read what all others write.
  */
 import type { Logger } from "../contract/host.ts";
-import { withoutGap, type EntryRow, type StorageReader } from "../contract/storage.ts";
+import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
 
 export type Listener = (entries: readonly EntryRow[]) => void;
 
@@ -79,7 +79,7 @@ export function createTail(
     try {
       while (delivered < announced && listeners.size > 0) {
         const page = await reader.entries(delivered, Math.min(delivered + PAGE, announced));
-        const entries = withoutGap(page, delivered);
+        const entries = assertContiguous(page, delivered);
         if (entries.length === 0) return false;
         deliver(entries);
       }

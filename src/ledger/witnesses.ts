@@ -2,8 +2,8 @@
  * Asks the configured witnesses for their cosignatures (C2SP tlog-witness), now and then and never on the way of a
  * decision. The newest checkpoint that somebody cosigned is kept in the store, with the cosignatures.
  */
-import { repeat } from "../contract/repeat.ts";
-import type { Duty, Ledger, Logger, SignedCheckpoint } from "../contract/host.ts";
+import { createRepeatingTask } from "../contract/repeating-task.ts";
+import type { LeaderLease, Ledger, Logger, SignedCheckpoint } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 import { SIGNATURE_PREFIX, NoteError, type VerifySignature } from "../domain/checkpoint.ts";
 import { verifyCosignatures } from "../domain/cosignature.ts";
@@ -27,7 +27,7 @@ export interface WitnessesOptions {
   witnesses: readonly WitnessAddress[];
   ledger: Pick<Ledger, "checkpoint" | "consistency">;
   storage: Pick<Storage, "meta" | "write">;
-  duty: Duty;
+  duty: LeaderLease;
   everyMs: number;
   log: Logger;
   verify: VerifySignature;
@@ -112,7 +112,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
   }
 
   async function ask(): Promise<void> {
-    if (!(await duty.mine())) return;
+    if (!(await duty.isLeader())) return;
     const signed = await ledger.checkpoint();
     if (signed.size === 0 || signed.size === complete) return;
     const lines = await Promise.all(
@@ -133,10 +133,10 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
     complete = cosigned.length === witnesses.length ? signed.size : -1;
   }
 
-  const rounds = repeat({
+  const rounds = createRepeatingTask({
     task: ask,
     everyMs: options.everyMs,
-    failed: (error) => log.warn("the witnesses could not be asked", { error: String(error) }),
+    onFailure: (error) => log.warn("the witnesses could not be asked", { error: String(error) }),
   });
 
   return {

@@ -1,10 +1,10 @@
 /** Changes of the active policy set inside a batch: planned by reading alone, then stored, recorded and activated. */
 import { Refusal } from "../contract/errors.ts";
 import {
-  NotPrepared,
+  PreparationRequired,
   type Credential,
   type LedgerTransaction,
-  type PlannedSet,
+  type PlannedPolicySet,
   type PolicyEdit,
 } from "../contract/host.ts";
 import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
@@ -25,10 +25,10 @@ import {
 import type { PolicyDocument } from "../domain/policy/types.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { recordSet } from "./record.ts";
+import { recordPolicySet } from "./record-policy-set.ts";
 
 /** Throws PolicyCompileError. Policies without an edit stay as they are. */
-export function planSet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet {
+export function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet {
   const { digest: current, compiled } = tx.activePolicies;
   if (edits.size === 0) return { digest: current, document: compiled.document, text: "" };
   const members = tx.activePolicies.compiled.document.policies.filter(({ policy }) => !edits.has(policy));
@@ -37,15 +37,18 @@ export function planSet(tx: LedgerTransaction, edits: ReadonlyMap<string, Policy
   const document = buildPolicySet(members);
   // With nothing active and nothing edited there is no set to name.
   if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
-  if (!isPrecompiled(document)) throw new NotPrepared("a policy set", () => precompilePolicySet(document));
+  if (!isPrecompiled(document)) throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
   const { digest } = compilePolicySet(document);
   return { digest, document, text: canonicalText(document as unknown as JsonValue) };
 }
 
 /** The same, with the compiler's faults as a refusal. */
-export function planSetOrRefuse(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedSet {
+export function planPolicySetOrRefuse(
+  tx: LedgerTransaction,
+  edits: ReadonlyMap<string, PolicyEdit | null>,
+): PlannedPolicySet {
   try {
-    return planSet(tx, edits);
+    return planPolicySet(tx, edits);
   } catch (error) {
     if (!(error instanceof PolicyCompileError)) throw error;
     throw new Refusal(
@@ -56,16 +59,16 @@ export function planSetOrRefuse(tx: LedgerTransaction, edits: ReadonlyMap<string
   }
 }
 
-export async function commitSet(
+export async function commitPolicySet(
   tx: LedgerTransaction,
-  planned: PlannedSet,
+  planned: PlannedPolicySet,
   source: Record<string, string>,
   by: Credential | null,
   changes: readonly PolicyChange[],
 ): Promise<void> {
   const { digest, document, text } = planned;
   const moves = digest !== null && digest !== tx.activePolicies.digest;
-  if (moves || changes.length > 0) recordSet(tx, { digest, document, source, by }, changes);
+  if (moves || changes.length > 0) recordPolicySet(tx, { digest, document, source, by }, changes);
   if (!moves) return;
   await tx.putPolicySet({ digest, document: text, created_at: tx.now });
   await tx.putMeta(`policy_set_source:${digest}`, canonicalText(source));
@@ -73,7 +76,7 @@ export async function commitSet(
 }
 
 /** What made the set active last; null where a store from before does not say. */
-export async function sourceOfSet(
+export async function findSetSource(
   reader: Pick<StorageReader, "meta">,
   digest: string,
 ): Promise<Record<string, string> | null> {
@@ -82,7 +85,7 @@ export async function sourceOfSet(
 }
 
 /** What was taken of a source last, whichever process took it. */
-export function basisOf(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
+export function readBasis(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
   return reader.meta(`policy_source:${sourceName}`);
 }
 
@@ -117,7 +120,7 @@ export async function activateBundle(
   by: Credential | null,
   basis?: { value: string | null },
 ): Promise<string | null> {
-  const taken = await basisOf(tx, sourceName);
+  const taken = await readBasis(tx, sourceName);
   if (basis !== undefined && basis.value !== taken) return null;
   const confirmed = by === null ? null : await tx.confirm(by);
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
@@ -130,7 +133,7 @@ export async function activateBundle(
     (row) => row.managed_by === sourceName && row.active_version !== null && !edits.has(row.name),
   );
   for (const row of dropped) edits.set(row.name, null);
-  const planned = planSet(tx, edits);
+  const planned = planPolicySet(tx, edits);
   // An empty folder is a set too: it denies everything, and the record says so.
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
@@ -144,7 +147,7 @@ export async function activateBundle(
       await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });
       changes.push(toPolicyChange({ ...row, managed_by: sourceName }, null));
     }
-    await commitSet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
+    await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
     return digest;
   }
 
@@ -177,7 +180,7 @@ export async function activateBundle(
     await tx.updatePolicy(row.id, { active_version: null, updated_at: tx.now });
     changes.push(toPolicyChange({ ...row, active_version: null }, null));
   }
-  await commitSet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
+  await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
   return digest;
 }
 

@@ -2,7 +2,7 @@
  * Limits that were not in force when a decision was made have no recorded use. A backtest counts it from the decisions
  * that it looks at: those that would not have been denied, oldest first.
  */
-import type { Outcome } from "../contract/backtest.ts";
+import type { DecisionOutcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import type { CompiledLimit, CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
@@ -17,17 +17,17 @@ import type { Effect, Facts } from "../domain/policy/types.ts";
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 
 /** One limit that concerns a decision, and whose use before it nobody recorded. */
-export interface UncountedUse extends MatchedLimit {
+export interface UnrecordedLimit extends MatchedLimit {
   compiled: CompiledLimit;
 }
 
 /** Those of policies that are enforced. @param now milliseconds */
-export function uncountedUses(
+export function findUnrecordedLimits(
   set: CompiledPolicySet,
   request: ActionRequest,
   facts: Facts,
   now: number,
-): UncountedUse[] {
+): UnrecordedLimit[] {
   return findMatchedLimits(new Evaluation(set, request, facts, now)).flatMap((need) => {
     if (findUsedBefore(facts, need) !== null) return [];
     const policy = set.policies.find(({ name }) => name === need.policy);
@@ -45,7 +45,11 @@ interface Uses {
 }
 
 /** Returns a function that takes decisions in their order, and gives what each would have been. */
-export function createUseCount(): (to: Outcome, uses: readonly UncountedUse[], at: number) => Outcome {
+export function createLimitSimulation(): (
+  to: DecisionOutcome,
+  uses: readonly UnrecordedLimit[],
+  at: number,
+) => DecisionOutcome {
   const counted = new Map<string, Uses>();
 
   return (to, uses, at) => {

@@ -8,7 +8,7 @@ import type {
   BacktestReport,
   FlipExample,
   FlipGroup,
-  Outcome,
+  DecisionOutcome,
 } from "../contract/backtest.ts";
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
 import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
@@ -18,8 +18,8 @@ import { decide } from "../domain/policy/decide/decide.ts";
 import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts";
-import { createBreath, type Breath } from "./breath.ts";
-import { createUseCount, uncountedUses, type UncountedUse } from "./backtest-limits.ts";
+import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
+import { createLimitSimulation, findUnrecordedLimits, type UnrecordedLimit } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { parseCompleteRequest } from "../domain/request.ts";
@@ -30,10 +30,10 @@ const PAGE = 200;
 const MOST_GROUPS = 500;
 
 interface Judged {
-  to: Outcome;
+  to: DecisionOutcome;
   otherwise: boolean;
   /** Limits that concern it and whose use nobody recorded. */
-  uses?: readonly UncountedUse[];
+  uses?: readonly UnrecordedLimit[];
   /** Milliseconds. */
   at?: number;
 }
@@ -48,7 +48,7 @@ export function backtest(
   reader: BacktestReader,
   compiled: CompiledPolicySet,
   range: BacktestRange,
-  breath = createBreath(),
+  breath = createYieldIfSlow(),
 ): Promise<BacktestReport> {
   return scan(reader, range, breath, (entry, input) => {
     const request = parseCompleteRequest(input);
@@ -56,14 +56,18 @@ export function backtest(
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = restoreFacts(entry.facts, input.past);
     const now = decide(compiled, request, withAssumedUsage(compiled, request, facts, at), at);
-    const uses = now.effect === "deny" ? [] : uncountedUses(compiled, request, facts, at);
+    const uses = now.effect === "deny" ? [] : findUnrecordedLimits(compiled, request, facts, at);
     return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision), uses, at };
   });
 }
 
 /** What a policy in shadow mode said at the time, had it been enforced. Decisions that it had no say in are left out. */
-export function shadowReport(reader: BacktestReader, policy: string, range: BacktestRange): Promise<BacktestReport> {
-  return scan(reader, range, createBreath(), ({ decision }) => {
+export function reportShadowPolicy(
+  reader: BacktestReader,
+  policy: string,
+  range: BacktestRange,
+): Promise<BacktestReport> {
+  return scan(reader, range, createYieldIfSlow(), ({ decision }) => {
     const said = decision.shadow.find((outcome) => outcome.policy === policy);
     return said === undefined ? null : { to: withShadow(decision, said), otherwise: false };
   });
@@ -73,7 +77,7 @@ const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approva
 /** Nobody had a rule: then any policy's word is the first. */
 const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];
 
-function withShadow(decision: Decision, said: ShadowOutcome): Outcome {
+function withShadow(decision: Decision, said: ShadowOutcome): DecisionOutcome {
   const heard = UNMATCHED.includes(decision.reason_code) || STRICTNESS[said.effect] > STRICTNESS[decision.effect];
   return heard ? said : decision;
 }
@@ -81,7 +85,7 @@ function withShadow(decision: Decision, said: ShadowOutcome): Outcome {
 async function scan(
   reader: BacktestReader,
   range: BacktestRange,
-  breath: Breath,
+  breath: YieldIfSlow,
   judge: Judge,
 ): Promise<BacktestReport> {
   const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0, altered: 0 };
@@ -89,7 +93,7 @@ async function scan(
   let unlisted = 0;
   const waiting: Waiting[] = [];
 
-  function tally(from: Outcome, { to, otherwise }: Judged, example: () => FlipExample): void {
+  function tally(from: DecisionOutcome, { to, otherwise }: Judged, example: () => FlipExample): void {
     if (to.effect === from.effect) {
       if (otherwise) counts.otherwise++;
       return;
@@ -172,9 +176,9 @@ function judgeRow(
 
 /** A decision that limits without a recorded use concern: it is counted when those before it are known. */
 interface Waiting {
-  from: Outcome;
+  from: DecisionOutcome;
   judged: Judged;
-  uses: readonly UncountedUse[];
+  uses: readonly UnrecordedLimit[];
   at: number;
   example: FlipExample;
 }
@@ -182,10 +186,10 @@ interface Waiting {
 /** @param waiting newest first */
 async function countUses(
   waiting: readonly Waiting[],
-  breath: Breath,
-  tally: (from: Outcome, judged: Judged, example: () => FlipExample) => void,
+  breath: YieldIfSlow,
+  tally: (from: DecisionOutcome, judged: Judged, example: () => FlipExample) => void,
 ): Promise<BacktestReport["counted"]> {
-  const count = createUseCount();
+  const count = createLimitSimulation();
   const concerned = new Map<string, BacktestReport["counted"][number]>();
   for (const { from, judged, uses, at, example } of waiting.toReversed()) {
     const due = breath();
@@ -200,7 +204,7 @@ async function countUses(
   return [...concerned.values()];
 }
 
-function outcomeOf({ effect, policy, rule }: Outcome): Outcome {
+function outcomeOf({ effect, policy, rule }: DecisionOutcome): DecisionOutcome {
   return { effect, policy, rule };
 }
 

@@ -11,22 +11,22 @@ import {
   type CompiledPolicySet,
 } from "../domain/policy/compile/compile.ts";
 import { parsePolicies, validatePolicyDocument } from "../domain/policy/parse/parse.ts";
-import type { Candidates, ReadPolicy } from "../contract/trials.ts";
+import type { Candidates, ParsedPolicy } from "../contract/trials.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
 
 /** @param pointer where the policy stands in the body */
-function fromJson(value: unknown, pointer: string): ReadPolicy {
+function fromJson(value: unknown, pointer: string): ParsedPolicy {
   const faults = validatePolicyDocument(value);
   if (faults.length > 0) {
     throw refused(
       faults.slice(0, 20).map((fault) => ({ pointer: `${pointer}${fault.pointer}`, detail: fault.detail })),
     );
   }
-  return sealed([value as PolicyDocument])[0] as ReadPolicy;
+  return sealed([value as PolicyDocument])[0] as ParsedPolicy;
 }
 
 /** At least one. Errors carry line and column. */
-function policiesFromYaml(yaml: string): ReadPolicy[] {
+function policiesFromYaml(yaml: string): ParsedPolicy[] {
   const { documents, places, faults } = parsePolicies(yaml, "body");
   if (faults.length > 0)
     throw refused(faults.slice(0, 20).map(({ line, column, message }) => located(message, line, column)));
@@ -49,7 +49,7 @@ function located(detail: string, line: number | null, column: number | null): Fi
   return { detail, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
 }
 
-function sealed(documents: PolicyDocument[]): ReadPolicy[] {
+function sealed(documents: PolicyDocument[]): ParsedPolicy[] {
   try {
     compilePolicySet(
       buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
@@ -79,14 +79,14 @@ function refused(errors: FieldError[]): Refusal {
 }
 
 /** Throws POLICY_INVALID. */
-export function readCandidates(sent: Candidates): ReadPolicy[] {
+export function parseCandidatePolicies(sent: Candidates): ParsedPolicy[] {
   return "yaml" in sent ? policiesFromYaml(sent.yaml) : [fromJson(sent.policy, sent.pointer)];
 }
 
 /** The set in which the candidates take the place of the active policies of their names, or join them; or stand `alone`. */
-export function withCandidates(
+export function buildCandidateSet(
   active: PolicySetDocument,
-  candidates: readonly ReadPolicy[],
+  candidates: readonly ParsedPolicy[],
   alone: boolean,
 ): CompiledPolicySet {
   const stored = new Map(active.policies.map((member) => [member.policy, member]));

@@ -2,7 +2,7 @@
  * The active policy set: compiled once by digest, switched by a ledger entry. Sets and versions
  * are immutable and kept forever, so that any decision can be made again.
  */
-import { NotPrepared, type ActivePolicies, type Policies } from "../contract/host.ts";
+import { PreparationRequired, type ActivePolicies, type Policies } from "../contract/host.ts";
 import {
   PolicySourceError,
   type PolicyBundle,
@@ -24,10 +24,17 @@ import {
 } from "../domain/policy/compile/compile.ts";
 import { findUnknownChannels } from "../domain/policy/check/channels.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
-import { shadowReport } from "./backtest.ts";
-import type { Trials } from "../contract/trials.ts";
+import { reportShadowPolicy } from "./backtest.ts";
+import type { PolicyTrials } from "../contract/trials.ts";
 import { checkBundle } from "./bundle.ts";
-import { activateBundle, basisOf, commitSet, sourceOfSet, planSetOrRefuse, recordRefusal } from "./activate.ts";
+import {
+  activateBundle,
+  readBasis,
+  commitPolicySet,
+  findSetSource,
+  planPolicySetOrRefuse,
+  recordRefusal,
+} from "./activate.ts";
 
 /** CompiledPolicySet sets kept besides the active one: replay of old decisions uses them. */
 const KEPT_SETS = 16;
@@ -44,11 +51,11 @@ export interface PoliciesOptions {
   newId(): string;
   clock(): number;
   log: Logger;
-  trials: Trials;
+  trials: PolicyTrials;
 }
 
 export interface PolicyService extends Policies {
-  /** The set under the lock, for the sequencer. Rejects with NotPrepared. */
+  /** The set under the lock, for the sequencer. Rejects with PreparationRequired. */
   within(tx: StorageReader, digest: string | null): Promise<ActivePolicies>;
   /** Active policies of sources that are no longer configured. */
   orphans(): Promise<string[]>;
@@ -72,7 +79,8 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     if (sha256Hex(utf8(row.document)) !== digest)
       throw new StorageError("corrupt", `the stored policy set ${digest} does not hash to its digest`);
     const document = JSON.parse(row.document) as PolicySetDocument;
-    if (locked && !isPrecompiled(document)) throw new NotPrepared("a policy set", () => precompilePolicySet(document));
+    if (locked && !isPrecompiled(document))
+      throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
     const set: ActivePolicies = { digest, compiled: compilePolicySet(document), source: null };
     compiled.set(digest, set);
     for (const oldest of compiled.keys()) {
@@ -87,22 +95,22 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
     const next = await find(reader, digest, locked);
     if (next === null) throw new StorageError("corrupt", `the active policy set ${digest ?? ""} is not in the store`);
     // Read anew with each switch: a set can come back, from another commit.
-    active = { ...next, source: digest === null ? null : await sourceOfSet(reader, digest) };
+    active = { ...next, source: digest === null ? null : await findSetSource(reader, digest) };
     return active;
   }
 
   async function offerOf(name: string): Promise<PolicyOffer> {
     const refused = trouble.get(name);
-    if (refused !== undefined) return { name, source: refused.source, taken: false };
-    const taken = await basisOf(options.storage, name);
+    if (refused !== undefined) return { name, source: refused.source, accepted: false };
+    const taken = await readBasis(options.storage, name);
     const { source = {} } = (taken === null ? {} : JSON.parse(taken)) as { source?: Record<string, string> };
-    return { name, source, taken: taken !== null };
+    return { name, source, accepted: taken !== null };
   }
 
   /** Loads and activates. What was loaded before another process activated something newer must not replace it. */
   async function offer(source: PolicySource): Promise<{ bundle: PolicyBundle; digest: string } | null> {
     for (let offers = 1; ; offers++) {
-      const basis = { value: await basisOf(options.storage, source.name) };
+      const basis = { value: await readBasis(options.storage, source.name) };
       const bundle = await load(source);
       if (bundle === null) return null;
       const digest = await service.activate(source.name, bundle, null, basis);
@@ -177,9 +185,9 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
         );
     },
     trials: options.trials,
-    shadowReport: (policy, range) => shadowReport(options.storage, policy, range),
-    plan: planSetOrRefuse,
-    commit: commitSet,
+    shadowReport: (policy, range) => reportShadowPolicy(options.storage, policy, range),
+    plan: planPolicySetOrRefuse,
+    commit: commitPolicySet,
     async state(): Promise<PolicyState> {
       // Not `active`: that is the set of the last batch, which may be behind, or was rolled back.
       const { digest, compiled: set, source } = await this.current();

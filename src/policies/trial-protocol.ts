@@ -2,15 +2,21 @@
 import type { BacktestCounts, BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { ErrorCode, FieldError } from "../contract/errors.ts";
 import type { StorageReader } from "../contract/storage.ts";
-import type { Candidates, ReadPolicy, TrialCase, WrittenSet } from "../contract/trials.ts";
+import type { Candidates, ParsedPolicy, TrialCase, SerializedPolicySet } from "../contract/trials.ts";
 import type { Decision } from "../domain/policy/types.ts";
 
 /** The named jobs. */
 export interface Jobs {
-  read: { input: Candidates; output: ReadPolicy[] };
-  withCandidates: { input: { active: WrittenSet; candidates: Candidates; alone: boolean }; output: WrittenSet };
-  decide: { input: { sets: WrittenSet[]; cases: readonly TrialCase[] }; output: Decision[][] };
-  backtest: { input: { set: WrittenSet; range: Omit<BacktestRange, "signal" | "progress"> }; output: BacktestReport };
+  read: { input: Candidates; output: ParsedPolicy[] };
+  withCandidates: {
+    input: { active: SerializedPolicySet; candidates: Candidates; alone: boolean };
+    output: SerializedPolicySet;
+  };
+  decide: { input: { sets: SerializedPolicySet[]; cases: readonly TrialCase[] }; output: Decision[][] };
+  backtest: {
+    input: { set: SerializedPolicySet; range: Omit<BacktestRange, "signal" | "progress"> };
+    output: BacktestReport;
+  };
 }
 export type JobName = keyof Jobs;
 
@@ -19,7 +25,7 @@ export type ReaderCall =
   | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
   | { method: "decisions"; args: Parameters<StorageReader["decisions"]> };
 
-export type ToThread =
+export type MessageToThread =
   | {
       [Name in JobName]: { kind: "job"; id: number; name: Name; input: Jobs[Name]["input"]; budgetMs: number };
     }[JobName]
@@ -27,7 +33,7 @@ export type ToThread =
   | { kind: "answer"; call: number; value: unknown }
   | { kind: "ping" };
 
-export type FromThread =
+export type MessageFromThread =
   | { kind: "done"; id: number; value: unknown }
   | { kind: "refused"; id: number; code: ErrorCode; detail: string; errors: FieldError[] }
   | { kind: "failed"; id: number; message: string }

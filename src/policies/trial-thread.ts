@@ -5,14 +5,14 @@
 import { setImmediate } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
 import { Refusal, type ErrorCode } from "../contract/errors.ts";
-import type { WrittenSet } from "../contract/trials.ts";
+import type { SerializedPolicySet } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
-import { readCandidates, withCandidates } from "./candidates.ts";
-import type { FromThread, JobName, Jobs, ReaderCall, ToThread } from "./trial-protocol.ts";
+import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
+import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
 const TURN_MS = 20;
 /** How often one job that works alone says so. */
@@ -21,7 +21,7 @@ const KEPT_SETS = 8;
 
 if (parentPort === null) throw new Error("this file runs as a thread of the service");
 const port = parentPort;
-const say = (message: FromThread): void => port.postMessage(message);
+const say = (message: MessageFromThread): void => port.postMessage(message);
 
 let said = { id: 0, at: 0 };
 /** What waits for the main thread, by number. */
@@ -89,7 +89,7 @@ class Turn {
 }
 
 /** Compiled once, by digest, a policy at a time. */
-async function compiledOf({ digest, text }: WrittenSet, turn: Turn): Promise<CompiledPolicySet> {
+async function compiledOf({ digest, text }: SerializedPolicySet, turn: Turn): Promise<CompiledPolicySet> {
   const kept = compiled.get(digest);
   if (kept !== undefined) return kept;
   const { format, policies } = JSON.parse(text) as PolicySetDocument;
@@ -108,13 +108,13 @@ async function compiledOf({ digest, text }: WrittenSet, turn: Turn): Promise<Com
 
 const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Promise<Jobs[Name]["output"]> } = {
   async read(candidates) {
-    return readCandidates(candidates);
+    return parseCandidatePolicies(candidates);
   },
 
   async withCandidates({ active, candidates, alone }, turn) {
-    const read = readCandidates(candidates);
+    const read = parseCandidatePolicies(candidates);
     await turn.breathe();
-    const set = withCandidates((await compiledOf(active, turn)).document, read, alone);
+    const set = buildCandidateSet((await compiledOf(active, turn)).document, read, alone);
     return { digest: set.digest, text: JSON.stringify(set.document) };
   },
 
@@ -167,7 +167,7 @@ async function run<Name extends JobName>(id: number, name: Name, input: Jobs[Nam
   }
 }
 
-port.on("message", (message: ToThread) => {
+port.on("message", (message: MessageToThread) => {
   switch (message.kind) {
     case "ping":
       say({ kind: "pong" });

@@ -7,12 +7,12 @@ import type { Worker } from "node:worker_threads";
 import type { BacktestRange } from "../contract/backtest.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
-import type { Trials, WrittenSet } from "../contract/trials.ts";
+import type { PolicyTrials, SerializedPolicySet } from "../contract/trials.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { startThread } from "../threads.ts";
 import type { BacktestReader } from "./backtest.ts";
-import type { FromThread, JobName, Jobs, ReaderCall, ToThread } from "./trial-protocol.ts";
+import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
 export interface TrialOptions {
   storage: BacktestReader;
@@ -29,7 +29,7 @@ export interface TrialOptions {
   startThread?(): Worker;
 }
 
-export interface TrialService extends Trials {
+export interface TrialService extends PolicyTrials {
   close(): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ export function createTrials({
 
   function start(): Worker {
     const started = startThread();
-    started.on("message", (message: FromThread) => {
+    started.on("message", (message: MessageFromThread) => {
       if (thread === started) hear(message);
     });
     started.on("error", (error) => lose(started, String(error)));
@@ -77,7 +77,7 @@ export function createTrials({
     return started;
   }
 
-  const send = (message: ToThread): void => thread?.postMessage(message);
+  const send = (message: MessageToThread): void => thread?.postMessage(message);
 
   function lose(gone: Worker, why: string): void {
     if (thread !== gone) return;
@@ -107,7 +107,7 @@ export function createTrials({
     );
   }
 
-  function hear(message: FromThread): void {
+  function hear(message: MessageFromThread): void {
     silent = 0;
     if (message.kind === "pong") return;
     if (message.kind === "at") {
@@ -213,7 +213,7 @@ export function createTrials({
         },
         ...(range === undefined ? {} : { range }),
       });
-      send({ kind: "job", id, name, input, budgetMs } as ToThread);
+      send({ kind: "job", id, name, input, budgetMs } as MessageToThread);
     }) as Promise<Jobs[Name]["output"]>;
   }
 
@@ -246,7 +246,7 @@ function left(): Refusal {
 /** A text crosses to the thread far faster than what it says. */
 const texts = new WeakMap<PolicySetDocument, string>();
 
-function written(set: CompiledPolicySet | WrittenSet): WrittenSet {
+function written(set: CompiledPolicySet | SerializedPolicySet): SerializedPolicySet {
   if ("text" in set) return set;
   let text = texts.get(set.document);
   if (text === undefined) texts.set(set.document, (text = JSON.stringify(set.document)));

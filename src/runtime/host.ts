@@ -1,5 +1,5 @@
 /** What plugins are given: the parts of a runtime, as far as plugins may use them. */
-import { createDuty } from "../cluster/duty.ts";
+import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
 import type { Channels, Host, HostConfig, HostStorage, Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
@@ -7,7 +7,7 @@ import type { Declarations } from "./plugins/declarations.ts";
 import { createDocuments } from "./plugins/documents.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
 import { openApiDocument } from "../http/openapi.ts";
-import { createReadTurns } from "../http/read-turns.ts";
+import { createReadSlots } from "../http/read-slots.ts";
 import { containment } from "../identity/containment.ts";
 import type { Parts } from "./parts.ts";
 import { VERSION } from "../version.ts";
@@ -51,7 +51,7 @@ export function createHosts(options: HostOptions): {
     log,
     clock,
     stopping,
-    readTurn: createReadTurns(),
+    waitForReadSlot: createReadSlots(),
     newId,
     scopes: declared.scopes,
     entryTypes: declared.entryTypes,
@@ -99,7 +99,7 @@ export function createHosts(options: HostOptions): {
     get processes() {
       return after("processes");
     },
-    duty: (name) => createDuty(after("storage"), name, instance),
+    leaderLease: (name) => createLeaderLease(after("storage"), name, instance),
   };
   const hostOf = (plugin: string): Host =>
     Object.assign(Object.create(shared) as Omit<Host, "documents">, {

@@ -6,22 +6,22 @@ import type { Route } from "../contract/resource.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createInFlight, createQueue } from "../http/in-flight.ts";
 import { createResponsesInFlight } from "../http/responses-in-flight.ts";
-import { createChannels, readChannels, toldOfStops, type Channel } from "../delivery/channels.ts";
-import { courierFor } from "../delivery/courier-for.ts";
+import { createChannels, readChannels, stopChannelNames, type Channel } from "../delivery/channels.ts";
+import { openCourier } from "../delivery/open-courier.ts";
 import { createOutbox } from "../delivery/outbox.ts";
 import {
   addAdminKey,
   createFirstKeys,
   ensureAdminKey,
   FIRST_AGENT,
-  warnOfUnbound,
+  warnAboutUnboundKeys,
   type FirstKeys,
 } from "../identity/first-keys.ts";
-import { loadPolicies } from "../policies/follow.ts";
+import { followSources } from "../policies/follow-sources.ts";
 import { createLogger } from "../serve/log.ts";
-import { createDuty } from "../cluster/duty.ts";
+import { createLeaderLease } from "../cluster/leader-lease.ts";
 import { createIdempotencySweep } from "../cluster/sweep-idempotency.ts";
-import { createFolding } from "../cluster/fold-sums.ts";
+import { createSumFolder } from "../cluster/fold-sums.ts";
 import { loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
 import { createHosts } from "./host.ts";
 import { createLedgerClock } from "../ledger/clock.ts";
@@ -29,10 +29,10 @@ import { publishCheckpoints } from "../ledger/publish.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
 import { openParts, type Disposer, type Parts } from "./parts.ts";
-import { declarationsOf } from "./plugins/declarations.ts";
-import { refuseTwice } from "./plugins/options.ts";
-import { collect } from "./plugins/registry.ts";
-import { storageOf } from "./plugins/storage.ts";
+import { collectDeclarations } from "./plugins/declarations.ts";
+import { assertUniqueNames } from "./plugins/options.ts";
+import { collectContributions } from "./plugins/registry.ts";
+import { createStorage } from "./plugins/storage.ts";
 
 export interface RuntimeOptions {
   /** Instead of what `config.plugins` names. */
@@ -97,8 +97,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   let routes: readonly Route[] | null = null;
   let state: "new" | "started" | "stopped" = "new";
   const plugins = options.plugins ?? (await loadPlugins(config));
-  refuseTwice(plugins);
-  const declared = declarationsOf(plugins);
+  assertUniqueNames(plugins);
+  const declared = collectDeclarations(plugins);
   const inFlight = createInFlight(config.server.max_bytes_in_flight);
   const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
   const responses = createResponsesInFlight({ total, perKey });
@@ -117,15 +117,15 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     declared,
   });
   let channels: ReadonlyMap<string, Channel> = new Map();
-  const storage = await storageOf(plugins, { log, data: config.data, databaseUrl: config.database_url });
-  const registry = await collect(plugins, declared, hostOf, log);
+  const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
+  const registry = await collectContributions(plugins, declared, hostOf, log);
   routes = registry.routes;
   channels = readChannels(config.channels, registry.notifiers);
   const outbox = createOutbox({
     channels,
     notifiers: registry.notifiers,
     allowSelfApproval: config.approvals.allow_self_approval,
-    stops: toldOfStops(config.stop.notify, channels),
+    stops: stopChannelNames(config.stop.notify, channels),
     newId,
   });
   const fetch = createFetch({
@@ -171,17 +171,17 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
         },
         opened,
       );
-      if (config.agents === "bound") await warnOfUnbound(parts.storage, log, clock());
+      if (config.agents === "bound") await warnAboutUnboundKeys(parts.storage, log, clock());
       if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
       // Before the sources that plugins brought: these are no longer watched when their plugins stop.
       opened.push({ name: "plugins", close: registry.stop });
-      opened.push({ name: "policies", close: await loadPolicies(parts.policies, registry.policySources, log) });
+      opened.push({ name: "policies", close: await followSources(parts.policies, registry.policySources, log) });
       if (storage.upkeep !== undefined) {
-        const folding = createFolding({
+        const folding = createSumFolder({
           upkeep: storage.upkeep.bind(storage),
           ledger: parts.ledger,
           log,
-          duty: createDuty(storage, "analytics", instance),
+          lease: createLeaderLease(storage, "analytics", instance),
         });
         opened.push({ name: "sums", close: folding.stop });
         folding.start();
@@ -189,7 +189,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       const sweep = createIdempotencySweep({
         storage,
         ledger: parts.ledger,
-        duty: createDuty(storage, "idempotency", instance),
+        lease: createLeaderLease(storage, "idempotency", instance),
         keepMs: config.retention.idempotency_days * 86_400_000,
         clock,
         log,
@@ -198,10 +198,16 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       sweep.start();
       await registry.start();
       opened.push(
-        ...publishCheckpoints(config.ledger, parts, (name) => createDuty(storage, name, instance), log, verifyEd25519),
+        ...publishCheckpoints(
+          config.ledger,
+          parts,
+          (name) => createLeaderLease(storage, name, instance),
+          log,
+          verifyEd25519,
+        ),
       );
       if (outbox.write !== null) {
-        const courier = courierFor(parts, { config, log, clock, notifiers: registry.notifiers, channels, instance });
+        const courier = openCourier(parts, { config, log, clock, notifiers: registry.notifiers, channels, instance });
         opened.push({ name: "courier", close: courier.stop });
         courier.start();
       }

@@ -61,7 +61,7 @@ function run(over: Partial<CourierOptions> = {}): void {
     timeoutMs: 60_000,
     keepMs: 30 * DAY,
     random: () => 0.5,
-    duty: { mine: () => Promise.resolve(true), release: () => Promise.resolve() },
+    duty: { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() },
     ...over,
   });
   courier.start();
@@ -218,7 +218,7 @@ test("one process delivers: this one when the duty is its own, and what another 
     );
     throw new Error("late");
   });
-  run({ duty: { mine: () => Promise.resolve(mine), release: () => Promise.resolve() } });
+  run({ duty: { isLeader: () => Promise.resolve(mine), release: () => Promise.resolve() } });
   await pause(50);
   assert.deepEqual(attempts, []);
   mine = true;

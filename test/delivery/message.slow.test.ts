@@ -6,7 +6,7 @@ import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { checkToken } from "../../src/domain/tokens.ts";
-import { createMessages, isObsolete } from "../../src/delivery/message.ts";
+import { createMessageBuilder, isObsolete } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { actionRow, approvalRow, deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
 
@@ -32,14 +32,14 @@ async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMes
   await storage.write(async (tx) => {
     for (const { position: _, ...one } of rows) await tx.insertDelivery(one);
   });
-  const built = await createMessages({
+  const built = await createMessageBuilder({
     storage,
     clock: () => now,
     mac,
     policies: async () => emptyPolicySet(),
     publicUrl: () => "https://assent.example",
   }).build(rows.at(-1) as DeliveryRow);
-  return isObsolete(built) ? built.obsolete : (built as ApprovalMessage);
+  return isObsolete(built) ? built.obsoleteReason : (built as ApprovalMessage);
 }
 
 test("a request carries a link for its person alone, good for exactly this action until its end", async () => {

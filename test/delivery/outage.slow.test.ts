@@ -91,7 +91,7 @@ beforeEach(async () => {
     timeoutMs: MINUTE,
     keepMs: 30 * DAY,
     random: () => 0.5,
-    duty: { mine: () => Promise.resolve(true), release: () => Promise.resolve() },
+    duty: { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() },
   });
   courier.start();
 });

@@ -9,7 +9,7 @@ import type { Host } from "../../src/contract/host.ts";
 import type { PluginEntry } from "../../src/domain/entries.ts";
 import { defineScopes } from "../../src/domain/scopes.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
-import { declarationsOf } from "../../src/runtime/plugins/declarations.ts";
+import { collectDeclarations } from "../../src/runtime/plugins/declarations.ts";
 import { serve } from "../../src/serve/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { assentHere, folderWith, write } from "../support/cli.ts";
@@ -260,7 +260,7 @@ describe("what a plugin may not", () => {
 
   const refusal = (...plugins: Partial<Plugin>[]): string => {
     try {
-      declarationsOf(plugins.map((plugin) => given({ setup: () => ({}), ...plugin })));
+      collectDeclarations(plugins.map((plugin) => given({ setup: () => ({}), ...plugin })));
       return "it was taken";
     } catch (error) {
       return (error as Error).message;

@@ -6,7 +6,7 @@ import { ALLOWED, startService, type Service } from "../support/service.ts";
 
 const facade = (over: Partial<Facade> = {}): Facade => ({
   path: "/door",
-  below: true,
+  includesSubpaths: true,
   title: "A door",
   methods: "any",
   bodyLimit: 2000,
@@ -15,7 +15,7 @@ const facade = (over: Partial<Facade> = {}): Facade => ({
     if (rest === "throws") throw new Error("a fault of its own");
     const text = new TextDecoder().decode(call.body);
     const [method, path] = text === "" ? ["GET", "/v1/me"] : ["POST", "/v1/actions"];
-    const answer = await call.ask(method, path, text === "" ? {} : { json: JSON.parse(text) });
+    const answer = await call.callApi(method, path, text === "" ? {} : { json: JSON.parse(text) });
     return { status: 200, json: { asked: answer.status, rest, answer: answer.json } };
   },
   fault: ({ status, code }) => ({ status: 403, text: `no: ${status} ${code}` }),

@@ -1,11 +1,11 @@
 /** The folding in the background: when it writes, and above all when it does not. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { createFolding, nextChunk, type Folding } from "../../src/cluster/fold-sums.ts";
-import type { FoldingOptions } from "../../src/cluster/fold-sums.ts";
+import { createSumFolder, nextChunkSize, type SumFolder } from "../../src/cluster/fold-sums.ts";
+import type { SumFolderOptions } from "../../src/cluster/fold-sums.ts";
 
 interface Bench {
-  folding: Folding;
+  folding: SumFolder;
   logged: string[];
   /** The next fold fails. */
   failNext(): void;
@@ -23,16 +23,16 @@ async function begin(t: TestContext): Promise<Bench> {
   let size = 0;
   let listener: (size: number) => void = () => {};
   const ledger = { onGrowth: (given: typeof listener) => ((listener = given), () => (listener = () => {})) };
-  const folding = createFolding({
+  const folding = createSumFolder({
     upkeep: async () => {
       calls++;
       if (failing) throw ((failing = false), new Error("no"));
       return 0;
     },
     ledger,
-    duty: { mine: async () => true, release: async () => {} },
+    lease: { isLeader: async () => true, release: async () => {} },
     log: { warn: (message: string) => logged.push(message) },
-  } as unknown as FoldingOptions);
+  } as unknown as SumFolderOptions);
   folding.start();
   return {
     folding,
@@ -116,7 +116,7 @@ test("after stop nothing more is folded", async (t) => {
 test("a transaction holds more while it is short, and less once it was long", () => {
   const sizes = (ms: number, from: number): number[] => {
     const all = [from];
-    for (let i = 0; i < 6; i++) all.push(nextChunk(all.at(-1) as number, ms));
+    for (let i = 0; i < 6; i++) all.push(nextChunkSize(all.at(-1) as number, ms));
     return all;
   };
   assert.deepEqual(sizes(5, 250), [250, 500, 1000, 2000, 4000, 4000, 4000]);

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import postgres from "postgres";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { createDuty } from "../../src/cluster/duty.ts";
+import { createLeaderLease } from "../../src/cluster/leader-lease.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
@@ -50,17 +50,17 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
 
   it("the job of a process that died with its clock a day ahead is taken over like any other's", () =>
     withStore(async (storage, url) => {
-      const duty = createDuty(storage, "job", "the heir");
+      const duty = createLeaderLease(storage, "job", "the heir");
       await withChild(url, DAY, async (isIts) => {
         assert.equal(isIts, true);
-        assert.equal(await duty.mine(), false, "it lives");
+        assert.equal(await duty.isLeader(), false, "it lives");
       });
-      await until("the job is taken over", () => duty.mine());
+      await until("the job is taken over", () => duty.isLeader());
     }));
 
   it("a process whose clock is a day ahead takes no job from one that does it", () =>
     withStore(async (storage, url) => {
-      assert.equal(await createDuty(storage, "job", "the holder").mine(), true);
+      assert.equal(await createLeaderLease(storage, "job", "the holder").isLeader(), true);
       await withChild(url, DAY, async (isIts) => assert.equal(isIts, false));
     }));
 
@@ -114,7 +114,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
         await sql.end();
       }
       assert.deepEqual(await storage.leases(30_000), []);
-      assert.equal(await createDuty(storage, "job", "the heir").mine(), true);
+      assert.equal(await createLeaderLease(storage, "job", "the heir").isLeader(), true);
       assert.deepEqual(await storage.leases(30_000), [{ name: "job", holder: "the heir" }]);
     }));
 });

@@ -45,7 +45,7 @@ async function behind(
       ledger.transact(async (tx) => first(tx).then(() => "answered")),
       ledger.transact(async (tx) => {
         await tx.action("action-2");
-        tx.expect(begin(tx, "action-2"));
+        tx.expectChange(begin(tx, "action-2"));
         return "answered";
       }),
     ]);
@@ -60,16 +60,22 @@ async function behind(
 }
 
 test("a write that the store cannot keep costs its own job alone", { skip: withoutPostgres }, async () => {
-  const { answers, statuses } = await behind(async (tx) => Promise.resolve(tx.expect(begin(tx, "action-1", BAD))), {});
+  const { answers, statuses } = await behind(
+    async (tx) => Promise.resolve(tx.expectChange(begin(tx, "action-1", BAD))),
+    {},
+  );
   assert.match(answers[0] ?? "", /it fails/);
   assert.deepEqual([answers[1], statuses], ["answered", ["allowed", "executing"]]);
 });
 
 test("a conflict is tried again, whoever asked behind it", { skip: withoutPostgres }, async () => {
-  const { answers, statuses } = await behind(async (tx) => Promise.resolve(tx.expect(begin(tx, "action-1", BAD))), {
-    state: "40001",
-    failures: 2,
-  });
+  const { answers, statuses } = await behind(
+    async (tx) => Promise.resolve(tx.expectChange(begin(tx, "action-1", BAD))),
+    {
+      state: "40001",
+      failures: 2,
+    },
+  );
   assert.deepEqual(
     [answers, statuses],
     [
@@ -83,7 +89,7 @@ test("a write that hangs costs its own job alone, whoever waited behind it", { s
   const { answers, statuses } = await behind(
     async (tx) => {
       const hangs = new Promise<boolean>(() => undefined);
-      tx.expect(hangs);
+      tx.expectChange(hangs);
       // Like a statement behind one that waits for a row's lock.
       const { action } = tx;
       Object.assign(tx, { action: async (id: string) => (await hangs, action(id)) });

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import policyGit from "../../plugins/policy-git/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import type { Duty } from "../../src/contract/host.ts";
-import { basisOf } from "../../src/policies/activate.ts";
+import type { LeaderLease } from "../../src/contract/host.ts";
+import { readBasis } from "../../src/policies/activate.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { SECRET } from "../support/deployment.ts";
@@ -210,13 +210,17 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
 
   it("do a shared job one at a time, and take it over when the one is gone", () =>
     withReplicas(3, async (services, { agent }) => {
-      const [one, two, three] = services.map(({ runtime }) => runtime.host.duty("test")) as [Duty, Duty, Duty];
-      assert.deepEqual([await one.mine(), await two.mine(), await three.mine()], [true, false, false]);
-      assert.deepEqual([await one.mine(), await two.mine()], [true, false]);
+      const [one, two, three] = services.map(({ runtime }) => runtime.host.leaderLease("test")) as [
+        LeaderLease,
+        LeaderLease,
+        LeaderLease,
+      ];
+      assert.deepEqual([await one.isLeader(), await two.isLeader(), await three.isLeader()], [true, false, false]);
+      assert.deepEqual([await one.isLeader(), await two.isLeader()], [true, false]);
       await one.release();
-      assert.deepEqual([await two.mine(), await three.mine(), await one.mine()], [true, false, false]);
+      assert.deepEqual([await two.isLeader(), await three.isLeader(), await one.isLeader()], [true, false, false]);
       // It does not say goodbye: its lease must end by itself.
-      await until("the lease has ended", () => three.mine());
+      await until("the lease has ended", () => three.isLeader());
 
       // The real job: an approval that nobody gives is marked once, whoever does it.
       const { body } = await post(services[0] as Service, agent, {}, ASKED);
@@ -376,7 +380,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
             assert.equal(body.events[0].entry.facts.policy_commit, id);
           }
           const { host } = (services[2] as Service).runtime;
-          const basis = await basisOf(host.storage, "policy-git");
+          const basis = await readBasis(host.storage, "policy-git");
           const old = {
             policies: [
               {

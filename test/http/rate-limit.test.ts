@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { defaultConfig } from "../../src/config/index.ts";
 import { Refusal } from "../../src/contract/errors.ts";
 import { createRateLimits, type RateLimits } from "../../src/http/rate-limit.ts";
-import { createWindows } from "../../src/http/windows.ts";
+import { createRateWindows } from "../../src/http/rate-windows.ts";
 
 const DAY = 86_400_000;
 
@@ -55,7 +55,7 @@ describe("rate limits and a clock that is set", () => {
 describe("windows", () => {
   it("begin with a name's first use, end by themselves, and leave nothing behind", () => {
     let now = 0;
-    const windows = createWindows(1000, () => now);
+    const windows = createRateWindows(1000, () => now);
     assert.deepEqual(windows("a"), { uses: 1, endsIn: 1000 });
     now = 400;
     assert.deepEqual(windows("b"), { uses: 1, endsIn: 1000 });

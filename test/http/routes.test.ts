@@ -5,8 +5,8 @@ import { Type, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Credential } from "../../src/contract/host.ts";
 import { defineRoute, type RequestContext } from "../../src/contract/resource.ts";
-import { bodyReader } from "../../src/http/body.ts";
-import { coreErrorsOf } from "../../src/http/core-errors.ts";
+import { createBodyReader } from "../../src/http/body.ts";
+import { listCoreErrors } from "../../src/http/core-errors.ts";
 import { createInFlight } from "../../src/http/in-flight.ts";
 import { startService } from "../support/service.ts";
 
@@ -95,7 +95,7 @@ describe("a handler's context", () => {
 
 test("an empty body is {} where that is taken, whatever its type, and refused where something must be said", async () => {
   const of = (body: TSchema) =>
-    bodyReader(defineRoute({ ...about, path: "/v1/h", scope: null, body, handle }), { bytes: 100, values: 100 });
+    createBodyReader(defineRoute({ ...about, path: "/v1/h", scope: null, body, handle }), { bytes: 100, values: 100 });
   const handle = () => ({ status: 204 });
   const { share } = createInFlight(1_000_000);
   const empty = (headers: Record<string, string>) => new Request("http://a/", { method: "POST", body: "", headers });
@@ -138,7 +138,7 @@ test("no route lists an error that the core answers anyway, and none twice", asy
   try {
     for (const route of service.runtime.host.routes) {
       const errors = route.errors ?? [];
-      const given = coreErrorsOf(route).filter((code) => errors.includes(code));
+      const given = listCoreErrors(route).filter((code) => errors.includes(code));
       assert.deepEqual(given, [], `${route.method} ${route.path}`);
       assert.equal(new Set(errors).size, errors.length, `${route.method} ${route.path}`);
     }

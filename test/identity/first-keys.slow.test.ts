@@ -4,12 +4,15 @@ import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { PRESETS } from "../../src/domain/scopes.ts";
 import { createFirstKeys, type FirstKeys } from "../../src/identity/first-keys.ts";
-import { keyRow, type KeyService } from "../../src/identity/keys.ts";
+import { createKeyRow, type KeyService } from "../../src/identity/keys.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 
 const keys = {
-  mint: (input) => ({ value: `value of ${input.name}`, row: keyRow(input.name, `value of ${input.name}`, input) }),
+  mint: (input) => ({
+    value: `value of ${input.name}`,
+    row: createKeyRow(input.name, `value of ${input.name}`, input),
+  }),
 } as Pick<KeyService, "mint"> as KeyService;
 
 /** `meanwhile` happens to the store after a batch has been thwarted. */
@@ -53,7 +56,7 @@ test("they are shown once", async () => {
 test("that another process has stored its own meanwhile is said: those that were shown are of no use", async () => {
   const [shown, done] = await firstKeysOf((storage) =>
     storage.write((tx) =>
-      tx.insertKey(keyRow("another", "another value", { name: "another", scopes: PRESETS.admin, now: 0 })),
+      tx.insertKey(createKeyRow("another", "another value", { name: "another", scopes: PRESETS.admin, now: 0 })),
     ),
   );
   await assert.rejects(done, /those shown here are of no use/);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { weaknessOf } from "../../src/identity/secret-strength.ts";
+import { describeWeakness } from "../../src/identity/secret-strength.ts";
 
 test("what the documentation, a person or a keyboard would write is too weak", () => {
   for (const secret of [
@@ -21,7 +21,7 @@ test("what the documentation, a person or a keyboard would write is too weak", (
     "x7Gq".repeat(16),
     "",
   ])
-    assert.notEqual(weaknessOf(secret), null, secret);
+    assert.notEqual(describeWeakness(secret), null, secret);
 });
 
 test("random bytes are strong enough in every usual notation", () => {
@@ -36,6 +36,6 @@ test("random bytes are strong enough in every usual notation", () => {
       bytes.subarray(0, 24).toString("base64"),
       Array.from(bytes, (byte) => "abcdefghijklmnopqrstuvwxyz"[byte % 26]).join(""),
     ])
-      assert.equal(weaknessOf(secret), null, secret);
+      assert.equal(describeWeakness(secret), null, secret);
   }
 });

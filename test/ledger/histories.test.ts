@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { LedgerTransaction } from "../../src/contract/host.ts";
-import { StorageError, unlessCorrupt } from "../../src/contract/storage.ts";
+import { StorageError, nullIfCorrupt } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { actionRow, keyRow, T0 } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
@@ -72,7 +72,7 @@ test("a job sees what those before it in the batch wrote of the action, its entr
     const row = await tx.action("action-1");
     assert.equal(row?.status, "allowed");
     tx.record(aboutOne(tx.now), "key-1");
-    tx.expect(begin(tx, "action-1"));
+    tx.expectChange(begin(tx, "action-1"));
     await tx.revokeKey("key-1", T0 + 5);
     // What a job does to the row that it was given is its own affair.
     Object.assign(row, { status: "denied" });
@@ -120,7 +120,7 @@ test("bytes that cannot be read are their own action's fault, and the others are
           : entriesOfAction.call(tx, id);
       return work(Object.assign(tx, { entriesOfAction: altered }));
     });
-  const read = (id: string) => ledger.transact((tx) => unlessCorrupt(tx.entriesOfAction(id)), history(id));
+  const read = (id: string) => ledger.transact((tx) => nullIfCorrupt(tx.entriesOfAction(id)), history(id));
   assert.deepEqual(await Promise.all(["action-1", "action-2"].map(read)), [null, []]);
   await ledger.close();
 });
@@ -129,7 +129,7 @@ test("a store that cannot be read refuses the batch, and nothing of it is there"
   for (const name of READS) {
     const { storage, ledger, history, statusOf } = await opened();
     storage.faults.failNext(`tx.${name}`, "not-persisted");
-    const start = ledger.transact(async (tx) => tx.expect(begin(tx, "action-1")), history("action-1"));
+    const start = ledger.transact(async (tx) => tx.expectChange(begin(tx, "action-1")), history("action-1"));
     await assert.rejects(start, { name: "StorageError" });
     assert.equal(await statusOf("action-1"), "allowed");
     await ledger.close();
@@ -143,14 +143,16 @@ test("a write that changes nothing costs its own job alone, whoever ran behind i
     ledger.transact(async (tx) => {
       runs.push("failing");
       // It is allowed, and waits for nobody.
-      tx.expect(tx.updateAction("action-1", { status: "pending_approval" }, { status: "executing", updated_at: T0 }));
+      tx.expectChange(
+        tx.updateAction("action-1", { status: "pending_approval" }, { status: "executing", updated_at: T0 }),
+      );
       return Promise.resolve();
     }),
     /did not change/,
   );
   const good = ledger.transact(async (tx) => {
     runs.push("good");
-    tx.expect(begin(tx, "action-2"));
+    tx.expectChange(begin(tx, "action-2"));
     return Promise.resolve("answered");
   });
   await failing;
@@ -166,7 +168,7 @@ test("a write whose answer is not waited for is there before its job is answered
   const late = new Promise<boolean>((resolve) => (answer = resolve));
   const job = ledger.transact(async (tx) => {
     await begin(tx, "action-1");
-    tx.expect(late);
+    tx.expectChange(late);
   });
   let ended = false;
   void job.then(() => (ended = true));
@@ -177,7 +179,9 @@ test("a write whose answer is not waited for is there before its job is answered
   assert.equal(await statusOf("action-1"), "executing");
   const broken = ["action-2", "action-1"].map((id) =>
     ledger.transact(async (tx) => {
-      tx.expect(id === "action-2" ? begin(tx, id) : Promise.reject(new StorageError("unavailable", "it is gone")));
+      tx.expectChange(
+        id === "action-2" ? begin(tx, id) : Promise.reject(new StorageError("unavailable", "it is gone")),
+      );
       return Promise.resolve();
     }),
   );
@@ -189,7 +193,7 @@ test("a write whose answer is not waited for is there before its job is answered
 test("a refusal after a write that is expected takes the write back", async () => {
   const { ledger, statusOf } = await opened();
   const job = ledger.transact(async (tx) => {
-    tx.expect(begin(tx, "action-1"));
+    tx.expectChange(begin(tx, "action-1"));
     return Promise.reject(new Refusal("ACTION_NOT_STARTABLE", "it changed its mind"));
   });
   await assert.rejects(job, /changed its mind/);
@@ -206,7 +210,10 @@ test("a write that is handed over when its batch is over is refused, and nothing
   let view: LedgerTransaction | null = null;
   await ledger.transact((tx) => Promise.resolve(void (view = tx)));
   const tx = view as unknown as LedgerTransaction;
-  assert.throws(() => tx.expect(Promise.reject(new StorageError("unavailable", "the transaction is over"))), /is over/);
+  assert.throws(
+    () => tx.expectChange(Promise.reject(new StorageError("unavailable", "the transaction is over"))),
+    /is over/,
+  );
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(strays, []);
   assert.equal(await statusOf("action-1"), "allowed");

@@ -27,7 +27,7 @@ it("each place gets what is newer than what it took; one that is away holds up n
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const at = (path: string): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
   const warnings: string[] = [];
-  const duty = { held: true, mine: () => Promise.resolve(duty.held), release: () => Promise.resolve() };
+  const duty = { held: true, isLeader: () => Promise.resolve(duty.held), release: () => Promise.resolve() };
   const posted = createPostedCheckpoints({
     urls: [at("/here"), at("/away"), at("/moved")],
     ledger,

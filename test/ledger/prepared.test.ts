@@ -1,7 +1,7 @@
 /** What takes long is done without the ledger's lock: the batch is given up, and runs again when it is done. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NotPrepared } from "../../src/contract/host.ts";
+import { PreparationRequired } from "../../src/contract/host.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
@@ -46,7 +46,7 @@ test("the work is done once, without the lock, and the batch is recorded once", 
       const { seq } = tx.record(entry(2));
       await tx.putMeta("wrote", "before it was ready");
       if (!ready)
-        throw new NotPrepared("a test", () => {
+        throw new PreparationRequired("a test", () => {
           heldMeanwhile.push(locked());
           ready = true;
         });
@@ -66,7 +66,7 @@ test("many that each must be prepared do not refuse each other", async () => {
   const done = await Promise.allSettled(
     Array.from({ length: 40 }, (_, i) =>
       ledger.transact(async (tx) => {
-        if (!ready.has(i)) throw new NotPrepared(`number ${i}`, () => void ready.add(i));
+        if (!ready.has(i)) throw new PreparationRequired(`number ${i}`, () => void ready.add(i));
         return tx.record(entry(i)).seq;
       }),
     ),
@@ -83,10 +83,10 @@ test("one that cannot be prepared, or never is, is refused alone", async () => {
   const { ledger } = await opened();
   const first = ledger.transact(async (tx) => tx.record(entry(1)).seq);
   const failing = ledger.transact(async () => {
-    throw new NotPrepared("a test", () => Promise.reject(new Error("no memory for it")));
+    throw new PreparationRequired("a test", () => Promise.reject(new Error("no memory for it")));
   });
   const never = ledger.transact(async () => {
-    throw new NotPrepared("another", () => undefined);
+    throw new PreparationRequired("another", () => undefined);
   });
   const last = ledger.transact(async (tx) => tx.record(entry(2)).seq);
   const done = await Promise.allSettled([first, failing, never, last]);
@@ -106,7 +106,7 @@ test("the others do not wait for what one must prepare", async () => {
   const slow = ledger.transact(async (tx) => {
     tx.record(entry(1));
     if (!ready)
-      throw new NotPrepared("a test", async () => {
+      throw new PreparationRequired("a test", async () => {
         await new Promise<void>((resolve) => (finish = resolve));
         ready = true;
       });
@@ -125,7 +125,7 @@ test("when the active policies cannot be prepared nobody is told a verdict, and 
   let failing = true;
   const { ledger, storage } = await opened(() => {
     if (!failing) return;
-    throw new NotPrepared("the set", () => {
+    throw new PreparationRequired("the set", () => {
       throw new Error("no memory for it");
     });
   });

@@ -156,7 +156,7 @@ describe("a log", () => {
     root: naiveRoot(of.slice(0, size)),
     note: noteOf(size, of),
   });
-  const duty = { mine: () => Promise.resolve(true), release: () => Promise.resolve() };
+  const duty = { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() };
 
   async function logWith(answer: (body: string) => Promise<Response>, more: { url: string; vkey: string }[] = []) {
     const storage = memoryStorage();

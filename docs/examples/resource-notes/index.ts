@@ -1,7 +1,7 @@
 /** Notes on actions: people write them and take them back, and the ledger keeps that they did. */
 import {
   toActor,
-  confirmed,
+  confirmWithScope,
   defineErrors,
   definePlugin,
   defineRoute,
@@ -82,7 +82,7 @@ function routes(host: Host) {
       handle: async ({ params, body: { text }, credential }) => ({
         status: 201,
         json: await host.ledger.transact(async (tx) => {
-          const who = await confirmed(tx, credential, scopes.write);
+          const who = await confirmWithScope(tx, credential, scopes.write);
           const action = await visibleAction(tx, params.id, who.visibility);
           const documents = host.documents.within(tx);
           if ((await documents.list({ prefix: `${action.id}/`, limit: MOST })).length === MOST)
@@ -106,7 +106,7 @@ function routes(host: Host) {
       handle: async ({ params, credential }) => ({
         status: 200,
         json: await host.ledger.transact(async (tx) => {
-          const who = await confirmed(tx, credential, scopes.write);
+          const who = await confirmWithScope(tx, credential, scopes.write);
           const action = await visibleAction(tx, params.id, who.visibility);
           const documents = host.documents.within(tx);
           const kept = await documents.get(`${action.id}/${params.note}`);

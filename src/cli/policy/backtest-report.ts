@@ -1,11 +1,11 @@
 /** What a backtest found, for people and for pull requests. */
-import type { BacktestReport, Outcome } from "../../contract/backtest.ts";
+import type { BacktestReport, DecisionOutcome } from "../../contract/backtest.ts";
 import { safe } from "../command.ts";
 import { cell } from "./markdown.ts";
 
 export type Result = BacktestReport & { since: string; until: string };
 
-function words({ effect, policy, rule }: Outcome): string {
+function words({ effect, policy, rule }: DecisionOutcome): string {
   return `${effect}${policy === null ? " (no rule)" : ` (${safe(policy)}: ${safe(rule ?? "-")})`}`;
 }
 
@@ -66,7 +66,7 @@ export function markdown({
   since,
   until,
 }: Result): string {
-  const outcome = ({ effect, policy, rule }: Outcome): string =>
+  const outcome = ({ effect, policy, rule }: DecisionOutcome): string =>
     `**${effect}** ${policy === null ? "no rule" : `${cell(policy)} ${cell(rule ?? "-")}`}`;
   return [
     `### ${flipped === 0 ? "No past decision would flip" : `${flipped} of ${evaluated} past decisions would flip`}`,

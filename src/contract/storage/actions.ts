@@ -78,10 +78,10 @@ export interface IdempotencyRow {
 }
 
 /** What one is found by. */
-export type IdempotencyName = Pick<IdempotencyRow, "key_id" | "route" | "idempotency_key">;
+export type IdempotencyLookup = Pick<IdempotencyRow, "key_id" | "route" | "idempotency_key">;
 
 /** Where a reader stands among idempotency keys by their age. */
-export type IdempotencyPlace = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
+export type IdempotencyCursor = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
 export interface ActionFilter {
   visibility: Visibility;
@@ -106,13 +106,13 @@ export interface ActionFilter {
 }
 
 /** Where a reader stands in the line of what waits: by `expires_at`, then by `decision_seq`. */
-export interface PendingPlace {
+export interface PendingCursor {
   expires_at: number;
   decision_seq: number;
 }
 
 /** Where a reader stands among what may start: by `approved_until`, then by `decision_seq`. */
-export interface StartablePlace {
+export interface StartableCursor {
   approved_until: number;
   decision_seq: number;
 }
@@ -164,9 +164,9 @@ export interface ActionReads {
   /** Pending actions with `expires_at <= now`, oldest expiry first. */
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
   /** Pending actions behind a place of the line, the one that expires first before the others. */
-  pendingActions(visibility: Visibility, after: PendingPlace, limit: number): Promise<ActionRow[]>;
+  pendingActions(visibility: Visibility, after: PendingCursor, limit: number): Promise<ActionRow[]>;
   /** Actions of this status behind a place of the line; the one whose time to start ends first before the others. */
-  startableActions(status: "allowed" | "approved", after: StartablePlace, limit: number): Promise<ActionRow[]>;
+  startableActions(status: "allowed" | "approved", after: StartableCursor, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
   pendingCount(visibility: Visibility, now: number): Promise<number>;
   /** When the oldest of those was created; null where there is none. */
@@ -176,9 +176,9 @@ export interface ActionReads {
   approvals(actionId: string): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
   /** The same for several at once: those that are there, in any order. */
-  idempotencies(names: readonly IdempotencyName[]): Promise<IdempotencyRow[]>;
+  idempotencies(names: readonly IdempotencyLookup[]): Promise<IdempotencyRow[]>;
   /** Rows with `created_at < before` behind a place, ascending by its members in their order. */
-  idempotencyBefore(before: number, after: IdempotencyPlace, limit: number): Promise<IdempotencyRow[]>;
+  idempotencyBefore(before: number, after: IdempotencyCursor, limit: number): Promise<IdempotencyRow[]>;
 }
 
 export interface ActionWrites {

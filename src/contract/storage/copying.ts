@@ -24,7 +24,7 @@ export type CopiedTable = (typeof COPIED_TABLES)[number];
 export type CopiedRow = Readonly<Record<string, string | number | Uint8Array | null>>;
 
 /** A row that a repair takes out. */
-export interface CutRow {
+export interface RemovedRow {
   table: CopiedTable;
   row: CopiedRow;
 }

@@ -62,7 +62,7 @@ export interface DeliveryFilter {
 }
 
 /** How many there are, and when the oldest was created. */
-export interface Backlog {
+export interface DeliveryBacklog {
   count: number;
   oldest: number | null;
 }
@@ -80,7 +80,7 @@ export interface DeliveryReads {
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
   /** What is not over, and what was given up. */
-  deliveryBacklog(): Promise<Record<"scheduled" | "waiting" | "dead", Backlog>>;
+  deliveryBacklog(): Promise<Record<"scheduled" | "waiting" | "dead", DeliveryBacklog>>;
   /** The smallest `next_at` of scheduled deliveries. */
   nextScheduledDelivery(): Promise<number | null>;
 }

@@ -16,7 +16,7 @@ export class StorageError extends Error {
 }
 
 /** What a read resolves to; null where the store holds it and it was damaged. Rejects with everything else. */
-export async function unlessCorrupt<T>(read: Promise<T>): Promise<T | null> {
+export async function nullIfCorrupt<T>(read: Promise<T>): Promise<T | null> {
   try {
     return await read;
   } catch (error) {

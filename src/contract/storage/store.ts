@@ -1,5 +1,5 @@
 /** A store as a whole: opened, written to one transaction at a time, shared or not. */
-import type { CutRow, StorageCopying } from "./copying.ts";
+import type { RemovedRow, StorageCopying } from "./copying.ts";
 import type { StoredHead } from "./ledger.ts";
 import type { StorageReader, StorageTransaction } from "./transaction.ts";
 
@@ -90,7 +90,7 @@ export interface Storage extends StorageReader {
    * Absent where that cannot come about.
    */
   cutBack?(
-    keep: (rows: readonly CutRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
+    keep: (rows: readonly RemovedRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
   ): Promise<number>;
   /** For `assent copy`; absent where a store cannot be moved. */
   readonly copying?: StorageCopying;

@@ -42,7 +42,7 @@ interface SpanQuery {
 export type Span = Pick<BacktestRange, "since" | "until" | "limit" | "examples" | "before_seq">;
 
 /** Throws INVALID_RANGE. */
-export function spanOf(query: SpanQuery, now: number): Span {
+export function parseSpan(query: SpanQuery, now: number): Span {
   // What was decided in this very millisecond counts too.
   const until = (query.until === undefined ? null : parseRfc3339(query.until)) ?? now + 1;
   const since = (query.since === undefined ? null : parseRfc3339(query.since)) ?? until - WEEK;
@@ -59,7 +59,7 @@ export function spanOf(query: SpanQuery, now: number): Span {
   };
 }
 
-export function backtestJson(span: Span, report: BacktestReport): object {
+export function renderBacktest(span: Span, report: BacktestReport): object {
   return { since: toRfc3339(span.since), until: toRfc3339(span.until), ...report };
 }
 
@@ -120,7 +120,7 @@ export const FlipFields = {
   }),
 };
 
-export const BacktestAnswer = Type.Object(
+export const BacktestResponse = Type.Object(
   {
     policy_set: Type.Union([Type.String(), Type.Null()], {
       description: "Digest of the set that the decisions were made with.",

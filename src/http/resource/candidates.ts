@@ -3,7 +3,7 @@ import { Refusal } from "../../contract/errors.ts";
 import type { Candidates } from "../../contract/trials.ts";
 
 /** Exactly one of `policy` (as JSON) and `yaml` (one or more documents). */
-export function candidatesOf({ policy, yaml }: { policy?: unknown; yaml?: string | undefined }): Candidates {
+export function parseCandidates({ policy, yaml }: { policy?: unknown; yaml?: string | undefined }): Candidates {
   if ((policy === undefined) === (yaml === undefined)) {
     throw new Refusal("VALIDATION_FAILED", "send the candidate either as `policy` or as `yaml`", {
       errors: [{ pointer: "", detail: "exactly one of `policy` and `yaml`" }],

@@ -1,12 +1,12 @@
 /** The facade of a gateway that asks about each request, and passes on at 200 alone. */
 import { Type } from "@sinclair/typebox";
-import type { Answer, Facade, FacadeCall, FacadeFault } from "../../contract/facade.ts";
+import type { ApiResponse, Facade, FacadeCall, FacadeFault } from "../../contract/facade.ts";
 import type { Reply } from "../../contract/resource.ts";
 import { fromBase64Url } from "../../domain/hash.ts";
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject } from "../../domain/json.ts";
-import { faultIn, passGate, type Verdict } from "./gate.ts";
-import { askedAbout, assertOne, digestOf, type Seen } from "./gateway.ts";
-import { Unreadable } from "./json-body.ts";
+import { readFault, submitAndStart, type GateOutcome } from "./gate.ts";
+import { toGateRequest, assertUnambiguous, actionDigestOf, type GatewayRequest } from "./gateway.ts";
+import { UnreadableRequest } from "./json-body.ts";
 
 /** Where the gateway's own key stands: `Authorization` is the client's, and meant for what stands behind the gateway. */
 const KEY_HEADER = "Assent-Key";
@@ -41,10 +41,10 @@ export interface GatewayOptions {
 }
 
 /** @param see reads the original request */
-export function gatewayFacade(
-  where: Pick<Facade, "path" | "title" | "below">,
+export function createGatewayFacade(
+  where: Pick<Facade, "path" | "title" | "includesSubpaths">,
   options: GatewayOptions,
-  see: (call: FacadeCall) => Seen,
+  see: (call: FacadeCall) => GatewayRequest,
 ): Facade {
   return {
     ...where,
@@ -54,10 +54,10 @@ export function gatewayFacade(
       try {
         if (options.mode === "permit") return await usePermit(call, see(call), options);
         const agent = options.agent_header === null ? "gateway" : call.request.headers.get(options.agent_header);
-        if (agent === null || agent === "") throw new Unreadable("the gateway names no agent");
-        return replyTo(await passGate(call, askedAbout(see(call), options.tool, agent), options.wait_seconds));
+        if (agent === null || agent === "") throw new UnreadableRequest("the gateway names no agent");
+        return replyTo(await submitAndStart(call, toGateRequest(see(call), options.tool, agent), options.wait_seconds));
       } catch (error) {
-        if (!(error instanceof Unreadable)) throw error;
+        if (!(error instanceof UnreadableRequest)) throw error;
         return refused("REQUEST_UNREADABLE", error.message);
       }
     },
@@ -66,8 +66,8 @@ export function gatewayFacade(
 }
 
 /** Starts the permit's action, so that it is good for this one request. */
-async function usePermit(call: FacadeCall, seen: Seen, { tool, covers }: GatewayOptions): Promise<Reply> {
-  assertOne(seen);
+async function usePermit(call: FacadeCall, seen: GatewayRequest, { tool, covers }: GatewayOptions): Promise<Reply> {
+  assertUnambiguous(seen);
   const permit = call.request.headers.get(PERMIT_HEADER);
   if (permit === null) return refused("PERMIT_MISSING", `send the permit as \`${PERMIT_HEADER}\``);
   const claims = claimsOf(permit);
@@ -75,15 +75,15 @@ async function usePermit(call: FacadeCall, seen: Seen, { tool, covers }: Gateway
   if (claims === null || typeof id !== "string" || !UUID.test(id) || typeof agent_id !== "string")
     return refused("PERMIT_INVALID", "that is no permit");
   if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
-  if (covers === "request" && claims["action_digest"] !== digestOf(seen, tool, agent_id))
+  if (covers === "request" && claims["action_digest"] !== actionDigestOf(seen, tool, agent_id))
     return refused("PERMIT_INVALID", "the permit is for another request");
   // What was read of it so far is what it says; the start proves it, once.
-  return startedBy(await call.ask("POST", `/v1/actions/${id}/start`, { json: { permit } }));
+  return startedBy(await call.callApi("POST", `/v1/actions/${id}/start`, { json: { permit } }));
 }
 
-function startedBy(answer: Answer): Reply {
+function startedBy(answer: ApiResponse): Reply {
   if (answer.status === 200) return passed(String((answer.json as { id: unknown }).id));
-  const fault = faultIn(answer);
+  const fault = readFault(answer);
   return fault.status >= 500 || fault.status === 429 ? broken(fault) : refused(fault.code, fault.detail);
 }
 
@@ -96,7 +96,7 @@ function claimsOf(permit: string): JsonObject | null {
   }
 }
 
-function replyTo(verdict: Verdict): Reply {
+function replyTo(verdict: GateOutcome): Reply {
   switch (verdict.kind) {
     case "go":
       return passed(verdict.action.id);

@@ -6,10 +6,10 @@ import { canonicalText } from "../../domain/canonical.ts";
 import type { JsonObject, JsonValue } from "../../domain/json.ts";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
 import type { GateRequest } from "./gate.ts";
-import { readJson, Unreadable } from "./json-body.ts";
+import { readJson, UnreadableRequest } from "./json-body.ts";
 
 /** The original request. */
-export interface Seen {
+export interface GatewayRequest {
   method: string;
   host: string;
   /** Path and query, as the client wrote them. */
@@ -38,27 +38,29 @@ const HARMLESS: readonly string[] = ["access-control-request-method", "mcp-metho
 const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;
 
 /** Whatever is compared of it: one request that is its own alone. Throws Unreadable. */
-export function assertOne({ method, headers, gatewayHeaders }: Seen): void {
+export function assertUnambiguous({ method, headers, gatewayHeaders }: GatewayRequest): void {
   // Some servers take "get" for GET, and others for a method of its own.
-  if (!/^[A-Z]{1,20}$/.test(method)) throw new Unreadable("the gateway names no method");
+  if (!/^[A-Z]{1,20}$/.test(method)) throw new UnreadableRequest("the gateway names no method");
   const sent = namesOf(headers);
   const override = [...sent].find(
     (name) => OVERRIDE.test(name) && !HARMLESS.includes(name) && !gatewayHeaders.includes(name),
   );
-  if (override !== undefined) throw new Unreadable(`the header ${override} can make another request of this one`);
+  if (override !== undefined)
+    throw new UnreadableRequest(`the header ${override} can make another request of this one`);
   if (method === "CONNECT" || UPGRADES.some((name) => sent.has(name)))
-    throw new Unreadable("a connection that stays open for another protocol cannot be decided");
+    throw new UnreadableRequest("a connection that stays open for another protocol cannot be decided");
 }
 
 /** Throws Unreadable. */
-export function askedAbout(seen: Seen, tool: string, agent: string): GateRequest {
-  assertOne(seen);
+export function toGateRequest(seen: GatewayRequest, tool: string, agent: string): GateRequest {
+  assertUnambiguous(seen);
   const { method, host, uri } = seen;
-  if (host.length > 255 || !HOST.test(host)) throw new Unreadable("the gateway names no host");
+  if (host.length > 255 || !HOST.test(host)) throw new UnreadableRequest("the gateway names no host");
   // Raw bytes are read as Latin-1 or as UTF-8; some servers end the address at a "#", and the query's pair at a ";".
-  if (!/^[!-~]*$/.test(uri) || uri.includes("#")) throw new Unreadable("the address is not in its plain form");
+  if (!/^[!-~]*$/.test(uri) || uri.includes("#")) throw new UnreadableRequest("the address is not in its plain form");
   const [path = "", query = ""] = splitOnce(uri, "?");
-  if (query.includes(";")) throw new Unreadable("the query has a semicolon: servers would read it in different ways");
+  if (query.includes(";"))
+    throw new UnreadableRequest("the query has a semicolon: servers would read it in different ways");
   const params: JsonObject = { host: host.toLowerCase(), path: plainPath(path), query: queryOf(query) };
   const body = bodyOf(seen);
   if (body !== undefined) params["body"] = body;
@@ -66,8 +68,8 @@ export function askedAbout(seen: Seen, tool: string, agent: string): GateRequest
 }
 
 /** `action_digest` of a permit for this request. Throws Unreadable. */
-export function digestOf(seen: Seen, tool: string, agent_id: string): string {
-  const { operation, params } = askedAbout(seen, tool, agent_id);
+export function actionDigestOf(seen: GatewayRequest, tool: string, agent_id: string): string {
+  const { operation, params } = toGateRequest(seen, tool, agent_id);
   return sha256Hex(utf8(canonicalText({ agent_id, operation, params, tool })));
 }
 
@@ -85,15 +87,15 @@ function splitOnce(text: string, mark: string): string[] {
 
 /** Servers differ in what they make of the rest: they decode once or twice, merge slashes, walk up. */
 function plainPath(path: string): string {
-  if (!path.startsWith("/")) throw new Unreadable("the path does not begin with a slash");
+  if (!path.startsWith("/")) throw new UnreadableRequest("the path does not begin with a slash");
   if (/\/\/|\/\.{1,2}(?:\/|$)|[\\;]|%(?:2f|5c|2e|25|3b|00)/i.test(path))
-    throw new Unreadable("the path is not in its plain form: servers would read it in different ways");
+    throw new UnreadableRequest("the path is not in its plain form: servers would read it in different ways");
   const plain = decoded(path);
   // Some servers compare and store names in NFKC, where a fullwidth full stop is a full stop.
   if (marksIn(plain.normalize("NFKC")) !== marksIn(plain))
-    throw new Unreadable("the path holds characters that some servers read as dots or slashes");
+    throw new UnreadableRequest("the path holds characters that some servers read as dots or slashes");
   for (const char of plain)
-    if (char < " " || char === "\u007f") throw new Unreadable("the path holds control characters");
+    if (char < " " || char === "\u007f") throw new UnreadableRequest("the path holds control characters");
   return plain;
 }
 
@@ -114,27 +116,27 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Unreadable("the address is not percent-encoded UTF-8");
+    throw new UnreadableRequest("the address is not percent-encoded UTF-8");
   }
 }
 
-function bodyOf({ method, body, headers, declaredLength }: Seen): JsonValue | undefined {
+function bodyOf({ method, body, headers, declaredLength }: GatewayRequest): JsonValue | undefined {
   const declared = declaredLength?.trim() ?? "";
   const more = declared !== "" && declared !== "0";
   if (body === null) {
     if (!more && BODYLESS.includes(method)) return undefined;
-    throw new Unreadable("the gateway did not pass the body on, and it is part of what is decided");
+    throw new UnreadableRequest("the gateway did not pass the body on, and it is part of what is decided");
   }
   if (more && Number(declared) !== body.length)
-    throw new Unreadable("the gateway passed on a part of the body: the whole is decided");
+    throw new UnreadableRequest("the gateway passed on a part of the body: the whole is decided");
   if (body.length === 0) return undefined;
   if (!/^(?:identity)?$/i.test(headers.get("content-encoding")?.trim() ?? ""))
-    throw new Unreadable("the body is encoded, and what it holds is part of what is decided");
+    throw new UnreadableRequest("the body is encoded, and what it holds is part of what is decided");
   const [type = "", ...parameters] = (headers.get("content-type") ?? "").toLowerCase().split(/\s*;\s*/);
-  if (type.includes(",")) throw new Unreadable("the body has two content types");
+  if (type.includes(",")) throw new UnreadableRequest("the body has two content types");
   if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/.test(type.trim()))
     return { sha256: sha256Hex(body), bytes: body.length };
   if (parameters.some((parameter) => parameter.startsWith("charset") && !/^charset="?utf-?8"?\s*$/.test(parameter)))
-    throw new Unreadable("the body is JSON in another charset than UTF-8");
+    throw new UnreadableRequest("the body is JSON in another charset than UTF-8");
   return readJson(body);
 }

@@ -5,7 +5,7 @@
  */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential, LedgerTransaction } from "../../contract/host.ts";
-import type { IdempotencyName } from "../../contract/storage.ts";
+import type { IdempotencyLookup } from "../../contract/storage.ts";
 import { canonicalText } from "../../domain/canonical.ts";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
 import type { JsonValue } from "../../domain/json.ts";
@@ -19,10 +19,10 @@ export interface IdempotentCall {
 }
 
 /** Says in the answer that nothing was created this time. */
-export const REPLAYED = { "Idempotency-Replayed": "true" } as const;
+export const REPLAYED_HEADERS = { "Idempotency-Replayed": "true" } as const;
 
 /** Null without the header. Throws VALIDATION_FAILED. */
-export function idempotencyKeyOf(headers: Headers): string | null {
+export function readIdempotencyKey(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
@@ -34,18 +34,18 @@ export function idempotencyKeyOf(headers: Headers): string | null {
 }
 
 /** @param body everything of the request that decides what is created */
-export function idempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
-  const key = idempotencyKeyOf(headers);
+export function readIdempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
+  const key = readIdempotencyKey(headers);
   return key === null ? null : { key, route, bodyHash: sha256Hex(utf8(canonicalText(body as JsonValue))) };
 }
 
 /** What the call is found by again. */
-export function nameOf({ key }: Credential, call: IdempotentCall): IdempotencyName {
+export function idempotencyLookup({ key }: Credential, call: IdempotentCall): IdempotencyLookup {
   return { key_id: key.id, route: call.route, idempotency_key: call.key };
 }
 
 /** Id of what the first call created; null when this is the first. Throws IDEMPOTENCY_CONFLICT for another body. */
-export async function createdEarlier(
+export async function findCreatedResource(
   tx: Pick<LedgerTransaction, "idempotency">,
   who: Credential,
   call: IdempotentCall | null,
@@ -53,11 +53,11 @@ export async function createdEarlier(
   if (call === null) return null;
   const earlier = await tx.idempotency(who.key.id, call.route, call.key);
   if (earlier === null) return null;
-  if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw usedOtherwise(call, earlier.resource_id);
+  if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw idempotencyConflict(call, earlier.resource_id);
   return earlier.resource_id;
 }
 
-export function usedOtherwise({ key }: IdempotentCall, created: string): Refusal {
+export function idempotencyConflict({ key }: IdempotentCall, created: string): Refusal {
   return new Refusal(
     "IDEMPOTENCY_CONFLICT",
     `the idempotency key "${key}" was used with another body, which made ${created}; send a new key with a new body`,
@@ -65,7 +65,7 @@ export function usedOtherwise({ key }: IdempotentCall, created: string): Refusal
 }
 
 /** @param createdAt when the resource was created, where that was earlier */
-export async function rememberCreated(
+export async function recordCreatedResource(
   tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
   who: Credential,
   call: IdempotentCall | null,

@@ -2,7 +2,7 @@
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
 /** What was sent cannot be read in one way alone, so nothing is decided. The message says why. */
-export class Unreadable extends Error {}
+export class UnreadableRequest extends Error {}
 
 /** As many as the service's own routes take. */
 const MAX_VALUES = 10_000;
@@ -10,17 +10,17 @@ const MAX_VALUES = 10_000;
 /** Throws Unreadable. */
 export function readJson(bytes: Uint8Array): JsonValue {
   const text = decodeUtf8(bytes);
-  if (text === null) throw new Unreadable("the body is not UTF-8");
+  if (text === null) throw new UnreadableRequest("the body is not UTF-8");
   try {
     return parseJson(text, { maxValues: MAX_VALUES });
   } catch (error) {
-    throw new Unreadable(error instanceof Error ? error.message : "the body is not JSON");
+    throw new UnreadableRequest(error instanceof Error ? error.message : "the body is not JSON");
   }
 }
 
 /** Throws Unreadable. */
 export function readJsonObject(bytes: Uint8Array): JsonObject {
   const body = readJson(bytes);
-  if (!isJsonObject(body)) throw new Unreadable("the body is not a JSON object");
+  if (!isJsonObject(body)) throw new UnreadableRequest("the body is not a JSON object");
   return body;
 }

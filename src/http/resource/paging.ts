@@ -44,18 +44,18 @@ export function decodeCursor(list: string, cursor: string): string {
   } catch {
     // Said below.
   }
-  throw badCursor(cursor);
+  throw invalidCursor(cursor);
 }
 
 /** For positions that are ledger sequences. Throws INVALID_CURSOR. */
 export function decodeSeqCursor(list: string, cursor: string): number {
   const position = decodeCursor(list, cursor);
-  if (!/^\d{1,16}$/.test(position) || !Number.isSafeInteger(Number(position))) throw badCursor(cursor);
+  if (!/^\d{1,16}$/.test(position) || !Number.isSafeInteger(Number(position))) throw invalidCursor(cursor);
   return Number(position);
 }
 
 /** For a position that has another form than the list gives. */
-export function badCursor(cursor: string): Refusal {
+export function invalidCursor(cursor: string): Refusal {
   return new Refusal("INVALID_CURSOR", `"${cursor}" is not a cursor of this list; take next_cursor as it was given`, {
     errors: [{ parameter: "cursor", detail: "next_cursor of a page of this list" }],
   });
@@ -110,9 +110,9 @@ export interface PageSource<Row> {
   position(row: Row): string | number;
   /** The row as the API shows it. */
   render(row: Row): Promise<object> | object;
-  /** `host.readTurn`: a slice of the page is read and rendered in one turn of the event loop. */
+  /** `host.waitForReadSlot`: a slice of the page is read and rendered in one turn of the event loop. */
   turn(): Promise<void>;
-  /** `context.holdResponse`. */
+  /** `context.reserveResponseBytes`. */
   hold(bytes: number): void;
 }
 
@@ -182,7 +182,7 @@ export function listReply(
 }
 
 /** A page of a short list that is in memory: newest first by creation, then by id. */
-export function pageOf<Row extends { id: string; created_at: number }>(
+export function slicePage<Row extends { id: string; created_at: number }>(
   list: string,
   all: readonly Row[],
   query: PageQuery,
@@ -191,7 +191,7 @@ export function pageOf<Row extends { id: string; created_at: number }>(
   let rows = [...all].sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0));
   if (query.cursor !== undefined) {
     const match = /^(-?\d{1,16})\.(.+)$/s.exec(decodeCursor(list, query.cursor));
-    if (match === null) throw badCursor(query.cursor);
+    if (match === null) throw invalidCursor(query.cursor);
     const [at, id] = [Number(match[1]), match[2] as string];
     rows = rows.filter((row) => row.created_at < at || (row.created_at === at && row.id < id));
   }

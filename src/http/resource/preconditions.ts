@@ -10,7 +10,7 @@ export const IF_MATCH = Type.Object({
 });
 
 /** Throws PRECONDITION_FAILED unless the header is absent, `*`, or names `current`, an entity tag with its quotes. */
-export function assertMatch(headers: Headers, current: string): void {
+export function assertIfMatch(headers: Headers, current: string): void {
   const wanted = headers.get("if-match");
   if (wanted === null || wanted.trim() === "*") return;
   // Weak tags never match here: section 8.8.3.2.

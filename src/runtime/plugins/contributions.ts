@@ -32,7 +32,7 @@ const KNOWN = [...Object.keys(LISTS), ...Object.keys(ONES)];
 const METHODS: readonly string[] = ["GET", "POST", "PUT", "PATCH", "DELETE"] satisfies Route["method"][];
 
 /** What is wrong, in words; null when nothing is. */
-export function contributionsFault(brought: unknown, declared: Declarations): string | null {
+export function findContributionFault(brought: unknown, declared: Declarations): string | null {
   if (!isObject(brought))
     return `setup returned ${wordFor(brought)}; return an object with what the plugin brings, {} when it is nothing`;
   for (const name of Object.keys(brought)) {

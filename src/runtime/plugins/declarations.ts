@@ -2,7 +2,7 @@
 import { Kind, type TObject } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { CORE_COMMANDS } from "../../contract/command.ts";
-import { ERRORS, errorPrefix, type ErrorKind } from "../../contract/errors.ts";
+import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
 import { ENTRY_TYPES, type EntryType, type PluginEntry } from "../../domain/entries.ts";
 import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
 import { explainFault, siblingNames } from "../../domain/validation.ts";
@@ -22,7 +22,7 @@ export interface Declarations {
 }
 
 /** Throws PluginError for a name that is not the plugin's to give, or is taken. */
-export function declarationsOf(plugins: readonly LoadedPlugin[]): Declarations {
+export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarations {
   const scopes = new Names("scope", SCOPES);
   const errors = new Names("error", Object.keys(ERRORS));
   const entries = new Names("entry type", ENTRY_TYPES);
@@ -34,7 +34,7 @@ export function declarationsOf(plugins: readonly LoadedPlugin[]): Declarations {
       brought.scopes.push(scope);
     }
     for (const kind of Object.values(plugin.errors ?? {})) {
-      errors.add(plugin, errorPrefix(plugin.name), kind?.code);
+      errors.add(plugin, errorCodePrefix(plugin.name), kind?.code);
       assertKind(plugin, kind);
       brought.errors.push(kind);
     }

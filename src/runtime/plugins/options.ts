@@ -17,7 +17,7 @@ export class PluginError extends Error {
 }
 
 /** Operators are told in one line; where in the plugin it was is for its author, who asks for it. */
-export function failure(plugin: string, what: string, error: unknown, log: Logger): PluginError {
+export function pluginFailure(plugin: string, what: string, error: unknown, log: Logger): PluginError {
   log.debug(`a plugin failed in ${what}`, {
     plugin,
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -28,7 +28,7 @@ export function failure(plugin: string, what: string, error: unknown, log: Logge
 }
 
 /** Throws PluginError when two plugins have one name. */
-export function refuseTwice(plugins: readonly LoadedPlugin[]): void {
+export function assertUniqueNames(plugins: readonly LoadedPlugin[]): void {
   const names = new Set<string>();
   for (const { plugin, origin } of plugins) {
     if (names.has(plugin.name))
@@ -40,7 +40,7 @@ export function refuseTwice(plugins: readonly LoadedPlugin[]): void {
 const NO_OPTIONS = Type.Object({}, { additionalProperties: false });
 
 /** The options with their defaults. Throws PluginError that names each key at fault. */
-export function checkOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
+export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
   // A key that nobody reads is a typing error: the contract refuses it also where the schema forgot to.

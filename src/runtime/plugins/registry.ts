@@ -6,10 +6,10 @@ import type { Page } from "../../contract/page.ts";
 import type { PolicySource } from "../../contract/policy-source.ts";
 import type { Route } from "../../contract/resource.ts";
 import type { LoadedPlugin } from "./loader.ts";
-import type { AnsweredRequest, Contributions, Plugin } from "../../plugin.ts";
-import { contributionsFault } from "./contributions.ts";
+import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
+import { findContributionFault } from "./contributions.ts";
 import type { Declarations } from "./declarations.ts";
-import { checkOptions, failure, PluginError } from "./options.ts";
+import { parseOptions, pluginFailure, PluginError } from "./options.ts";
 
 export interface Registry {
   readonly routes: readonly Route[];
@@ -17,7 +17,7 @@ export interface Registry {
   readonly facades: readonly Facade[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
-  onResponse(request: AnsweredRequest): void;
+  onResponse(request: CompletedRequest): void;
   /** In order. When one fails, those started are stopped in reverse and its error is passed on. */
   start(): Promise<void>;
   /** In reverse; idempotent. One that throws does not keep the others from stopping. */
@@ -25,7 +25,7 @@ export interface Registry {
 }
 
 /** @param hostOf what a plugin is given, by its name */
-export async function collect(
+export async function collectContributions(
   plugins: readonly LoadedPlugin[],
   declared: Declarations,
   hostOf: (plugin: string) => Host,
@@ -33,10 +33,10 @@ export async function collect(
 ): Promise<Registry> {
   const parts: { name: string; brought: Contributions }[] = [];
   for (const { plugin, options } of plugins) {
-    const checked = checkOptions(plugin, options);
+    const checked = parseOptions(plugin, options);
     if (plugin.setup === undefined) continue;
     const brought = await setUp(plugin, hostOf(plugin.name), checked);
-    const fault = contributionsFault(brought, declared);
+    const fault = findContributionFault(brought, declared);
     if (fault !== null) throw new PluginError(plugin.name, fault);
     parts.push({ name: plugin.name, brought });
   }
@@ -94,7 +94,7 @@ async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Cont
     return (await plugin.setup?.(host, options as never)) as Contributions;
   } catch (error) {
     if (error instanceof PluginError) throw error;
-    throw failure(plugin.name, "setup", error, host.log);
+    throw pluginFailure(plugin.name, "setup", error, host.log);
   }
 }
 
@@ -156,7 +156,7 @@ function lifecycle(
           await part.brought.start?.();
         } catch (error) {
           await stop();
-          throw failure(part.name, "start", error, log);
+          throw pluginFailure(part.name, "start", error, log);
         }
       }
     },

@@ -2,14 +2,14 @@
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { StorageHost } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
-import { checkOptions, failure, PluginError, refuseTwice } from "./options.ts";
+import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./options.ts";
 
 /**
  * Not open yet. Null only when there is no plugin at all. Throws PluginError when not exactly one plugin brings it, and
  * StorageError when that one cannot.
  */
-export async function storageOf(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
-  refuseTwice(plugins);
+export async function createStorage(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
+  assertUniqueNames(plugins);
   const [first, second] = plugins.filter(({ plugin }) => plugin.storage !== undefined);
   if (first !== undefined && second !== undefined) {
     throw new PluginError(
@@ -25,13 +25,13 @@ export async function storageOf(plugins: readonly LoadedPlugin[], host: StorageH
     );
   }
   const { plugin, options } = first;
-  const checked = checkOptions(plugin, options);
+  const checked = parseOptions(plugin, options);
   let storage: Storage | undefined;
   try {
     storage = await plugin.storage?.(host, checked as never);
   } catch (error) {
     if (error instanceof StorageError) throw error;
-    throw failure(plugin.name, "storage", error, host.log);
+    throw pluginFailure(plugin.name, "storage", error, host.log);
   }
   if (typeof storage !== "object" || storage === null)
     throw new PluginError(plugin.name, "storage returned no storage; return an object that keeps the storage contract");

@@ -1,7 +1,7 @@
 /** Deliveries and the uses of limits of a storage in memory. */
 import type {
   ActionRow,
-  Backlog,
+  DeliveryBacklog,
   DeliveryFilter,
   DeliveryRow,
   LimitSpan,
@@ -67,7 +67,7 @@ export function deliveryReads(t: Tables) {
     deliveriesOfAction: (id: string) => sorted(t, (row) => row.action_id === id),
     dueDeliveries: (now: number, limit: number) => due(t, now).slice(0, limit),
     deliveryBacklog() {
-      const of = (state: DeliveryRow["state"]): Backlog => {
+      const of = (state: DeliveryRow["state"]): DeliveryBacklog => {
         const rows = sorted(t, (row) => row.state === state);
         return {
           count: rows.length,

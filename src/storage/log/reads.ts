@@ -6,12 +6,12 @@ import type {
   AnalyticsQuery,
   DecisionFilter,
   EntryRow,
-  IdempotencyName,
-  IdempotencyPlace,
+  IdempotencyLookup,
+  IdempotencyCursor,
   FollowedType,
   LedgerHead,
-  PendingPlace,
-  StartablePlace,
+  PendingCursor,
+  StartableCursor,
   StorageReader,
   Visibility,
 } from "../../contract/storage.ts";
@@ -24,7 +24,7 @@ import { ONLY, type Methods, type Tables } from "./rows.ts";
 import { keyOf, type Table } from "./tables.ts";
 
 /** From the oldest idempotency key to the newest. */
-function byAge(a: IdempotencyPlace, b: IdempotencyPlace): number {
+function byAge(a: IdempotencyCursor, b: IdempotencyCursor): number {
   for (const member of ["created_at", "key_id", "route", "idempotency_key"] as const)
     if (a[member] !== b[member]) return a[member] < b[member] ? -1 : 1;
   return 0;
@@ -126,7 +126,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       pending()
         .filter((row) => (row.expires_at ?? 0) <= now)
         .slice(0, limit),
-    pendingActions: (visibility: Visibility, after: PendingPlace, limit: number) =>
+    pendingActions: (visibility: Visibility, after: PendingCursor, limit: number) =>
       pending()
         .filter(
           ({ expires_at, decision_seq }) =>
@@ -135,7 +135,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         )
         .filter((row) => canSee(visibility, row))
         .slice(0, limit),
-    startableActions: (status: ActionRow["status"], after: StartablePlace, limit: number) =>
+    startableActions: (status: ActionRow["status"], after: StartableCursor, limit: number) =>
       all(
         t.actions,
         ({ status: stands, approved_until: ends, decision_seq: seq }) =>
@@ -160,11 +160,11 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       ),
     idempotency: (key: string, route: string, idempotencyKey: string) =>
       t.idempotency.get(keyOf(key, route, idempotencyKey)),
-    idempotencies: (names: readonly IdempotencyName[]) =>
+    idempotencies: (names: readonly IdempotencyLookup[]) =>
       names.flatMap(
         ({ key_id, route, idempotency_key }) => t.idempotency.get(keyOf(key_id, route, idempotency_key)) ?? [],
       ),
-    idempotencyBefore: (before: number, after: IdempotencyPlace, limit: number) =>
+    idempotencyBefore: (before: number, after: IdempotencyCursor, limit: number) =>
       all(t.idempotency, (row) => row.created_at < before && byAge(row, after) > 0, byAge).slice(0, limit),
     keyByHash: (hash: string) =>
       all(

@@ -4,7 +4,7 @@
  * the database has refused a change outside of its transaction for as long as there are any.
  */
 import { sql, type Kysely } from "kysely";
-import { StorageError, type CopiedRow, type CopiedTable, type CutRow } from "../../contract/storage.ts";
+import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";
 import { buildActionHistory, type ActionEntry } from "../../domain/action-history.ts";
 import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
@@ -76,7 +76,7 @@ export async function cutBack(
   bundles: Bundles,
   dialect: SqlDialect,
   db: SqlExecutor,
-  keep: (rows: readonly CutRow[]) => Promise<void>,
+  keep: (rows: readonly RemovedRow[]) => Promise<void>,
 ): Promise<number> {
   const { size } = plain<{ size: number }>((await db.all(reads.head, {}))[0] as never);
   const signed = (await db.all(reads.checkpoint, {}))[0]?.["size"];
@@ -85,7 +85,7 @@ export async function cutBack(
       "corrupt",
       `the head (size ${size}) is behind the newest signed checkpoint (size ${signed}): these entries were covered, and are not cut`,
     );
-  const cut: CutRow[] = [];
+  const cut: RemovedRow[] = [];
   const removals: [Statement, object][] = [];
   async function take(table: CopiedTable, { find, remove }: Part, values: object): Promise<CopiedRow[]> {
     const rows = (await db.all(find, values)).map((row) => plain<CopiedRow>(row));

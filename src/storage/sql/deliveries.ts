@@ -1,7 +1,7 @@
 /** Deliveries and the uses of limits as SQL: what `queries.ts` and `writes.ts` are for the rest. */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type {
-  Backlog,
+  DeliveryBacklog,
   DeliveryChange,
   DeliveryFilter,
   DeliveryRow,
@@ -123,8 +123,8 @@ export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): Read
     deliveriesOfAction: (action_id) => many(reads.deliveriesOfAction, { action_id }),
     dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
     async deliveryBacklog() {
-      const of = async (statement: Statement): Promise<Backlog> =>
-        plain<Backlog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
+      const of = async (statement: Statement): Promise<DeliveryBacklog> =>
+        plain<DeliveryBacklog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
       const { scheduled, waiting, dead } = reads.deliveryBacklog;
       return { scheduled: await of(scheduled), waiting: await of(waiting), dead: await of(dead) };
     },

@@ -6,11 +6,11 @@ const [url = "", ahead = "0"] = process.argv.slice(2);
 const now = Date.now;
 Date.now = () => now() + Number(ahead);
 const { postgresStorage } = await import("../../../plugins/storage-postgres/index.ts");
-const { createDuty } = await import("../../../src/cluster/duty.ts");
+const { createLeaderLease: createDuty } = await import("../../../src/cluster/leader-lease.ts");
 
 const storage = postgresStorage({ url });
 await storage.open();
-process.stdout.write(`${await createDuty(storage, "job", "the child").mine()}\n`);
+process.stdout.write(`${await createDuty(storage, "job", "the child").isLeader()}\n`);
 setInterval(() => {}, 1000);
 
 export {};

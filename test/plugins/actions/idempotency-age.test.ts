@@ -33,7 +33,7 @@ test("a key is forgotten when its time is over, unless its action may have run: 
     const sweep = createIdempotencySweep({
       storage: service.storage,
       ledger: service.runtime.host.ledger,
-      duty: { mine: () => Promise.resolve(true), release: () => Promise.resolve() },
+      lease: { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() },
       keepMs: 30 * DAY,
       clock: () => service.runtime.host.clock(),
       log: service.runtime.host.log,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { ApprovalMessage, ClosedMessage, EventMessage } from "../../../src/contract/notifier.ts";
 import { NotifierError } from "../../../src/contract/notifier.ts";
-import { pauseAfter } from "../../../src/delivery/courier.ts";
+import { retryDelay } from "../../../src/delivery/courier.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
 import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
@@ -369,10 +369,10 @@ describe("delivering", () => {
   test("pauses double from seconds to an hour, and are spread", async () => {
     await start();
     assert.deepEqual(
-      [1, 2, 3, 11, 12, 99].map((n) => pauseAfter(n, 0.5)),
+      [1, 2, 3, 11, 12, 99].map((n) => retryDelay(n, 0.5)),
       [5_000, 10_000, 20_000, 3_600_000, 3_600_000, 3_600_000],
     );
-    assert.deepEqual([pauseAfter(1, 0), pauseAfter(1, 1)], [3_750, 6_250]);
+    assert.deepEqual([retryDelay(1, 0), retryDelay(1, 1)], [3_750, 6_250]);
   });
 
   test("what waited when the service stopped is delivered after the next start", async () => {

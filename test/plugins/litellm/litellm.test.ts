@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import litellm from "../../../plugins/litellm/index.ts";
-import { passTogether, type GateRequest } from "../../../src/http/resource/gate.ts";
+import { submitAndStartAll, type GateRequest } from "../../../src/http/resource/gate.ts";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -182,9 +182,9 @@ describe("LiteLLM's question about a model's answer", () => {
 
   it("waits for people once, and not once for each call", async () => {
     const waits: number[] = [];
-    const call: Parameters<typeof passTogether>[0] = {
+    const call: Parameters<typeof submitAndStartAll>[0] = {
       request: new Request("http://assent.test/"),
-      async ask(_method, path, { headers = {} } = {}) {
+      async callApi(_method, path, { headers = {} } = {}) {
         const answer = (json: unknown) => ({ status: 200, headers: new Headers(), json });
         if (path === "/v1/me") return answer({ key: { agent_id: null } });
         // Approved at the last moment.
@@ -195,7 +195,7 @@ describe("LiteLLM's question about a model's answer", () => {
       },
     };
     const requests = [1, 2, 3].map((amount) => ({ agent_id: "a", tool: "t", operation: "o", params: { amount } }));
-    assert.equal((await passTogether(call, requests, 1)).passed, true);
+    assert.equal((await submitAndStartAll(call, requests, 1)).passed, true);
     assert.deepEqual([waits[0], waits.reduce((sum, each) => sum + each, 0)], [1, 1]);
   });
 
@@ -209,9 +209,9 @@ describe("LiteLLM's question about a model's answer", () => {
     const { body: waits } = await service.call("POST", "/v1/actions", { body: request(700) });
     await approve(service, waits.id);
     let first = "";
-    const call: Parameters<typeof passTogether>[0] = {
+    const call: Parameters<typeof submitAndStartAll>[0] = {
       request: new Request("http://assent.test/"),
-      async ask(method, path, { json } = {}) {
+      async callApi(method, path, { json } = {}) {
         const { status, headers, body } = await service.call(method, path, json === undefined ? {} : { body: json });
         if (path.endsWith("/start") && first === "") {
           first = body.id;
@@ -220,7 +220,7 @@ describe("LiteLLM's question about a model's answer", () => {
         return { status, headers, json: body };
       },
     };
-    const { passed, verdicts } = await passTogether(call, [request(10), request(700)]);
+    const { passed, outcomes: verdicts } = await submitAndStartAll(call, [request(10), request(700)]);
     assert.deepEqual([passed, verdicts.map(({ kind }) => kind)], [false, ["wait"]]);
     const { body } = await service.call("GET", `/v1/actions/${first}`, { key: service.admin });
     assert.equal(body.status, "failed");

@@ -6,12 +6,12 @@ import { Worker } from "node:worker_threads";
 import type { BacktestRange } from "../../../src/contract/backtest.ts";
 import { Refusal } from "../../../src/contract/errors.ts";
 import { StorageError } from "../../../src/contract/storage.ts";
-import type { TrialCase, WrittenSet } from "../../../src/contract/trials.ts";
+import type { TrialCase, SerializedPolicySet } from "../../../src/contract/trials.ts";
 import { emptyPolicySet } from "../../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../../src/domain/policy/decide/decide.ts";
 import { withAssumedUsage } from "../../../src/domain/policy/decide/limit-facts.ts";
 import { backtest } from "../../../src/policies/backtest.ts";
-import { readCandidates, withCandidates } from "../../../src/policies/candidates.ts";
+import { parseCandidatePolicies, buildCandidateSet } from "../../../src/policies/candidates.ts";
 import { createTrials, startTrialThread, type TrialOptions, type TrialService } from "../../../src/policies/trial.ts";
 import { createLogger } from "../../../src/serve/log.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
@@ -99,7 +99,7 @@ describe("the thread", () => {
     started.push(trials);
     return trials;
   }
-  const slowSet = (trials: TrialService): Promise<WrittenSet> =>
+  const slowSet = (trials: TrialService): Promise<SerializedPolicySet> =>
     trials.withCandidates(emptyPolicySet(), { policy: SLOW, pointer: "" }, false, forever);
   const refusal =
     (code: string) =>
@@ -121,11 +121,11 @@ describe("the thread", () => {
     const trials = trialsWith();
     const yaml =
       "policy: a\nrules:\n  - { name: r, tool: slow, effect: allow }\n---\npolicy: b\nrules:\n  - { name: r, tool: x, effect: deny }\n";
-    assert.deepEqual(await trials.read({ yaml }, forever), readCandidates({ yaml }));
+    assert.deepEqual(await trials.read({ yaml }, forever), parseCandidatePolicies({ yaml }));
     const { compiled } = await service.runtime.host.policies.current();
     for (const alone of [true, false]) {
       const set = await trials.withCandidates(compiled, { policy: SLOW, pointer: "" }, alone, forever);
-      const direct = withCandidates(compiled.document, readCandidates({ policy: SLOW, pointer: "" }), alone);
+      const direct = buildCandidateSet(compiled.document, parseCandidatePolicies({ policy: SLOW, pointer: "" }), alone);
       assert.deepEqual([set.digest, JSON.parse(set.text)], [direct.digest, direct.document]);
       const cases = [
         ...slowCases(1),
@@ -145,7 +145,7 @@ describe("the thread", () => {
     ]) {
       const direct = ((): unknown => {
         try {
-          return readCandidates(sent);
+          return parseCandidatePolicies(sent);
         } catch (error) {
           return error;
         }

@@ -1,6 +1,6 @@
 /** Calls of notifiers, bounded in time and in number whatever a notifier does. */
 import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
-import { asNotifier } from "./notifier-errors.ts";
+import { runAsNotifier } from "./notifier-errors.ts";
 
 /** Calls of one notifier that were given up and have not ended: more are not begun. */
 const MAX_HANGING = 20;
@@ -9,27 +9,27 @@ const MAX_HANGING = 20;
 export const NO_NOTIFIER = "";
 
 /** A notifier's own failure, told apart from the store's. */
-export class Failed extends Error {
+export class NotifierCallFailure extends Error {
   constructor(cause: unknown) {
     super("the notifier failed", { cause });
   }
 }
 
-export interface Calls {
+export interface NotifierCalls {
   /** One attempt. Throws Failed. */
   call(name: string, message: Message): Promise<Delivered | void>;
   /** Ends those that are under way; none is begun after it. */
   stop(): void;
 }
 
-export function noChannel(name: string): string {
+export function missingChannelMessage(name: string): string {
   return `nobody was told: the configuration has no channel "${name}"; add it to channels in assent.yaml, or correct approval.notify of the policy`;
 }
 
 const STOPPING = new Error("the service is stopping");
 
 /** @param timeoutMs of one call */
-export function createCalls(notifiers: readonly Notifier[], timeoutMs: number): Calls {
+export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: number): NotifierCalls {
   const byName = new Map(notifiers.map((notifier) => [notifier.name, notifier]));
   const hanging = new Map<string, number>();
   const enders = new Set<() => void>();
@@ -38,11 +38,14 @@ export function createCalls(notifiers: readonly Notifier[], timeoutMs: number): 
   return {
     async call(name, message) {
       const notifier = byName.get(name);
-      if (name === NO_NOTIFIER) throw new Failed(new NotifierError(noChannel(message.to), { permanent: true }));
-      if (notifier === undefined) throw new Failed(new Error(`no notifier "${name}" is configured`));
+      if (name === NO_NOTIFIER)
+        throw new NotifierCallFailure(new NotifierError(missingChannelMessage(message.to), { permanent: true }));
+      if (notifier === undefined) throw new NotifierCallFailure(new Error(`no notifier "${name}" is configured`));
       if ((hanging.get(name) ?? 0) >= MAX_HANGING)
-        throw new Failed(new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`));
-      if (stopping) throw new Failed(STOPPING);
+        throw new NotifierCallFailure(
+          new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`),
+        );
+      if (stopping) throw new NotifierCallFailure(STOPPING);
       // Not AbortSignal.any() over AbortSignal.timeout(): Node 20 collects those as garbage, and then nothing ends the call.
       const over = new AbortController();
       const end = (): void => over.abort(STOPPING);
@@ -60,7 +63,7 @@ export function createCalls(notifiers: readonly Notifier[], timeoutMs: number): 
       try {
         return await Promise.race([calling, aborted(over.signal)]);
       } catch (error) {
-        throw new Failed(error);
+        throw new NotifierCallFailure(error);
       } finally {
         clearTimeout(timer);
         enders.delete(end);
@@ -79,7 +82,7 @@ export function createCalls(notifiers: readonly Notifier[], timeoutMs: number): 
 
 /** What throws before its first await rejects like anything else. */
 async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<Delivered | void> {
-  return asNotifier(notifier.name, () => notifier.deliver(message, signal));
+  return runAsNotifier(notifier.name, () => notifier.deliver(message, signal));
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

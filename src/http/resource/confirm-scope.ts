@@ -4,12 +4,13 @@ import type { Credential, LedgerTransaction } from "../../contract/host.ts";
 import type { Scope } from "../../domain/scopes.ts";
 
 /** The credential as it stands now. Throws INVALID_CREDENTIAL when it was revoked or expired since, INSUFFICIENT_SCOPE when it lacks `scope`. */
-export async function confirmed(
+export async function confirmWithScope(
   tx: Pick<LedgerTransaction, "confirm">,
   credential: Credential,
   scope: Scope,
 ): Promise<Credential> {
   const who = await tx.confirm(credential);
-  if (!who.holds(scope)) throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope ${scope}`);
+  if (!who.hasScope(scope))
+    throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope ${scope}`);
   return who;
 }

@@ -7,7 +7,7 @@ import type { PolicyService } from "./store.ts";
 const TAKE_AGAIN = 5000;
 
 /** Takes what the sources have, and whatever they have later. Returns a function that stops it. */
-export async function loadPolicies(
+export async function followSources(
   policies: PolicyService,
   sources: readonly PolicySource[],
   log: Logger,

@@ -5,7 +5,7 @@ import { outlineLines } from "../domain/outline.ts";
 import { clipText } from "../domain/text.ts";
 import { markedText } from "../domain/visible-text.ts";
 
-export type Outcome = "approved" | "denied" | "expired" | "cancelled";
+export type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
 /** Longest fact. Slack takes 2000 characters a field, escaped. */
 const MAX_FACT = 300;
@@ -13,8 +13,8 @@ const MAX_OPERATION = 80;
 
 /** One line: `Approval needed: stripe refund (high risk)`, `Expired: stripe refund`. */
 export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage): string {
-  if (kind === "approval_closed") return `${capital(outcomeOf(action))}: ${operationOf(action)}`;
-  const risk = action.risk_level === null ? "" : ` (${shown(action.risk_level, MAX_OPERATION)} risk)`;
+  if (kind === "approval_closed") return `${capital(closedOutcome(action))}: ${operationOf(action)}`;
+  const risk = action.risk_level === null ? "" : ` (${renderText(action.risk_level, MAX_OPERATION)} risk)`;
   const words = {
     approval_requested: "Approval needed",
     approval_escalated: "Approval still needed",
@@ -24,20 +24,20 @@ export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage):
 }
 
 /** How it ended. An approved action may already run or be done when people hear of the approval. */
-export function outcomeOf({ status }: MessageAction): Outcome {
+export function closedOutcome({ status }: MessageAction): ClosedOutcome {
   return status === "denied" || status === "expired" || status === "cancelled" ? status : "approved";
 }
 
 /** One sentence: who ended it, when, and why. */
 export function describeOutcome(action: MessageAction): string {
-  const outcome = outcomeOf(action);
+  const outcome = closedOutcome(action);
   if (outcome === "expired")
-    return `The request expired${action.expires_at === null ? "" : ` at ${timeOf(action.expires_at)}`}. Nobody denied it, and it will not run.`;
+    return `The request expired${action.expires_at === null ? "" : ` at ${formatTime(action.expires_at)}`}. Nobody denied it, and it will not run.`;
   if (outcome === "cancelled") return "The request was cancelled. It will not run.";
   const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
   const who = votes.map(
     ({ approver, at, reason }) =>
-      `${personOf(approver)} at ${timeOf(at)}${reason === null || reason === "" ? "" : ` (“${shown(reason, MAX_FACT)}”)`}`,
+      `${formatPrincipal(approver)} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
   );
   return `${capital(outcome)}${who.length === 0 ? "" : ` by ${who.join(", ")}`}.`;
 }
@@ -50,14 +50,14 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
     ["Risk", action.risk_level],
     ["Reason", action.reason],
     ["Policy", action.policy === null ? null : `${action.policy}${action.rule === null ? "" : ` / ${action.rule}`}`],
-    ["Submitted by", personOf(action.submitted_by)],
+    ["Submitted by", formatPrincipal(action.submitted_by)],
     ["Approvals", `${action.votes.filter(({ approve }) => approve).length} of ${action.quorum}`],
-    ["Expires", action.expires_at === null ? null : timeOf(action.expires_at)],
+    ["Expires", action.expires_at === null ? null : formatTime(action.expires_at)],
     ["Action", action.id],
     ["Request hash", action.request_hash],
   ];
   return facts.flatMap(([name, value]): [string, string][] =>
-    value === null || value === "" ? [] : [[name, shown(value, MAX_FACT)]],
+    value === null || value === "" ? [] : [[name, renderText(value, MAX_FACT)]],
   );
 }
 
@@ -82,21 +82,21 @@ export function requestSections({
 }
 
 /** `ada` for owner:ada, `key 0193…` for a key without an owner. */
-export function personOf(principal: string): string {
-  if (principal.startsWith("owner:")) return shown(principal.slice(6), MAX_FACT);
-  return shown(principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal, MAX_FACT);
+export function formatPrincipal(principal: string): string {
+  if (principal.startsWith("owner:")) return renderText(principal.slice(6), MAX_FACT);
+  return renderText(principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal, MAX_FACT);
 }
 
 function operationOf({ tool, operation }: MessageAction): string {
-  return `${shown(tool, MAX_OPERATION)} ${shown(operation, MAX_OPERATION)}`;
+  return `${renderText(tool, MAX_OPERATION)} ${renderText(operation, MAX_OPERATION)}`;
 }
 
-export function shown(text: string, max: number): string {
+export function renderText(text: string, max: number): string {
   return clipText(markedText(text), max);
 }
 
 /** To the second, in UTC: a message is read anywhere. */
-export function timeOf(rfc3339: string): string {
+export function formatTime(rfc3339: string): string {
   return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 19)} UTC`;
 }
 

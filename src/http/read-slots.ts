@@ -5,9 +5,9 @@
 import { setImmediate } from "node:timers";
 
 /** Resolves in a later turn of the event loop. Each turn resolves one caller, the one that has waited longest. */
-export type ReadTurn = () => Promise<void>;
+export type ReadSlot = () => Promise<void>;
 
-export function createReadTurns(): ReadTurn {
+export function createReadSlots(): ReadSlot {
   const waiting: (() => void)[] = [];
   function next(): void {
     waiting.shift()?.();

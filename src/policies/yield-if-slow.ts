@@ -4,9 +4,9 @@ import { setImmediate } from "node:timers/promises";
 const TURN_MS = 20;
 
 /** Called between pieces: null while the turn is short, or what to wait for. */
-export type Breath = () => Promise<void> | null;
+export type YieldIfSlow = () => Promise<void> | null;
 
-export function createBreath(): Breath {
+export function createYieldIfSlow(): YieldIfSlow {
   let since = performance.now();
   return () =>
     performance.now() - since < TURN_MS

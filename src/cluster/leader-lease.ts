@@ -3,7 +3,7 @@
  * ends and another takes over. Work under a lease must be safe to do twice: a process that was suspended for longer
  * than its lease does not know that it has lost it.
  */
-import type { Duty } from "../contract/host.ts";
+import type { LeaderLease } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** How long another process waits for one that is gone. Milliseconds. */
@@ -12,16 +12,16 @@ const TERM = 15_000;
 const RENEW = 10_000;
 
 /** `steady` is a clock that nobody sets: what counts is how long ago the lease was asked for, and not what time it is. Milliseconds. */
-export function createDuty(
+export function createLeaderLease(
   storage: Storage,
   name: string,
   holder: string,
   steady: () => number = () => performance.now(),
-): Duty {
+): LeaderLease {
   let until = -Infinity;
   let released = false;
   return {
-    async mine() {
+    async isLeader() {
       // Nobody else has the store.
       if (storage.exclusive) return true;
       if (released) return false;

@@ -1,5 +1,5 @@
 /** The courier of a runtime. */
-import { createDuty } from "../cluster/duty.ts";
+import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
 import type { Logger, Vault } from "../contract/host.ts";
 import type { Notifier } from "../contract/notifier.ts";
@@ -8,9 +8,9 @@ import type { Storage } from "../contract/storage.ts";
 import type { Ledger } from "../contract/ledger.ts";
 import type { Channel } from "./channels.ts";
 import { createCourier, type Courier } from "./courier.ts";
-import { createMessages } from "./message.ts";
+import { createMessageBuilder } from "./message.ts";
 
-export function courierFor(
+export function openCourier(
   {
     storage,
     ledger,
@@ -37,8 +37,8 @@ export function courierFor(
     log,
     clock,
     notifiers,
-    duty: createDuty(storage, "deliveries", instance),
-    messages: createMessages({
+    duty: createLeaderLease(storage, "deliveries", instance),
+    messages: createMessageBuilder({
       storage,
       clock,
       publicUrl,

@@ -1,18 +1,19 @@
 /** What people are told about a stop, in words. Markup is the caller's to escape. */
 import type { StopMessage } from "./notifier.ts";
-import { personOf, shown, timeOf } from "./notice.ts";
+import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";
 
 const MAX = 500;
 
 /** One line: `Stopped: everything`, `Stop lifted: tool stripe`. */
 export function stopMessageTitle({ stop }: StopMessage): string {
   const words = { placed: "Stopped", lift_asked: "Somebody wants to lift a stop", lifted: "Stop lifted" }[stop.change];
-  return `${words}: ${coverOf(stop)}`;
+  return `${words}: ${formatStopScope(stop)}`;
 }
 
 /** Two sentences: what holds now, and what that means. */
 export function describeStop({ stop }: StopMessage): string {
-  const end = stop.until === null ? "until somebody lifts it" : `until ${timeOf(stop.until)}, or until it is lifted`;
+  const end =
+    stop.until === null ? "until somebody lifts it" : `until ${formatTime(stop.until)}, or until it is lifted`;
   if (stop.change === "placed") return `It holds ${end}. Nothing that it covers is approved or started meanwhile.`;
   if (stop.change === "lifted") return "It does not hold any more. What waited and has not run out may go on.";
   return `${stop.approvals} of ${stop.needed} people have asked for that. It holds ${end}.`;
@@ -21,19 +22,19 @@ export function describeStop({ stop }: StopMessage): string {
 /** In order of weight. */
 export function stopMessageFacts({ stop }: StopMessage): [name: string, value: string][] {
   const facts: [string, string | null][] = [
-    ["Covers", coverOf(stop)],
-    ["Why", shown(stop.reason, MAX)],
-    [stop.change === "placed" ? "Placed by" : "Asked by", personOf(stop.by)],
-    ["Why lift it", stop.comment === null ? null : shown(stop.comment, MAX)],
-    ["Until", stop.until === null ? null : timeOf(stop.until)],
+    ["Covers", formatStopScope(stop)],
+    ["Why", renderText(stop.reason, MAX)],
+    [stop.change === "placed" ? "Placed by" : "Asked by", formatPrincipal(stop.by)],
+    ["Why lift it", stop.comment === null ? null : renderText(stop.comment, MAX)],
+    ["Until", stop.until === null ? null : formatTime(stop.until)],
     ["Stop", stop.id],
   ];
   return facts.flatMap(([name, value]): [string, string][] => (value === null ? [] : [[name, value]]));
 }
 
-function coverOf({ agent, tool, policy }: StopMessage["stop"]): string {
+function formatStopScope({ agent, tool, policy }: StopMessage["stop"]): string {
   const parts = Object.entries({ agent, tool, policy }).flatMap(([name, value]) =>
-    value === null ? [] : [`${name} ${shown(value, 80)}`],
+    value === null ? [] : [`${name} ${renderText(value, 80)}`],
   );
   return parts.length === 0 ? "everything" : parts.join(", ");
 }

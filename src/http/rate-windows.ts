@@ -1,13 +1,16 @@
 /** Counts uses by name, in windows that begin with a name's first use. By a clock that nobody sets. */
 
 /** How often it was used in its window, this time included, and when that is over. Milliseconds. */
-export interface Window {
+export interface RateWindow {
   uses: number;
   endsIn: number;
 }
 
 /** Counts one use with each call. `steady` is in milliseconds. */
-export function createWindows(ms: number, steady: () => number = () => performance.now()): (name: string) => Window {
+export function createRateWindows(
+  ms: number,
+  steady: () => number = () => performance.now(),
+): (name: string) => RateWindow {
   /** All last equally long: the first in the map are the first that are over. */
   const windows = new Map<string, { uses: number; end: number }>();
   return (name) => {

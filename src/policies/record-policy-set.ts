@@ -11,7 +11,7 @@ const LISTED_POLICIES = 200;
 /** Bytes of changes in one entry. */
 const MOST_CHANGES = 16_000;
 
-export interface SetChange {
+export interface PolicySetChange {
   digest: string | null;
   document: PolicySetDocument;
   source: Record<string, string>;
@@ -19,7 +19,7 @@ export interface SetChange {
 }
 
 /** Records that `set` takes the active one's place, or that it stays, and what became of policies: in as many entries as that takes. */
-export function recordSet(tx: LedgerTransaction, set: SetChange, changes: readonly PolicyChange[]): void {
+export function recordPolicySet(tx: LedgerTransaction, set: PolicySetChange, changes: readonly PolicyChange[]): void {
   const { digest: previous, compiled } = tx.activePolicies;
   const parts = partsOf(changes);
   const last = parts.pop() ?? [];
@@ -31,7 +31,7 @@ export function recordSet(tx: LedgerTransaction, set: SetChange, changes: readon
 function recordEntry(
   tx: LedgerTransaction,
   previous: string | null,
-  { digest, document, source, by }: SetChange,
+  { digest, document, source, by }: PolicySetChange,
   changes: PolicyChange[],
 ): void {
   const { policies } = document;

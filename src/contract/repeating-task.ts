@@ -1,16 +1,16 @@
 /** Background work that is done again and again until it is stopped. One run at a time. */
 
-export interface RepeatOptions {
+export interface RepeatingTaskOptions {
   task(): Promise<unknown>;
   /** From the end of one run to the next. Milliseconds. */
   everyMs: number;
   /** After a run that failed; `everyMs` without it. */
   afterFailureMs?: number;
   /** Hears of a run that rejected. Not of what fails because it was stopped. */
-  failed(error: unknown): void;
+  onFailure(error: unknown): void;
 }
 
-export interface Repeated {
+export interface RepeatingTask {
   /** Begins. The first run comes after `ms`, at once without it. */
   start(ms?: number): void;
   /** A run now, or the one that is under way. Never rejects. */
@@ -19,7 +19,12 @@ export interface Repeated {
   stop(): Promise<void>;
 }
 
-export function repeat({ task, everyMs, afterFailureMs = everyMs, failed }: RepeatOptions): Repeated {
+export function createRepeatingTask({
+  task,
+  everyMs,
+  afterFailureMs = everyMs,
+  onFailure: failed,
+}: RepeatingTaskOptions): RepeatingTask {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let running: Promise<void> | null = null;
   let begun = false;

@@ -5,7 +5,11 @@ import type { EntryRow } from "./ledger.ts";
  * The entries as they were read. Throws StorageError "corrupt" unless they are `from` and those behind it, one after
  * another, and all up to `to` where it is given: what a store lacks must not be passed over in silence.
  */
-export function withoutGap<Rows extends readonly EntryRow[]>(rows: Rows, from: number, to = from + rows.length): Rows {
+export function assertContiguous<Rows extends readonly EntryRow[]>(
+  rows: Rows,
+  from: number,
+  to = from + rows.length,
+): Rows {
   const gap = rows.findIndex(({ seq }, i) => seq !== from + i);
   const missing = gap >= 0 ? from + gap : from + rows.length;
   if (gap >= 0 || missing < to)
