@@ -28,3 +28,11 @@ export function invocation(
   const program = deno !== undefined ? "deno run -A" : bun !== undefined ? "bun" : "node";
   return `${program} ${relative(folder, existsSync(launcher) ? launcher : bin)}`;
 }
+
+/** Returns the program and the arguments with which another program starts this one, from any folder. */
+export function programWords(): string[] {
+  const source = import.meta.url.endsWith(".ts");
+  const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));
+  const isDeno = process.versions["deno"] !== undefined;
+  return [process.execPath, ...(isDeno ? ["run", "-A"] : process.execArgv), bin];
+}

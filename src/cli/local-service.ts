@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { CommandError } from "./command.ts";
+import { programWords } from "./invocation.ts";
 import { startRuntime } from "./serve.ts";
 import { assertStorable } from "./store.ts";
 
@@ -114,13 +115,11 @@ policies: ./policies
     const url = this.url as string;
     const logFile = join(this.folder, "service.log");
     const log = openSync(logFile, "a", 0o600);
-    const source = import.meta.url.endsWith(".ts");
-    const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));
-    const isDeno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
-    const args = [...(isDeno ? ["run", "-A"] : process.execArgv), bin, "serve", "--config", this.configFile];
-    const child = spawn(process.execPath, args, {
+    const [program, ...args] = programWords() as [string, ...string[]];
+    const bin = args.at(-1) as string;
+    const child = spawn(program, [...args, "serve", "--config", this.configFile], {
       // A clone loads its sources through a package that is found from there.
-      cwd: source ? dirname(bin) : this.folder,
+      cwd: bin.endsWith(".ts") ? dirname(bin) : this.folder,
       env: this.env as NodeJS.ProcessEnv,
       stdio: ["ignore", log, log],
       detached: true,

@@ -1,5 +1,6 @@
 /** `assent mcp`: MCP servers behind decisions. The protocol's packages are loaded when a verb runs, and not before. */
 import { usage, type Command, type Output, type Verb } from "../command.ts";
+import { CLIENTS } from "./clients.ts";
 
 const SERVERS = `  -- COMMAND [ARGS]  the server is a process, which the proxy starts
   --http URL         the server is at an address
@@ -53,23 +54,79 @@ examples:
   run: async (args, io) => (await import("./accept.ts")).accept(args, io),
 };
 
-const VERBS: Readonly<Record<string, Verb>> = { proxy, accept };
+const CLIENT = `  --client CLIENT    ${CLIENTS.join(", ")}
+  --scope SCOPE      project or user; default: the project's settings if they exist, else the user's`;
+
+const install: Verb = {
+  summary: "put the servers of a client behind the proxy",
+  help: `usage: assent mcp install --client CLIENT [--scope SCOPE] [--agent ID] [--skip SERVER]... [--dry-run]
+
+Changes each server in the settings of the client so that the client starts the proxy, which starts the server. Servers
+that are behind the proxy stay as they are, and so does everything else in the file. The proxies submit with the key of
+"assent login". Changes nothing if the file cannot be parsed, or if a server cannot be put behind the proxy. Keeps a
+backup for "assent mcp uninstall".
+
+${CLIENT}
+  --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
+  --skip SERVER      leave this server as it is: its calls are made without a decision; may be repeated
+  --dry-run          only print what would change
+
+examples:
+  assent mcp install --client claude-code
+  assent mcp install --client cursor --scope user --dry-run
+`,
+  run: async (args, io) => (await import("./install.ts")).install(args, io),
+};
+
+const uninstall: Verb = {
+  summary: "take the servers of a client out from behind the proxy",
+  help: `usage: assent mcp uninstall --client CLIENT [--scope SCOPE] [--dry-run]
+
+Restores the settings as they were before "assent mcp install". If they were edited since then, takes out only the proxy.
+
+${CLIENT}
+  --dry-run          only print what would change
+
+examples:
+  assent mcp uninstall --client claude-code
+`,
+  run: async (args, io) => (await import("./install.ts")).uninstall(args, io),
+};
+
+const doctor: Verb = {
+  summary: "check that the servers of a client are behind the proxy",
+  help: `usage: assent mcp doctor --client CLIENT [--scope SCOPE]
+
+Checks the stored key and the settings of the client, starts each server behind its proxy as the client does, and lists
+its tools. Exits with 1 if a server is not behind the proxy or does not start.
+
+${CLIENT}
+
+examples:
+  assent mcp doctor --client claude-code
+`,
+  run: async (args, io) => (await import("./doctor.ts")).doctor(args, io),
+};
+
+const VERBS: Readonly<Record<string, Verb>> = { install, uninstall, doctor, proxy, accept };
 
 export const mcp: Command = {
   summary: "decide about the calls of MCP clients",
-  help: `usage: assent mcp proxy|accept ...
+  help: `usage: assent mcp install|uninstall|doctor|proxy|accept ...
 
-  proxy    ${proxy.summary}
-  accept   ${accept.summary}
+${Object.entries(VERBS)
+  .map(([name, { summary }]) => `  ${name.padEnd(11)}${summary}`)
+  .join("\n")}
 
-"assent mcp VERB --help" tells more.
+"assent mcp VERB --help" describes one of them.
 
 examples:
+  assent mcp install --client claude-code
   assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   assent mcp accept`,
   verbs: VERBS,
   run([verb, ...args]: string[], io: Output): Promise<number> {
-    if (verb === undefined) throw usage("assent mcp takes a verb: proxy or accept");
+    if (verb === undefined) throw usage("assent mcp takes install, uninstall, doctor, proxy or accept");
     if (!Object.hasOwn(VERBS, verb)) throw usage(`assent mcp has no "${verb}"`);
     return (VERBS[verb] as Verb).run(args, io);
   },

@@ -117,6 +117,16 @@ export function insertValue(text: string, path: JsonPath, key: string | null, va
     : `${text.slice(0, nodeEnd(last))},${entry}${text.slice(nodeEnd(last))}`;
 }
 
+/** Returns the text with another value at a path that exists. @throws SettingsError */
+export function replaceValue(text: string, path: JsonPath, value: unknown): string {
+  const node = findNodeAtLocation(parseText(text).root, [...path]);
+  if (node === undefined) throw new SettingsError(`"${path.join(".")}" is missing`);
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const unit = /^([ \t]+)\S/m.exec(text)?.[1] ?? "  ";
+  const body = JSON.stringify(value, null, unit).replaceAll("\n", eol + unit.repeat(path.length));
+  return text.slice(0, node.offset) + body + text.slice(nodeEnd(node));
+}
+
 /** Takes out what stands at a path. @throws SettingsFault */
 export function removeValue(text: string, path: JsonPath): string {
   const { root } = parseText(text);

@@ -1,0 +1,197 @@
+/** MCP clients whose settings `assent mcp install` edits: where they keep servers, and a server's entry with and without the proxy. */
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { foldName } from "../../domain/names.ts";
+import { insertValue, removeValue, replaceValue, SettingsError, parseJsonc } from "../../hook/install/jsonc.ts";
+import { isObject, type JsonObject } from "../../hook/payload.ts";
+import { ProxyConfigError, readServerConfig } from "../../mcp/config/proxy-config.ts";
+
+export const CLIENTS = ["claude-code", "claude-desktop", "cursor", "vscode", "gemini", "copilot", "zed"] as const;
+export type Client = (typeof CLIENTS)[number];
+
+export const CLIENT_SCOPES = ["project", "user"] as const;
+export type ClientScope = (typeof CLIENT_SCOPES)[number];
+
+export interface Folders {
+  home: string;
+  project: string;
+}
+
+/** Member of the settings that holds the servers by name. */
+export const SERVERS_MEMBER: Readonly<Record<Client, string>> = {
+  "claude-code": "mcpServers",
+  "claude-desktop": "mcpServers",
+  cursor: "mcpServers",
+  vscode: "servers",
+  gemini: "mcpServers",
+  copilot: "mcpServers",
+  zed: "context_servers",
+};
+
+/** Returns null if the client has no settings of that scope. */
+export function clientFile(client: Client, scope: ClientScope, { home, project }: Folders): string | null {
+  const desktop =
+    process.platform === "darwin"
+      ? join(home, "Library/Application Support/Claude")
+      : process.platform === "win32"
+        ? join(home, "AppData/Roaming/Claude")
+        : join(home, ".config/Claude");
+  const files: Readonly<Record<Client, Readonly<Record<ClientScope, string | null>>>> = {
+    "claude-code": { project: join(project, ".mcp.json"), user: join(home, ".claude.json") },
+    "claude-desktop": { project: null, user: join(desktop, "claude_desktop_config.json") },
+    cursor: { project: join(project, ".cursor/mcp.json"), user: join(home, ".cursor/mcp.json") },
+    vscode: { project: join(project, ".vscode/mcp.json"), user: null },
+    gemini: { project: join(project, ".gemini/settings.json"), user: join(home, ".gemini/settings.json") },
+    copilot: { project: null, user: join(home, ".copilot/mcp-config.json") },
+    zed: { project: join(project, ".zed/settings.json"), user: join(home, ".config/zed/settings.json") },
+  };
+  return files[client][scope];
+}
+
+/** Returns the servers by name. Throws SettingsError if the text is not JSON or an entry is not an object. */
+export function serversIn(text: string, client: Client): Record<string, JsonObject> {
+  const settings = parseJsonc(text);
+  if (!isObject(settings)) throw new SettingsError("the file is not a JSON object");
+  const member = SERVERS_MEMBER[client];
+  const servers = settings[member] ?? {};
+  if (!isObject(servers)) throw new SettingsError(`"${member}" is not an object`);
+  for (const [name, entry] of Object.entries(servers))
+    if (!isObject(entry)) throw new SettingsError(`"${member}.${name}" is not an object`);
+  return servers as Record<string, JsonObject>;
+}
+
+/** How clients start the proxy. */
+export interface ProxyCommand {
+  /** The program and its arguments before `mcp proxy`. */
+  program: readonly string[];
+  /** Options of every proxy, such as `--agent`. */
+  options: readonly string[];
+}
+
+const STARTS_ASSENT = /(?:^|[/\\:])assent(?:@[^/\\]*)?(?:\.mjs|\.cmd|\.exe)?$|[/\\]cli[/\\]bin\.[cm]?[jt]s$/;
+
+/** Returns what follows `mcp proxy` in the entry's arguments; null if the entry does not start the proxy. */
+function proxyArguments({ command, args }: JsonObject): string[] | null {
+  if (typeof command !== "string" || !isTexts(args)) return null;
+  const words = [command, ...args];
+  const at = words.findIndex((word, i) => word === "mcp" && words[i + 1] === "proxy");
+  return at > 0 && STARTS_ASSENT.test(words[at - 1] as string) ? words.slice(at + 2) : null;
+}
+
+export const isProxied = (entry: JsonObject): boolean => proxyArguments(entry) !== null;
+
+/** Returns the entry of a server behind the proxy. Throws SettingsError for a server that the proxy cannot reach. */
+export function proxiedEntry(name: string, entry: JsonObject, { program, options }: ProxyCommand): JsonObject {
+  const { type, url, httpUrl, headers, command, args = [], ...others } = entry;
+  const [first, ...before] = [...program, "mcp", "proxy", "--name", name, ...options] as [string, ...string[]];
+  try {
+    if (typeof command === "string" && url === undefined && httpUrl === undefined) {
+      if (!isTexts(args)) throw new SettingsError("its args are not a list of texts");
+      readServerConfig(name, { command, args });
+      return { ...entry, command: first, args: [...before, "--", command, ...args] };
+    }
+    const address = httpUrl ?? url;
+    if (typeof address !== "string" || command !== undefined) throw new SettingsError("it has no command and no url");
+    if (type === "sse" || (httpUrl === undefined && type === undefined && /\/sse\/?$/.test(address)))
+      throw new SettingsError("it uses the old transport SSE, which the proxy does not speak");
+    if (isObject(headers) && Object.keys(headers).length > 0)
+      throw new SettingsError("it has headers, which the proxy reads from assent-mcp.yaml (docs/mcp.md)");
+    readServerConfig(name, { url: address });
+    return {
+      ...(type === undefined ? {} : { type: "stdio" }),
+      ...others,
+      command: first,
+      args: [...before, "--http", address],
+    };
+  } catch (error) {
+    if (error instanceof ProxyConfigError) throw new SettingsError(error.message.replace(/^\/servers\/[^:]*: /, ""));
+    throw error;
+  }
+}
+
+/** Returns the entry without the proxy, as far as the entry itself tells. */
+function directEntry(entry: JsonObject): JsonObject {
+  const words = proxyArguments(entry) as string[];
+  const { command: _command, args: _args, ...others } = entry;
+  const end = words.indexOf("--");
+  if (end >= 0) return { ...others, command: words[end + 1] as string, args: words.slice(end + 2) };
+  const http = words.indexOf("--http");
+  if (http < 0) throw new SettingsError("its proxy reads a configuration file; change it by hand");
+  return { ...others, ...("type" in others ? { type: "http" } : {}), url: words[http + 1] as string };
+}
+
+/** What an installation changed, so that it can be undone exactly. */
+export interface Backup {
+  /** The whole file before; null if it had servers behind the proxy by then. */
+  before: string | null;
+  after: string;
+  /** Each changed entry by its server's name, as it was and as it is. */
+  servers: Record<string, { direct: JsonObject; proxied: JsonObject }>;
+}
+
+/**
+ * Puts every server behind the proxy. Servers that are behind it stay as they are.
+ * Throws SettingsError, which names each server that cannot be put behind the proxy and is not in `skipped`.
+ */
+export function withProxy(
+  text: string,
+  client: Client,
+  command: ProxyCommand,
+  skipped: readonly string[],
+  previous: Backup | null,
+): Backup {
+  const servers = serversIn(text, client);
+  const unknown = skipped.find((name) => !Object.hasOwn(servers, name));
+  if (unknown !== undefined) throw new SettingsError(`it has no server "${unknown}" to skip`);
+  const faults: string[] = [];
+  const names = new Map<string, string>();
+  const changed: Backup["servers"] = {};
+  let after = text;
+  for (const [name, direct] of Object.entries(servers)) {
+    const sameName = names.get(foldName(name));
+    if (sameName !== undefined) faults.push(`"${name}": policies cannot tell it from "${sameName}"`);
+    names.set(foldName(name), name);
+    if (skipped.includes(name) || isProxied(direct)) continue;
+    try {
+      const proxied = proxiedEntry(name, direct, command);
+      changed[name] = { direct, proxied };
+      after = withEntry(after, [SERVERS_MEMBER[client], name], direct, proxied);
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error;
+      faults.push(`"${name}": ${error.message}`);
+    }
+  }
+  if (faults.length > 0) throw new SettingsError(faults.join("; "));
+  if (after === text && previous !== null) return { ...previous, after: text };
+  const wasDirect = !Object.values(servers).some(isProxied);
+  return { before: wasDirect ? text : null, after, servers: { ...previous?.servers, ...changed } };
+}
+
+/** Takes every server out from behind the proxy. Throws SettingsError. */
+export function withoutProxy(text: string, client: Client, backup: Backup | null): string {
+  if (backup !== null && backup.before !== null && backup.after === text) return backup.before;
+  let after = text;
+  for (const [name, entry] of Object.entries(serversIn(text, client))) {
+    if (!isProxied(entry)) continue;
+    const known = backup !== null && Object.hasOwn(backup.servers, name) ? backup.servers[name] : undefined;
+    const direct = known !== undefined && isDeepStrictEqual(known.proxied, entry) ? known.direct : directEntry(entry);
+    after = withEntry(after, [SERVERS_MEMBER[client], name], entry, direct);
+  }
+  return after;
+}
+
+/** Changes only the members that differ, so that comments and secrets next to them are neither lost nor displayed. */
+function withEntry(text: string, path: readonly string[], before: JsonObject, after: JsonObject): string {
+  let edited = text;
+  for (const [name, value] of Object.entries(after)) {
+    if (!Object.hasOwn(before, name)) edited = insertValue(edited, path, name, value);
+    else if (!isDeepStrictEqual(before[name], value)) edited = replaceValue(edited, [...path, name], value);
+  }
+  for (const name of Object.keys(before))
+    if (!Object.hasOwn(after, name)) edited = removeValue(edited, [...path, name]);
+  return edited;
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
+}

@@ -1,0 +1,124 @@
+/** `assent mcp doctor`: whether every server of a client is behind the proxy, and whether the proxy starts. */
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { checkKey } from "../../hook/install/check-service.ts";
+import { SettingsError } from "../../hook/install/jsonc.ts";
+import { isObject, type JsonObject } from "../../hook/payload.ts";
+import { VERSION } from "../../version.ts";
+import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { readLogin } from "../credentials.ts";
+import { isProxied, serversIn } from "./clients.ts";
+import { clientOf, existingSettings } from "./install.ts";
+
+const START_MS = 30_000;
+const MAX_ERROR = 300;
+
+export async function doctor(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, { client: { type: "string" }, scope: { type: "string" } });
+  if (positionals.length > 0) throw usage("assent mcp doctor takes options only");
+  const client = clientOf(values.client);
+  let problems = 0;
+  const report = (state: "ok" | "problem" | "note", text: string): void => {
+    const mark = { ok: "green", problem: "red", note: "yellow" } as const;
+    io.out(`${colour(io, mark[state], state.padEnd(7))}  ${safe(text)}`);
+    if (state === "problem") problems += 1;
+  };
+
+  const files = existingSettings(client, values.scope);
+  if (files.length === 0) report("note", `${client} has no settings with servers here`);
+  const key = await keyFault();
+  report(key === null ? "ok" : "problem", key ?? "the stored key is valid, and acts as one agent");
+  for (const { path, text } of files) {
+    let servers: Record<string, JsonObject>;
+    try {
+      servers = serversIn(text, client);
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error;
+      report("problem", `${path}: ${error.message}`);
+      continue;
+    }
+    for (const [name, entry] of Object.entries(servers)) {
+      const server = `${path}: "${name}"`;
+      if (!isProxied(entry))
+        report("problem", `${server} is not behind the proxy; run "assent mcp install --client ${client}"`);
+      else if (JSON.stringify(entry).includes("${"))
+        report(
+          "note",
+          `${server} is behind the proxy; it has variables that only ${client} fills in, so it was not started`,
+        );
+      else {
+        const { tools, fault } = await start(entry);
+        if (fault === null) report("ok", `${server} is behind the proxy, which starts and offers ${tools} tools`);
+        else report("problem", `${server} is behind the proxy, which does not work: ${fault}`);
+      }
+    }
+  }
+  return problems > 0 ? EXIT.failure : EXIT.ok;
+}
+
+async function keyFault(): Promise<string | null> {
+  try {
+    const login = readLogin();
+    if (login === null) return 'no key is stored for the proxy; run "assent login" with a key of the agent';
+    const { faults } = await checkKey({ ...login, agent: null });
+    return faults.length === 0 ? null : `the stored key does not work: ${faults.join("; ")}`;
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return error.message;
+  }
+}
+
+/** Starts the proxy as the client does, and lists its tools. */
+function start(entry: JsonObject): Promise<{ tools: number; fault: string | null }> {
+  // A client starts the proxy without the variables of this shell.
+  const { ASSENT_API_KEY: _key, ASSENT_URL: _url, ...env } = process.env;
+  const child = spawn(entry["command"] as string, entry["args"] as string[], {
+    env: { ...env, ...(isObject(entry["env"]) ? (entry["env"] as Record<string, string>) : {}) },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  const send = (message: object): void => void child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  return new Promise((resolve) => {
+    let errors = "";
+    const finish = (tools: number, fault: string | null): void => {
+      clearTimeout(timer);
+      lines.close();
+      child.stdin.end();
+      child.kill();
+      resolve({ tools, fault });
+    };
+    const timer = setTimeout(() => finish(0, `no answer within ${START_MS / 1000} s`), START_MS);
+    const lines = createInterface({ input: child.stdout });
+    child.stdin.on("error", () => undefined);
+    child.stderr.on("data", (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-MAX_ERROR)));
+    child.once("error", (error) => finish(0, error.message));
+    child.once("close", (code) => finish(0, errors.trim() || `it ended with ${code}`));
+    lines.on("line", (line) => {
+      const message = messageOf(line);
+      if (message === null || (message["id"] !== 1 && message["id"] !== 2)) return;
+      const { error, result } = message;
+      if (isObject(error)) return finish(0, String(error["message"]));
+      if (message["id"] === 1) {
+        send({ method: "notifications/initialized" });
+        send({ id: 2, method: "tools/list" });
+      } else finish(isObject(result) && Array.isArray(result["tools"]) ? result["tools"].length : 0, null);
+    });
+    send({
+      id: 1,
+      method: "initialize",
+      params: {
+        protocolVersion: "2025-11-25",
+        capabilities: {},
+        clientInfo: { name: "assent-doctor", version: VERSION },
+      },
+    });
+  });
+}
+
+function messageOf(line: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,168 @@
+/** `assent mcp install` and `uninstall`: put the servers of an MCP client behind the proxy, and take them out again. */
+import { createHash } from "node:crypto";
+import { mkdirSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { stateFolder } from "../../config/index.ts";
+import { checkKey } from "../../hook/install/check-service.ts";
+import { lineDiff, readSettings, writeSettings } from "../../hook/install/settings-files.ts";
+import { SettingsError } from "../../hook/install/jsonc.ts";
+import { isTemporaryInstall } from "../../hook/install/hook-program.ts";
+import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { readLogin } from "../credentials.ts";
+import { place } from "../hook-install.ts";
+import { invocation, programWords } from "../invocation.ts";
+import {
+  CLIENT_SCOPES,
+  clientFile,
+  CLIENTS,
+  withoutProxy,
+  withProxy,
+  type Backup,
+  type Client,
+  type ClientScope,
+} from "./clients.ts";
+
+export async function install(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, {
+    client: { type: "string" },
+    scope: { type: "string" },
+    agent: { type: "string" },
+    skip: { type: "string", multiple: true },
+    "dry-run": { type: "boolean" },
+  });
+  if (positionals.length > 0) throw usage("assent mcp install takes options only");
+  const client = clientOf(values.client);
+  const { path, text } = settingsOf(client, values.scope);
+  const command = {
+    program: programOfProxy(),
+    options: values.agent === undefined ? [] : ["--agent", values.agent],
+  };
+  const previous = readBackup(path);
+  const backup = editing(path, () => withProxy(text, client, command, values.skip ?? [], previous));
+  if (values["dry-run"] !== true) await assertKey(values.agent ?? null);
+  const isChanged = display(io, path, text, backup.after);
+  if (!isChanged || values["dry-run"] === true) return EXIT.ok;
+  writing(() => {
+    writeBackup(path, backup);
+    writeSettings(path, text, backup.after);
+  });
+  for (const name of values.skip ?? [])
+    io.err(`"${safe(name)}" is not behind the proxy: its calls are made without a decision`);
+  io.err(`restart ${client}; "${invocation()} mcp doctor --client ${client}" checks it, "mcp uninstall" undoes it`);
+  return EXIT.ok;
+}
+
+export function uninstall(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, {
+    client: { type: "string" },
+    scope: { type: "string" },
+    "dry-run": { type: "boolean" },
+  });
+  if (positionals.length > 0) throw usage("assent mcp uninstall takes options only");
+  const client = clientOf(values.client);
+  const { path, text } = settingsOf(client, values.scope);
+  const after = editing(path, () => withoutProxy(text, client, readBackup(path)));
+  const isChanged = display(io, path, text, after);
+  if (values["dry-run"] !== true) {
+    if (isChanged) writing(() => writeSettings(path, text, after));
+    rmSync(backupFile(path), { force: true });
+  }
+  return Promise.resolve(EXIT.ok);
+}
+
+export function clientOf(value: string | undefined): Client {
+  const client = CLIENTS.find((name) => name === value);
+  if (client === undefined)
+    throw usage(`--client takes one of ${CLIENTS.join(", ")}; docs/mcp.md has the lines for others`);
+  return client;
+}
+
+/** Returns the files of the client that exist: of one scope, or of all if `scope` is absent. */
+export function existingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
+  if (scope !== undefined && !CLIENT_SCOPES.includes(scope as ClientScope))
+    throw usage(`--scope takes ${CLIENT_SCOPES.join(" or ")}, not "${scope}"`);
+  return CLIENT_SCOPES.filter((name) => scope === undefined || scope === name).flatMap((name) => {
+    const path = clientFile(client, name, place());
+    const text = path === null ? null : writing(() => readSettings(path));
+    return path === null || text === null ? [] : [{ path, text }];
+  });
+}
+
+/** The project's settings, else the user's. */
+function settingsOf(client: Client, scope: string | undefined): { path: string; text: string } {
+  const [settings] = existingSettings(client, scope);
+  if (settings === undefined) {
+    const paths = CLIENT_SCOPES.flatMap((name) => clientFile(client, name, place()) ?? []);
+    throw new CommandError(`${client} has no servers to put behind the proxy: there is no ${paths.join(" and no ")}`);
+  }
+  return settings;
+}
+
+/** A client starts the proxy without the variables of this shell, so the key has to be stored. */
+async function assertKey(agent: string | null): Promise<void> {
+  const login = readLogin();
+  if (login === null)
+    throw new CommandError(
+      `the proxy would have no key, and every call would fail: run "${invocation()} login" with a key of the agent first (assent keys create NAME --preset agent --agent AGENT)`,
+    );
+  const { faults } = await checkKey({ ...login, agent });
+  if (faults.length > 0) throw new CommandError(`the stored key does not work for the proxy: ${faults.join("; ")}`);
+}
+
+function programOfProxy(): string[] {
+  const words = programWords();
+  if (words.some(isTemporaryInstall))
+    throw new CommandError(
+      'this program is in a cache that can be emptied: install it first ("npm install --global assent"), and run that',
+    );
+  return words;
+}
+
+function display(io: Output, path: string, before: string, after: string): boolean {
+  const lines = lineDiff(before, after);
+  io.out(lines.length === 0 ? `${path}: nothing changes` : `${path}:`);
+  for (const line of lines)
+    io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));
+  return lines.length > 0;
+}
+
+function editing<T>(path: string, edit: () => T): T {
+  try {
+    return edit();
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    throw new CommandError(`${path}: ${safe(error.message)}; nothing was changed`);
+  }
+}
+
+function writing<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof CommandError ? error : new CommandError((error as Error).message);
+  }
+}
+
+/** Outside the project, because it can hold the secrets of servers. */
+function backupFile(path: string): string {
+  const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
+  if (state === null)
+    throw new CommandError("there is no folder for the backup: the home folder is not known; set HOME");
+  return join(state, "mcp-install", `${createHash("sha256").update(path).digest("hex").slice(0, 32)}.json`);
+}
+
+function readBackup(path: string): Backup | null {
+  const text = writing(() => readSettings(backupFile(path)));
+  if (text === null) return null;
+  try {
+    return JSON.parse(text) as Backup;
+  } catch {
+    throw new CommandError(`the backup ${backupFile(path)} is damaged; correct or remove it`);
+  }
+}
+
+function writeBackup(path: string, backup: Backup): void {
+  const file = backupFile(path);
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeSettings(file, readSettings(file), `${JSON.stringify({ path, ...backup }, null, 2)}\n`, 0o600);
+}
