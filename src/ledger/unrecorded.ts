@@ -1,59 +1,59 @@
 /**
- * What the audit of a store cannot hold against the ledger, and why that is borne. docs/operations.md lists the same
- * table; a test holds the two together, and another changes every other column and expects to be told.
+ * Columns that the audit cannot compare with the ledger, each with the reason why that is acceptable. docs/operations.md
+ * has the same table: one test compares the two, and another changes every other column and expects a fault.
  */
 export interface Unrecorded {
   table: string;
-  /** `*` for all. */
+  /** `*` stands for all columns. */
   column: string;
   why: string;
 }
 
 export const UNRECORDED: readonly Unrecorded[] = [
-  { table: "api_keys", column: "prefix", why: "shows people which key it is; no part of a key goes into the ledger" },
-  { table: "api_keys", column: "last_used_at", why: "uses are not recorded, and nothing is decided by it" },
+  { table: "api_keys", column: "prefix", why: "shows people which key it is; the ledger contains no part of a key" },
+  { table: "api_keys", column: "last_used_at", why: "uses of a key are not recorded, and no decision depends on them" },
   {
     table: "actions",
     column: "asked_at",
-    why: "when an agent last asked for it is shown to people, and nothing is decided by it",
+    why: "time of an agent's last request for the action, shown to people; no decision depends on it",
   },
   {
     table: "actions",
     column: "waits",
-    why: "which processes hold an agent's wait for it at the moment, and until when; nothing is decided by it",
+    why: "processes on which an agent waits for the action, and until when; no decision depends on it",
   },
   {
     table: "idempotency",
     column: "idempotency_key",
-    why: "the client's own word; changed, a request sent again is a new one, which is decided and recorded as such",
+    why: "chosen by the client. If it is changed, a retry becomes a new request, which is decided and recorded",
   },
   {
     table: "idempotency",
     column: "body_hash",
-    why: "of bodies that made agents, keys and policies; changed, a request sent again is refused, or answered with what that key did make. Of actions it is compared",
+    why: "for requests that created agents, keys and policies. If it is changed, a retry is refused or returns what the key created. For actions it is compared",
   },
   {
     table: "deliveries",
     column: "*",
-    why: "whom to tell stands in the configuration of that moment, and how far it came is no decision. The entry, the action, the kind and the time are compared",
+    why: "the recipients come from the configuration of that time, and delivery progress is not a decision. The entry, the action, the kind and the time are compared",
   },
-  { table: "ledger_head", column: "epoch", why: "tells processes when what they cached of keys and agents is stale" },
+  { table: "ledger_head", column: "epoch", why: "tells processes that their cached keys and agents are stale" },
   {
     table: "meta",
     column: "*",
-    why: "of secret_fingerprint, settled_incarnation (the running database that the processes agreed on), permit_key (the first one; later ones stand in the ledger, and each process holds its own against them), policy_source:… (what a source offered last), unfinished_copy and repairs; and what witnesses wrote under witnessed_checkpoint, which is verified with their keys. The other facts are compared",
+    why: "secret_fingerprint; settled_incarnation (the running database that the processes agreed on); permit_key (the first one; later ones are in the ledger, and each process compares its own with them); policy_source:… (the last offer of a source); unfinished_copy; repairs; witnessed_checkpoint (verified with the keys of the witnesses). Other facts in meta are compared",
   },
-  { table: "documents", column: "*", why: "belong to the plugins that keep them" },
+  { table: "documents", column: "*", why: "belong to plugins" },
   { table: "document_counter", column: "*", why: "numbers documents" },
-  { table: "action_sums", column: "*", why: "sums for analytics, which are made again from actions" },
-  { table: "sums_state", column: "*", why: "how far the sums are" },
-  { table: "leases", column: "*", why: "which process does the shared jobs at the moment" },
-  { table: "processes", column: "*", why: "which processes share the store, and what each has seen of the ledger" },
-  { table: "liveness", column: "*", why: "written to see that the store takes writes" },
-  { table: "schema_migrations", column: "*", why: "the store's own account of its schema" },
+  { table: "action_sums", column: "*", why: "sums for analytics, computed from actions" },
+  { table: "sums_state", column: "*", why: "progress of these sums" },
+  { table: "leases", column: "*", why: "the process that runs the shared jobs" },
+  { table: "processes", column: "*", why: "the processes that share the store, and what each has seen of the ledger" },
+  { table: "liveness", column: "*", why: "written to test that the store accepts writes" },
+  { table: "schema_migrations", column: "*", why: "the schema steps of the store" },
 ];
 
-/** Names of facts in `meta` that the ledger does not know; with a colon at the end, what they begin with. */
+/** Names of facts in `meta` that the ledger does not contain. A name that ends in a colon is a prefix. */
 export const UNRECORDED_META = [
   "secret_fingerprint",
   "settled_incarnation",
