@@ -1,7 +1,7 @@
 /**
- * An action as its entries describe it. The action's row is a cache of this: the audit compares every column, and the
- * service compares before it lets anything happen. The request itself, its salt and the result are not in the ledger;
- * it holds commitments to them.
+ * Rebuilds an action from its ledger entries. The action's database row is a cache of this: the audit compares every
+ * column, and the service compares before it lets the action proceed. The ledger holds only commitments to the request,
+ * the result and their salts.
  */
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { findDeniedBy } from "./denied-by.ts";
@@ -9,12 +9,12 @@ import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, Redeci
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** An entry with where it stands. */
+/** An entry about an action, with its sequence number. */
 export type ActionEntry = (DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry | ErasureEntry) & {
   seq: number;
 };
 
-/** Columns of the action's row, by their names. */
+/** The columns of an action's row that its entries determine, under the column names. */
 export interface RecordedAction {
   id: string;
   agent_id: string;
@@ -31,29 +31,32 @@ export interface RecordedAction {
   policy_hash: string | null;
   decision_seq: number;
   decision_hash: string;
-  /** Key that submitted, with its binding and owner at that moment: approvals are judged against these. */
+  /** The submitting key, with its agent binding and owner at that moment. Approvers are checked against these. */
   submitted_by: string;
   submitted_agent: string | null;
   submitted_owner: string | null;
-  /** Approvals needed; null unless approval was asked for. */
+  /** Number of approvals needed; null unless approval was required. */
   quorum: number | null;
-  /** Until when it may be approved; null unless approval was asked for. */
+  /** Deadline for approval in milliseconds; null unless approval was required. */
   expires_at: number | null;
-  /** Until when it may start, where it was allowed or approved. Undefined where the entry is of a version that does not say. */
+  /**
+   * Deadline for starting; null unless the action was allowed or approved. Undefined if the entry's version does not
+   * record it.
+   */
   approved_until: number | null | undefined;
-  /** Until when a person's rejection refuses the same request; null where it does not. */
+  /** End of the time in which this rejection refuses the same request; null if it refuses nothing. */
   rejection_until: number | null;
   started_at: number | null;
   started_by: string | null;
-  /** From the submission to a person's verdict; null unless a person has decided. */
+  /** Milliseconds from submission to the vote that closed the action; null until then. */
   waited_ms: number | null;
-  /** When request, hash, salt, past, meta and result were erased. */
+  /** When the request, hash, salt, past, meta and result were erased. */
   erased_at: number | null;
   created_at: number;
   updated_at: number;
 }
 
-/** Columns of the row of a vote. */
+/** The columns of a vote's row. */
 export interface RecordedVote {
   action_id: string;
   principal: string;
@@ -71,18 +74,18 @@ export interface ActionHistory {
   commitment: string;
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
-  /** It was allowed or approved at some time. */
+  /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
-  /** Whether what its decision counted against limits still counts. */
+  /** Whether the action still counts against limits. */
   countsAgainstLimits: boolean;
-  /** What the entries cannot say of one action. */
+  /** Contradictions between the entries, one sentence each. */
   faults: string[];
 }
 
 /**
- * Null when the first entry is no decision. Throws RangeError or TypeError for what is no entry at all.
- * @param entries all of one action, ascending
- * @param decisionHash leaf hash of the first, hex
+ * Returns null if the first entry is not a decision. Throws RangeError or TypeError for malformed entries.
+ * @param entries all entries of one action, in ascending order
+ * @param decisionHash leaf hash of the first entry, in hex
  */
 export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
   const first = entries[0];
@@ -194,12 +197,12 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   }
 }
 
-/** What does not happen does not count. */
+/** An action that ends in one of these states did not run, so it does not count against limits. */
 function endsWithoutRunning(status: ActionStatus): boolean {
   return status === "denied" || status === "expired" || status === "cancelled";
 }
 
-/** An operator ends what may start, and says with it that it has not run. */
+/** Whether an operator cancelled an action that could have started, which states that it has not run. */
 function isWithdrawal(from: ActionStatus, to: ActionStatus): boolean {
   return mayStart(from) && to === "cancelled";
 }
@@ -213,14 +216,17 @@ function startDeadline({ approved_until, permit_expires_at }: DecisionEntry | Ap
   return until === undefined || until === null ? undefined : parseEntryTime(until);
 }
 
-/** Throws RangeError. */
+/** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */
 export function parseEntryTime(text: string): number {
   const ms = parseRfc3339(text);
   if (ms === null) throw new RangeError(`${JSON.stringify(text)} is no time`);
   return ms;
 }
 
-/** Columns of `recorded` that `row` has otherwise; what the entries do not say (undefined) is not looked at. */
+/**
+ * Returns the columns in which `row` differs from `recorded`. Skips columns that are undefined in `recorded`, because
+ * the entries do not determine them.
+ */
 export function differingColumns(recorded: object, row: object): string[] {
   const stored = row as Record<string, unknown>;
   return Object.entries(recorded)

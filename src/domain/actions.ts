@@ -1,6 +1,6 @@
 import type { JsonObject } from "./json.ts";
 
-/** What an agent wants to do: exactly the members that `request_hash` covers. */
+/** The action that an agent requests: exactly the members that `request_hash` covers. */
 export interface ActionRequest {
   agent_id: string;
   tool: string;
@@ -32,7 +32,7 @@ export const ACTION_STATUSES: readonly ActionStatus[] = [
   "failed",
 ];
 
-/** Where each state may go (design, section 4). A state that is not a key here is final. */
+/** The states that can follow each state (design, section 4). A state with an empty list is final. */
 export const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
   pending_approval: ["approved", "denied", "expired", "cancelled"],
   allowed: ["executing", "denied", "cancelled", "pending_approval"],

@@ -1,7 +1,7 @@
 import type { Actor } from "./entries.ts";
 
-/** A key as the ledger names it. */
+/** Returns the ledger's form of a key and its principal. */
 export function toActor(key: { id: string; agent_id: string | null; owner: string | null }, principal: string): Actor {
-  // In the order of canonical JSON.
+  // Members are in canonical order, so that canonical JSON needs no sorting.
   return { agent_id: key.agent_id, key_id: key.id, owner: key.owner, principal };
 }

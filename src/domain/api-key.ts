@@ -1,7 +1,7 @@
 /**
- * The form of an API key: `assent_` + 32 random bytes in base64url (43 characters) + a CRC-32 in
- * hex (8). The prefix lets secret scanners find one; the checksum tells a typing error from a
- * revoked key without a look at the store.
+ * The format of an API key: `assent_`, then 32 random bytes in base64url (43 characters), then a CRC-32 in hex (8
+ * characters). The prefix lets secret scanners find leaked keys. The checksum tells a mistyped key from a revoked one
+ * without a database read.
  */
 import { toBase64Url, utf8 } from "./hash.ts";
 
@@ -14,20 +14,23 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
   return c >>> 0;
 });
 
-/** CRC-32 as of ISO-HDLC (zlib, PNG), 8 hex digits. */
+/** Returns the CRC-32 (ISO-HDLC, as in zlib and PNG) as 8 hex digits. */
 export function crc32Hex(bytes: Uint8Array): string {
   let c = 0xffffffff;
   for (const byte of bytes) c = (CRC_TABLE[(c ^ byte) & 0xff] as number) ^ (c >>> 8);
   return ((c ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
 }
 
-/** @param random 32 bytes */
+/** Returns the API key for 32 random bytes. */
 export function formatKey(random: Uint8Array): string {
   const body = KEY_PREFIX + toBase64Url(random);
   return body + crc32Hex(utf8(body));
 }
 
-/** `mistyped`: it looks like one of ours and its checksum is wrong. `foreign`: it does not look like one of ours. */
+/**
+ * Checks a key's format. `mistyped`: the prefix is right and the rest or the checksum is wrong. `foreign`: the prefix
+ * is missing.
+ */
 export function checkKeyFormat(value: string): "ok" | "mistyped" | "foreign" {
   if (!value.startsWith(KEY_PREFIX)) return "foreign";
   if (!KEY_PATTERN.test(value)) return "mistyped";

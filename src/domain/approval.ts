@@ -1,8 +1,8 @@
-/** Who may approve what (design, section 2, invariant 3). */
+/** Detects approvers who would approve their own action (design, section 2, invariant 3). */
 import { sameName } from "./names.ts";
 import { ownerIdentity } from "./owner.ts";
 
-/** The submitting key as it stood when the action was submitted. */
+/** The submitting key as it was when the action was submitted. */
 export interface Submitter {
   key_id: string;
   agent_id: string | null;
@@ -18,8 +18,8 @@ export interface Approver {
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker";
 
 /**
- * Why this approver counts as the submitter itself, or null. `agentId` is the action's: a key bound
- * to the acting agent is that agent, whoever handed the action in.
+ * Returns why the approver counts as the submitter, or null if the approver is someone else.
+ * @param agentId the agent of the action; a key bound to this agent counts as the agent, whichever key submitted
  */
 export function findSelfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
   if (approver.key_id === submitter.key_id) return "same_key";
@@ -38,6 +38,6 @@ export function findSelfRelation(submitter: Submitter, agentId: string, approver
 export const SELF_RELATION_REASONS: Readonly<Record<SelfRelation, string>> = {
   same_key: "this key submitted the action",
   same_agent: "this key is bound to the agent that acts",
-  same_maker: "whoever submitted the action made this key, and stands behind its votes",
+  same_maker: "the submitter of the action made this key, so its vote counts as the submitter's",
   same_owner: "this key has the same owner as the one that submitted the action",
 };

@@ -1,25 +1,26 @@
-/** Canonical JSON (RFC 8785): the one text that is hashed, signed and compared. */
+/** Canonical JSON (RFC 8785): the only form that is hashed, signed and compared. */
 import canonicalize from "canonicalize";
 import { utf8 } from "./hash.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
-/** Far above what `parseJson` lets in, far below where recursion would overflow. */
+/** More than `parseJson` accepts, and less than would overflow the stack. */
 const MAX_DEPTH = 1000;
 
-// The package's types leave out that its result is text for every JSON value.
+// The package's types do not say that the result is a string for every JSON value.
 const serialize = canonicalize as unknown as (value: JsonValue) => string;
 
 /**
- * Throws on whatever is not JSON, so that nothing vanishes from a hash: TypeError for `undefined`
- * (in an array, as a member, in a hole), functions, symbols, bigints and objects that are neither
- * plain nor arrays; RangeError above 1,000 levels, which a circular value reaches; Error for NaN,
- * infinities and lone surrogates, in keys too. -0 becomes 0 (ECMAScript's number to text).
+ * Returns the canonical JSON of a value. -0 becomes 0. Throws for anything that is not JSON, so that nothing is
+ * silently left out of a hash:
+ * - TypeError for `undefined`, array holes, functions, symbols, bigints, and objects that are neither plain nor arrays
+ * - RangeError for more than 1,000 levels, which a circular value reaches
+ * - Error for NaN, infinities, and lone surrogates in values or keys
  */
 export function canonicalText(value: JsonValue): string {
   const areSorted = sortKeys(value, 0);
   if (areSorted !== UNSORTABLE) {
     const text = JSON.stringify(areSorted);
-    // JSON.stringify writes half of a surrogate pair as an escape; the package refuses it by name.
+    // JSON.stringify escapes a lone surrogate; the package rejects it.
     if (!text.includes("\\ud")) return text;
   }
   return serialize(value);
@@ -28,11 +29,10 @@ export function canonicalText(value: JsonValue): string {
 const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
 
 /**
- * The value with every object's keys in order of UTF-16 code units, so that the engine's own
- * serialiser writes RFC 8785: numbers and strings are ECMAScript's there (sections 3.2.2.2 and
- * 3.2.2.3). What is in order already is not copied. Keys that look like array indices keep the
- * engine's order whatever is done, and `__proto__` cannot be set plainly: those go to the package,
- * which is several times slower.
+ * Returns the value with each object's keys sorted by UTF-16 code units. JSON.stringify then writes RFC 8785, because
+ * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Sorted objects are not copied.
+ * Returns UNSORTABLE for objects with integer-like keys, whose order the engine fixes, and with `__proto__`. The
+ * package serializes those, several times more slowly.
  */
 function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {
@@ -70,7 +70,7 @@ function sortKeysInMembers(object: Record<string, unknown>, depth: number): unkn
     const key = keys[i] as string;
     const first = key.charCodeAt(0);
     unsortable ||= (first >= 0x30 && first <= 0x39) || key === "__proto__";
-    // Looked at all the same: what is not JSON anywhere in it must throw here.
+    // Visit the member even so: a value in it that is not JSON must throw.
     const item = sortKeys(object[key], depth + 1);
     unsortable ||= item === UNSORTABLE;
     if (unsortable) continue;
@@ -88,17 +88,17 @@ function inOrder(keys: readonly string[]): boolean {
   return true;
 }
 
-/** The serialiser would ask it what to write: a copy is not asked. */
+/** JSON.stringify would call `toJSON` on the original; on a copy it does not. */
 function hasToJson(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
-/** UTF-8 of `canonicalText`. */
+/** Returns `canonicalText` in UTF-8. */
 export function canonicalBytes(value: JsonValue): Uint8Array {
   return utf8(canonicalText(value));
 }
 
-/** A copy with one more member, in its place where the others are in canonical order: there is nothing to sort then. */
+/** Returns a copy with one more member. The new member is placed so that sorted keys stay sorted. */
 export function insertMember(object: JsonObject, name: string, value: JsonValue): JsonObject {
   const copy: JsonObject = {};
   for (const key of Object.keys(object)) {
@@ -110,12 +110,12 @@ export function insertMember(object: JsonObject, name: string, value: JsonValue)
 }
 
 /**
- * The package drops undefined members, writes `[,1]` for a hole and `undefined` for a function, and
- * calls `toJSON`: refused above and here. A `toJSON` that came out of JSON is data and passes.
+ * Throws TypeError unless `value` is a plain object. The package would call `toJSON`, drop undefined members, and write
+ * invalid JSON for holes and functions. A `toJSON` member that was parsed from JSON is data and passes.
  */
 function assertPlain(value: object): void {
   const prototype: unknown = Object.getPrototypeOf(value);
-  // An object of another realm has another Object.prototype, whose own prototype is null all the same.
+  // An Object.prototype of another realm differs from ours, but its own prototype is also null.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
     throw new TypeError(
       "there is no canonical JSON for an object that is not plain: turn it into text or numbers first",

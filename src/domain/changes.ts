@@ -1,4 +1,4 @@
-/** Changes of keys and policies as entries have them. */
+/** Builds the entries that record changes of keys and policies. */
 import type { Actor, KeyEntry, PolicyChange } from "./entries.ts";
 import { toRfc3339 } from "./time.ts";
 
@@ -12,8 +12,9 @@ interface ChangedPolicy {
 }
 
 /**
- * @param policy as the change left it
- * @param digest of the definition of its newest version, where the change made that version; null where it made none
+ * Returns the ledger's form of a changed policy.
+ * @param policy the policy after the change
+ * @param digest digest of the newest version's definition if the change created that version; else null
  */
 export function toPolicyChange(policy: ChangedPolicy, digest: string | null): PolicyChange {
   const { id, name, managed_by, latest_version, active_version, deleted_at } = policy;
@@ -30,7 +31,10 @@ export function toPolicyChange(policy: ChangedPolicy, digest: string | null): Po
 
 type RecordedKey = KeyEntry["key"];
 
-/** @param by null where no key did it: at the first start, and by a command */
+/**
+ * Returns the entry that records a created or revoked key.
+ * @param by null if no key made the change: at the first start, or by a command
+ */
 export function buildKeyEntry(
   change: KeyEntry["change"],
   key: Omit<RecordedKey, "expires_at"> & { expires_at: number | null },

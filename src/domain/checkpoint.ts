@@ -1,4 +1,4 @@
-/** C2SP signed-note and tlog-checkpoint. Base64 is standard, padded and canonical throughout. */
+/** C2SP signed notes and tlog checkpoints. All base64 is standard, padded and canonical. */
 import { concatBytes, equalBytes, fromBase64, fromHex, sha256, toBase64, toHex, utf8 } from "./hash.ts";
 
 export type VerifySignature = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
@@ -20,25 +20,28 @@ export class NoteError extends Error {
   }
 }
 
-/** Signature type of plain Ed25519. */
+/** Signature type of an Ed25519 note signature. */
 const ED25519 = 0x01;
-/** The em dash that starts a signature line, and a space. */
+/** The em dash and space that start a signature line. */
 export const SIGNATURE_PREFIX = "\u2014 ";
 
-/** More signature lines than this are refused before any is checked, as the Go implementation does. */
+/** A note with more signature lines is rejected before any is verified, as in the Go implementation. */
 const MAX_SIGNATURES = 100;
 
-/** Non-empty, no white space, no `+`, no control characters, no half of a surrogate pair. */
+/** Whether `name` is valid in a note: not empty, without white space, `+`, control characters and lone surrogates. */
 export function isNoteName(name: string): boolean {
   return name !== "" && !/[\s+\p{Cc}\p{Cs}]/u.test(name);
 }
 
-/** First four bytes of SHA-256(name ‖ 0x0A ‖ type ‖ public key). */
+/** Returns the key id: the first four bytes of SHA-256(name ‖ 0x0A ‖ type ‖ public key). */
 export function computeKeyId(name: string, type: number, publicKey: Uint8Array): Uint8Array {
   return sha256(concatBytes(utf8(name), Uint8Array.of(0x0a, type), publicKey)).slice(0, 4);
 }
 
-/** `<name>+<hex key id>+<base64 type ‖ key>`. */
+/**
+ * Returns the verifier key `<name>+<hex key id>+<base64 of type ‖ key>`. Throws NoteError("bad_key") for an invalid
+ * name.
+ */
 export function formatVkey(name: string, publicKey: Uint8Array, type = ED25519): string {
   if (!isNoteName(name))
     throw new NoteError("bad_key", `"${name}" cannot name a key: it must have no spaces and no "+"`);
@@ -51,7 +54,10 @@ export interface VerifierKey {
   publicKey: Uint8Array;
 }
 
-/** Throws NoteError("bad_key") unless the text is an Ed25519 verifier key of this signature type whose id fits. */
+/**
+ * Parses a verifier key. Throws NoteError("bad_key") unless it is an Ed25519 key of this signature type with the right
+ * id.
+ */
 export function parseVkey(text: string, type = ED25519): VerifierKey {
   const bad = (why: string): never => {
     throw new NoteError("bad_key", `"${text.slice(0, 200)}" is not a verifier key: ${why}`);
@@ -80,7 +86,10 @@ export interface NoteSigner {
   sign(message: Uint8Array): Uint8Array;
 }
 
-/** `text` must end in a newline and hold no control characters but newlines. A line for each signer. Throws NoteError. */
+/**
+ * Returns `text` with one signature line for each signer. Throws NoteError unless `text` ends in a newline and has no
+ * other control characters.
+ */
 export function signNote(text: string, ...signers: readonly NoteSigner[]): string {
   if (!text.endsWith("\n") || !isNoteText(text))
     throw new NoteError("malformed", "a note's text ends in a newline and has no control characters");
@@ -93,8 +102,8 @@ export function signNote(text: string, ...signers: readonly NoteSigner[]): strin
 }
 
 /**
- * The text of a note that at least one of `vkeys` signed. Signatures by others are passed over; a
- * known key with a bad signature rejects the note. Throws NoteError.
+ * Returns the text of a note that at least one of `vkeys` signed. Ignores signatures by other keys. Throws NoteError if
+ * a signature by a known key is invalid.
  */
 export function openNote(note: string, vkeys: readonly string[], verify: VerifySignature): string {
   const { text, signatures } = readNote(note);
@@ -123,11 +132,11 @@ export interface NoteSignature {
   signature: Uint8Array;
 }
 
-/** A note's text, with its last newline, and its signatures as they stand: none of them is verified. Throws NoteError. */
+/** Splits a note into its text, with the last newline, and its signatures. Verifies no signature. Throws NoteError. */
 export function readNote(note: string): { text: string; signatures: NoteSignature[] } {
   const split = note.lastIndexOf("\n\n");
   if (split < 0 || !note.endsWith("\n") || !isNoteText(note))
-    throw new NoteError("malformed", "the note has no signatures behind a blank line, or has control characters");
+    throw new NoteError("malformed", "the note has no signatures after a blank line, or has control characters");
   const lines = note.slice(split + 2, -1).split("\n");
   if (lines.length > MAX_SIGNATURES)
     throw new NoteError("malformed", `the note has more than ${MAX_SIGNATURES} signatures`);
@@ -139,7 +148,7 @@ function readSignature(line: string): NoteSignature {
     ? line.slice(SIGNATURE_PREFIX.length).split(" ")
     : [];
   if (name === undefined || encoded === undefined || rest.length > 0 || !isNoteName(name)) {
-    throw new NoteError("malformed", "a line behind the note's last blank line is not a signature");
+    throw new NoteError("malformed", "a line after the note's last blank line is not a signature");
   }
   let bytes: Uint8Array;
   try {
@@ -151,7 +160,7 @@ function readSignature(line: string): NoteSignature {
   return { name, id: bytes.slice(0, 4), signature: bytes.slice(4) };
 }
 
-/** Text that has a UTF-8 form and no control characters below U+0020 but newlines. */
+/** Whether the text is valid Unicode without control characters below U+0020 other than newlines. */
 function isNoteText(text: string): boolean {
   if (/\p{Cs}/u.test(text)) return false;
   for (let i = 0; i < text.length; i++) {
@@ -174,7 +183,10 @@ export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
   return `${origin}\n${size}\n${toBase64(root)}\n`;
 }
 
-/** Takes extension lines behind the root, as the specification demands of clients. Throws NoteError("bad_checkpoint"). */
+/**
+ * Parses a checkpoint. Ignores extension lines after the root, as the specification requires. Throws
+ * NoteError("bad_checkpoint").
+ */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin, decimal, encoded, ...rest] = text.split("\n");
   const bad = (why: string): never => {
@@ -205,7 +217,7 @@ export function signCheckpoint(checkpoint: Checkpoint, ...signers: readonly Note
   return signNote(formatCheckpoint(checkpoint), ...signers);
 }
 
-/** The checkpoint in a note signed by `vkey`, whose name must be the origin. Throws NoteError. */
+/** Returns the checkpoint in a note that `vkey` signed. The key's name must equal the origin. Throws NoteError. */
 export function openCheckpoint(note: string, vkey: string, verify: VerifySignature): Checkpoint {
   const checkpoint = parseCheckpoint(openNote(note, [vkey], verify));
   const { name } = parseVkey(vkey);

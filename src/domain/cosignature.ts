@@ -1,4 +1,7 @@
-/** C2SP tlog-cosignature, the Ed25519 kind: a witness says that it saw a checkpoint, consistent with all it saw before, at a time. */
+/**
+ * C2SP tlog-cosignature with Ed25519. A witness cosigns a checkpoint to state that it saw it at a given time, and that
+ * it is consistent with every checkpoint it saw before.
+ */
 import {
   SIGNATURE_PREFIX,
   formatVkey,
@@ -13,27 +16,27 @@ import { concatBytes, equalBytes, toBase64, utf8 } from "./hash.ts";
 
 /** Signature type of timestamped Ed25519 cosignatures. */
 const COSIGNATURE = 0x04;
-/** Eight bytes of time and 64 of signature. */
+/** An 8-byte time and a 64-byte signature. */
 const SIGNATURE_BYTES = 72;
 
-/** Verifier key of a witness, to be pinned by those who trust it. */
+/** Returns the verifier key of a witness, for clients that trust this witness to pin. */
 export function formatWitnessVkey(name: string, publicKey: Uint8Array): string {
   return formatVkey(name, publicKey, COSIGNATURE);
 }
 
-/** Throws NoteError("bad_key"). */
+/** Parses the verifier key of a witness. Throws NoteError("bad_key"). */
 export function parseWitnessVkey(vkey: string): ReturnType<typeof parseVkey> {
   return parseVkey(vkey, COSIGNATURE);
 }
 
-/** What is signed: the header, the time, and the whole text of the checkpoint. */
+/** The signed bytes: the header, the time and the text of the checkpoint. */
 function cosignedMessage(text: string, seconds: number): Uint8Array {
   return utf8(`cosignature/v1\ntime ${seconds}\n${text}`);
 }
 
 /**
- * A signature line, with its newline, for a checkpoint's text.
- * @param seconds since the epoch
+ * Returns the cosignature line, with its newline, for a checkpoint's text.
+ * @param seconds seconds since the epoch
  */
 export function formatCosignature(text: string, seconds: number, signer: NoteSigner): string {
   const time = new Uint8Array(8);
@@ -43,32 +46,32 @@ export function formatCosignature(text: string, seconds: number, signer: NoteSig
 }
 
 export interface Cosignature {
-  /** Of the witness. */
+  /** The name of the witness. */
   name: string;
-  /** When the witness signed, by its own clock. Seconds since the epoch. */
+  /** When the witness signed, by the witness's clock. Seconds since the epoch. */
   seconds: number;
 }
 
 /**
- * Which of these witnesses cosigned the note. Signatures by others are passed over; a known witness's that does not
- * verify rejects the note. Throws NoteError.
+ * Returns which of the given witnesses cosigned the note. Ignores other signatures. Throws NoteError if a given
+ * witness's cosignature is invalid.
  */
 export function verifyCosignatures(note: string, vkeys: readonly string[], verify: VerifySignature): Cosignature[] {
   const { text, signatures } = readNote(note);
   const witnesses = vkeys.map(parseWitnessVkey);
   const cosignatures: Cosignature[] = [];
   for (const { name, id, signature } of signatures) {
-    const witness = witnesses.find((one) => one.name === name && equalBytes(one.id, id));
+    const witness = witnesses.find((candidate) => candidate.name === name && equalBytes(candidate.id, id));
     if (witness === undefined) continue;
     const time = signature.length === SIGNATURE_BYTES ? readTime(signature) : null;
     if (time === null || !verify(witness.publicKey, cosignedMessage(text, time), signature.slice(8)))
       throw new NoteError("bad_signature", `the cosignature of ${name} does not fit the checkpoint`);
-    if (!cosignatures.some((one) => one.name === name)) cosignatures.push({ name, seconds: time });
+    if (!cosignatures.some((candidate) => candidate.name === name)) cosignatures.push({ name, seconds: time });
   }
   return cosignatures;
 }
 
-/** Null where it is no time that a number holds. */
+/** Returns null if the time does not fit in a safe integer. */
 function readTime(signature: Uint8Array): number | null {
   const time = new DataView(signature.buffer, signature.byteOffset, 8).getBigUint64(0);
   return time <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(time) : null;

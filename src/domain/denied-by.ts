@@ -1,9 +1,9 @@
-/** Who ended a denied action. It decides what the agent may do next. */
+/** Determines who denied an action. The agent's next step depends on it. */
 import type { ActionStatus } from "./actions.ts";
 import type { Effect, ReasonCode } from "./policy/types.ts";
 
 export const DENIED_BY = ["policy", "person", "earlier_rejection", "stop"] as const;
-/** `policy` includes the service's own rules: a suspended agent, an ended key. */
+/** `policy` includes the service's own checks, such as a suspended agent or a revoked key. */
 export type DeniedBy = (typeof DENIED_BY)[number];
 
 interface Denied {
@@ -12,11 +12,11 @@ interface Denied {
   reason_code: ReasonCode;
 }
 
-/** Null unless the action is denied. */
+/** Returns null unless the action is denied. */
 export function findDeniedBy({ status, decision, reason_code }: Denied): DeniedBy | null {
   if (status !== "denied") return null;
   if (reason_code === "STOPPED") return "stop";
   if (reason_code === "EARLIER_REJECTION") return "earlier_rejection";
-  // Policies deny at once, or when they are asked again. Any other denial is a vote.
+  // A policy denies at submission or when the action is decided again. Every other denial is a vote.
   return decision === "deny" || reason_code === "NO_LONGER_ALLOWED" ? "policy" : "person";
 }

@@ -1,8 +1,7 @@
 /**
- * What the ledger records. An entry's bytes are the canonical JSON (RFC 8785) of one of these with
- * `seq` added, so every field is covered by the leaf hash. Absent facts are null, never left out:
- * the set of members of a type does not depend on its values. Times are RFC 3339 UTC with
- * milliseconds, digests lowercase hex.
+ * The entries that the ledger records. An entry's bytes are the canonical JSON (RFC 8785) of one of these types with
+ * `seq` added, so the leaf hash covers every field. Missing values are null and never left out, so the members of a
+ * type do not depend on its values. Times are RFC 3339 UTC with milliseconds. Digests are lowercase hex.
  */
 import { canonicalBytes, insertMember } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
@@ -30,12 +29,15 @@ export type * from "./entries/service.ts";
 /** `<plugin>:<type>` */
 export type PluginEntryType = `${string}:${string}`;
 
-/** A record of a plugin's own. `data` has the form that the plugin declares for the type. */
+/** An entry that a plugin records. `data` has the schema that the plugin declares for the type. */
 export interface PluginEntry {
   type: PluginEntryType;
   v: number;
   at: string;
-  /** What it speaks of, null for nothing of the kind: keys that may see the action or the agent see the entry. */
+  /**
+   * The action and the agent that the entry is about, or null. Keys that may see that action or agent may see the
+   * entry.
+   */
   action_id: string | null;
   agent_id: string | null;
   data: JsonObject;
@@ -56,7 +58,7 @@ type CoreEntry =
   | LogKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
 
-/** Types that the core records. */
+/** Entry types that the core records. */
 export const ENTRY_TYPES = [
   "decision",
   "approval",
@@ -72,7 +74,7 @@ export const ENTRY_TYPES = [
 ] as const satisfies readonly CoreEntry["type"][];
 export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
 
-/** Types that are few among the others, and that every process follows. */
+/** Entry types that are rare and that every process keeps in memory. */
 export const FOLLOWED_TYPES = [
   "api_key",
   "agent",
@@ -86,10 +88,12 @@ export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
   return (ENTRY_TYPES as readonly string[]).includes(entry.type);
 }
 
-/** C2SP tlog-tiles: an entry's length is a uint16. */
+/** C2SP tlog-tiles stores an entry's length as a uint16. */
 export const MAX_ENTRY_BYTES = 65_535;
 
-/** The bytes and the leaf hash of an entry that stands at `seq`. Throws RangeError above MAX_ENTRY_BYTES. */
+/**
+ * Returns the bytes and the leaf hash of the entry with sequence number `seq`. Throws RangeError above MAX_ENTRY_BYTES.
+ */
 export function encodeEntry(body: EntryBody, seq: number): { bytes: Uint8Array; leafHash: Uint8Array } {
   const bytes = canonicalBytes(insertMember(body as unknown as JsonObject, "seq", seq));
   if (bytes.length > MAX_ENTRY_BYTES) {
@@ -100,7 +104,7 @@ export function encodeEntry(body: EntryBody, seq: number): { bytes: Uint8Array; 
 
 const decoder = new TextDecoder();
 
-/** What an entry's bytes say; `Entry` is known from the row's type. Throws SyntaxError for bytes that are no entry. */
+/** Decodes an entry. The caller knows the type `Entry` from the row. Throws SyntaxError if the bytes are not JSON. */
 export function decodeEntry<Entry extends EntryBody | JsonObject = JsonObject>(
   bytes: Uint8Array,
 ): Entry & { seq: number } {

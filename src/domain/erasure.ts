@@ -1,17 +1,20 @@
-/** When what was asked may be taken out of the store: not while anything can still come of it. */
+/** Decides whether an action's request can be erased: only once the action can no longer change. */
 import type { ActionStatus } from "./actions.ts";
 
-/** An action that was started and not heard of for so long is taken to be over. Milliseconds. */
+/** An action without a result is treated as finished this long after its start. Milliseconds. */
 export const RESULT_TIMEOUT_MS = 86_400_000;
 
-/** Of an action's row. */
+/** The columns of an action's row that erasure depends on. */
 export interface ErasableAction {
   status: ActionStatus;
   approved_until: number | null;
   started_at: number | null;
 }
 
-/** Null when the action is over; else what it waits for, as the end of "it is …". @param now milliseconds */
+/**
+ * Returns why the action is still open, as the end of "it is …", or null if it can be erased.
+ * @param now milliseconds since the epoch
+ */
 export function findErasureBlocker({ status, approved_until, started_at }: ErasableAction, now: number): string | null {
   if (status === "pending_approval") return "pending: decide or cancel it first";
   if ((status === "allowed" || status === "approved") && approved_until !== null && approved_until > now)

@@ -1,10 +1,10 @@
 /**
- * JSON that means one thing to everybody. `JSON.parse` keeps the last of two equal keys, rounds
- * integers beyond 2^53 and lets halves of surrogate pairs through: each would let what was decided
- * differ from what is run. One pass over the raw text refuses them before anything is built.
+ * Parses JSON strictly, so that every reader gets the same value. `JSON.parse` keeps the last of two equal keys, rounds
+ * integers beyond 2^53 and accepts lone surrogates. Each could make the executed action differ from the decided one.
+ * One pass over the raw text rejects them before any value is built.
  */
 
-/** A JSON value as `JSON.parse` gives it. */
+/** A value that `JSON.parse` returns. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 export type JsonObject = { [key: string]: JsonValue };
 
@@ -16,16 +16,16 @@ export type JsonFaultCode =
   | "TOO_DEEP"
   | "TOO_MANY_VALUES";
 
-/** Whether a value of JSON is an object. */
+/** Whether a JSON value is an object. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export class JsonFault extends Error {
   readonly code: JsonFaultCode;
-  /** RFC 6901 pointer to the offending value; null where the text cannot be read that far. */
+  /** RFC 6901 pointer to the offending value; null if unknown. */
   readonly pointer: string | null;
-  /** Offset in UTF-16 code units; null where not known. */
+  /** Offset in UTF-16 code units; null if unknown. */
   readonly offset: number | null;
   constructor(code: JsonFaultCode, message: string, pointer: string | null, offset: number | null) {
     super(message);
@@ -39,13 +39,14 @@ export class JsonFault extends Error {
 export const MAX_DEPTH = 64;
 
 export interface JsonLimits {
-  /** How deep arrays and objects may nest. */
+  /** Maximum nesting depth. */
   maxDepth?: number;
-  /** How many members and items there may be in all: each costs far more memory than its few bytes. */
+  /** Maximum number of members and items. Each costs far more memory than its text. */
   maxValues?: number;
   /**
-   * Whether a fault does no harm to this reader; absent: none is harmless. `member` is the one of the outermost object that
-   * the fault is in, "" outside of all; `depth` is how many objects and arrays it is in. Called as often as there are faults.
+   * Whether the reader can ignore a fault. Without this function no fault is ignored. `member` is the member of the
+   * outermost object that contains the fault, or "". `depth` is the number of objects and arrays around it. Called once
+   * for each fault.
    */
   isHarmless?(code: JsonFaultCode, member: string, depth: number): boolean;
 }
@@ -55,7 +56,10 @@ const BACKSLASH = 0x5c;
 const MINUS = 0x2d;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Null when the bytes are not UTF-8. A byte order mark is kept, and then refused as JSON (RFC 8259 section 8.1). */
+/**
+ * Decodes UTF-8; returns null if it is invalid. Keeps a byte order mark, which `parseJson` then rejects (RFC 8259
+ * section 8.1).
+ */
 export function decodeUtf8(bytes: Uint8Array): string | null {
   try {
     return decoder.decode(bytes);
@@ -87,16 +91,16 @@ export function parseJson(text: string, limits: JsonLimits = {}): JsonValue {
 }
 
 interface Level {
-  /** Keys seen so far; null in an array. */
+  /** Keys of the object so far; null in an array. */
   keys: Set<string> | null;
-  /** The key or index the scan is at. */
+  /** The current key or index. */
   keyOrIndex: string | number;
-  /** In an object: whether the next string is a key, so that `at` names nothing yet. */
+  /** Whether the next string is a key. */
   wantsKey: boolean;
 }
 
 /**
- * Looks only for what JSON.parse would let pass; whether it is JSON at all is JSON.parse's to say.
+ * Checks for faults that JSON.parse would accept. Leaves syntax errors to JSON.parse.
  * @throws JsonFault
  */
 export function checkJson(
@@ -133,13 +137,13 @@ export function checkJson(
         } else if (s >= 0xd800 && s <= 0xdfff) {
           const next = text.charCodeAt(i + 1);
           if (s < 0xdc00 && next >= 0xdc00 && next <= 0xdfff) i++;
-          else fault("LONE_SURROGATE", "a string holds half of a surrogate pair", i);
+          else fault("LONE_SURROGATE", "a string contains half of a surrogate pair", i);
         }
       }
       if (i >= text.length) return;
       const value = escaped ? unescape(text.slice(start, i + 1)) : null;
       if (value !== null && hasLoneSurrogate(value))
-        fault("LONE_SURROGATE", "a string holds half of a surrogate pair", start);
+        fault("LONE_SURROGATE", "a string contains half of a surrogate pair", start);
       if (level !== null && level.keys !== null && level.wantsKey) {
         const key = value ?? text.slice(start + 1, i);
         level.keyOrIndex = key;
@@ -174,7 +178,7 @@ export function checkJson(
   }
 }
 
-/** For messages: what came from outside may be long. */
+/** Shortens external text for messages. */
 function clip(text: string): string {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
@@ -189,16 +193,16 @@ function endOfNumber(text: string, from: number): number {
   return i;
 }
 
-/** Integers must be safe. Everything else is a double by its nature and must only be finite. */
+/** Whether the number has an exact or finite double value. Integers must be safe; other numbers must be finite. */
 function isExact(token: string): boolean {
-  // Up to 15 characters hold no unsafe integer, and overflow needs an exponent.
+  // A text of up to 15 characters without exponent cannot be unsafe.
   if (token.length < 16 && !/[eE]/.test(token)) return true;
   const value = Number(token);
   if (Number.isNaN(value)) return true; // not a number at all: JSON.parse says so
   return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : Number.isFinite(value);
 }
 
-/** The string behind a raw token, or null when it is not one: JSON.parse will say so again. */
+/** Decodes a raw string token; returns null if it is invalid, which JSON.parse then reports. */
 function unescape(token: string): string | null {
   try {
     return JSON.parse(token) as string;

@@ -1,7 +1,7 @@
 /**
- * What an entry only commits to, and the action's row keeps until it is erased: its members with 32 random bytes in hex
- * beside them, as canonical JSON. Each has a salt of its own: whoever may open one commitment could otherwise try values
- * of another until one fits.
+ * Values that a ledger entry commits to and the action's row stores until erasure. Stored as canonical JSON: the
+ * members plus `salt`, 32 random bytes in hex. Each value has its own salt; with a shared salt, someone who can open
+ * one commitment could guess the value of another.
  */
 import { canonicalBytes, canonicalText } from "./canonical.ts";
 import { sha256Hex } from "./hash.ts";
@@ -10,7 +10,7 @@ import { commitDigest } from "./request.ts";
 
 export type SaltedMembers = JsonObject & { salt: string };
 
-/** SHA-256(salt ‖ SHA-256(canonical members without the salt)), hex. */
+/** Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)) in hex. */
 export function commitSalted({ salt, ...members }: SaltedMembers): string {
   return commitDigest(salt, sha256Hex(canonicalBytes(members)));
 }
@@ -19,7 +19,7 @@ export function encodeSalted(kept: SaltedMembers): string {
   return canonicalText(kept);
 }
 
-/** Null for a text that the service did not write. */
+/** Returns null if the service did not write this text. */
 export function decodeSalted(text: string | null): SaltedMembers | null {
   try {
     const kept = JSON.parse(text ?? "null") as SaltedMembers | null;
@@ -29,7 +29,7 @@ export function decodeSalted(text: string | null): SaltedMembers | null {
   }
 }
 
-/** Whether `text` is what the entry commits to, and written as the service writes it; without a commitment, whether there is none. */
+/** Whether `text` is the canonical form of the committed value. Without a commitment, `text` must be null. */
 export function matchesCommitment(commitment: string | null | undefined, text: string | null): boolean {
   if (commitment === null || commitment === undefined) return text === null;
   const kept = decodeSalted(text);

@@ -1,4 +1,4 @@
-/** What an action counts against limits: written with its decision, and found again from its entry. */
+/** Computes what an action counts against limits: when it is decided, and again from its entry. */
 import type { ActionRequest } from "./actions.ts";
 import { decodeEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
@@ -6,17 +6,23 @@ import { Evaluation } from "./policy/decide/evaluation.ts";
 import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/types.ts";
 
-/** How long uses are kept after they stop counting, so that a clock that is set back still finds them. Milliseconds. */
+/** How long uses stay stored after they stop counting, in case the clock is set back. Milliseconds. */
 export const USE_RETENTION_MS = 86_400_000;
 
-/** What a decision uses: nothing when it denies; and a policy in shadow mode counts what it would have let through, as it will when it is enforced. */
+/**
+ * Returns the limits that a decision counts against. A denied action counts against none. Limits of a shadow policy
+ * count only if that policy would not have denied the action, as if it were enforced.
+ */
 export function selectCountedLimits(decision: Decision, needs: readonly MatchedLimit[]): readonly MatchedLimit[] {
   if (decision.effect === "deny" || needs.length === 0) return [];
   const denying = new Set(decision.shadow.filter(({ effect }) => effect === "deny").map(({ policy }) => policy));
   return denying.size === 0 ? needs : needs.filter(({ policy }) => !denying.has(policy));
 }
 
-/** The same for an action that was decided at `at`. @param counts of its history */
+/**
+ * Returns the limits that a recorded decision counted against.
+ * @param at time of the decision, in milliseconds
+ */
 export function recomputeLimitUses(
   compiled: CompiledPolicySet,
   request: ActionRequest,
@@ -32,9 +38,9 @@ export function recomputeLimitUses(
 }
 
 /**
- * Whether an action that is pending may have run: it was allowed or approved before it went back to people. Whoever has a
- * permit can use it where nobody starts the action here. What cannot be read may have been an approval.
- * @param entries those of the action; null where they are damaged
+ * Whether a pending action could have run already, because it was allowed or approved before it needed approval again.
+ * The holder of a permit can use it outside the service. Unreadable entries count as approvals.
+ * @param entries the entries of the action; null if they are damaged
  */
 export function mayHaveRun(
   { decision }: { decision: Effect },

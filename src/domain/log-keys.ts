@@ -1,7 +1,7 @@
 /**
- * The keys of one log, each after the other. A checkpoint of size N is signed with the key that was the log's at N: the
- * one that the last `log_key` entry below N names, or the first. Who pinned an earlier key follows the entries from it,
- * because each was signed with the key that it ends.
+ * The sequence of a log's keys. A checkpoint of size N is signed by the key that the last `log_key` entry below N
+ * names, or by the first key. A client that pinned an earlier key follows these entries, because each is signed by the
+ * key that it replaces.
  */
 import {
   formatCheckpoint,
@@ -19,19 +19,19 @@ import { fromBase64, fromHex } from "./hash.ts";
 import { hashLeaf, verifyInclusion } from "./merkle.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** One key following another. */
+/** A replacement of the log's key. */
 export interface LogKeyChange {
-  /** Of the entry that records it. */
+  /** Sequence number of the entry that records it. */
   seq: number;
   vkey: string;
   previous: string;
-  /** Until when the one before signs too. Milliseconds. */
+  /** Until when the previous key signs in addition. Milliseconds. */
   previous_until: number;
 }
 
 export interface LogKeys {
   first: string;
-  /** By `seq`. */
+  /** In order of `seq`. */
   changes: readonly LogKeyChange[];
 }
 
@@ -39,7 +39,7 @@ export function currentVkey({ first, changes }: LogKeys): string {
   return changes.at(-1)?.vkey ?? first;
 }
 
-/** The log's key when it had this size. */
+/** Returns the key that signs a checkpoint of this size. */
 export function vkeyAt({ first, changes }: LogKeys, size: number): string {
   return changes.findLast(({ seq }) => seq < size)?.vkey ?? first;
 }
@@ -48,7 +48,7 @@ export function listVkeys({ first, changes }: LogKeys): string[] {
   return [first, ...changes.map(({ vkey }) => vkey)];
 }
 
-/** The checkpoint in a note of this log, signed with the key of its size. Throws NoteError. */
+/** Returns the checkpoint in a note of this log, signed with the key for its size. Throws NoteError. */
 export function openLogCheckpoint(note: string, keys: LogKeys, verify: VerifySignature): Checkpoint {
   const { size } = parseCheckpoint(readNote(note).text);
   return openCheckpoint(note, vkeyAt(keys, size), verify);
@@ -56,7 +56,7 @@ export function openLogCheckpoint(note: string, keys: LogKeys, verify: VerifySig
 
 const handoverLine = (previous: string, vkey: string): string => `log-key ${previous} ${vkey}`;
 
-/** `handover` of an entry: what both keys sign. `checkpoint` is of the log before the entry. */
+/** Returns the `handover` of a `log_key` entry, signed by both keys. `checkpoint` is of the log before the entry. */
 export function signHandover(
   checkpoint: Checkpoint,
   previous: { vkey: string; signer: NoteSigner },
@@ -66,7 +66,7 @@ export function signHandover(
   return signNote(text, previous.signer, next.signer);
 }
 
-/** The checkpoint that an entry hands over with. Throws NoteError unless both keys signed that one follows the other. */
+/** Returns the checkpoint of a `log_key` entry's handover. Throws NoteError unless both keys signed it. */
 export function openHandover(
   { seq, vkey, previous, handover }: Pick<LogKeyEntry, "vkey" | "previous" | "handover"> & { seq: number },
   verify: VerifySignature,
@@ -84,7 +84,7 @@ export function openHandover(
   return checkpoint;
 }
 
-/** The keys with one more. Throws NoteError for an entry that the log's key at that place did not sign. */
+/** Returns the keys with the entry's key appended. Throws NoteError unless the current key signed the handover. */
 export function appendLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }, verify: VerifySignature): LogKeys {
   const { seq, vkey, previous } = entry;
   const previous_until = parseRfc3339(entry.previous_until);
@@ -98,7 +98,7 @@ export function appendLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }
   return { ...keys, changes: [...keys.changes, { seq, vkey, previous, previous_until }] };
 }
 
-/** A `log_key` entry and its place under a checkpoint, as proofs bring it. */
+/** A `log_key` entry with its inclusion proof. */
 export interface LogKeyProof {
   /** The entry's bytes, base64. */
   leaf: string;
@@ -108,9 +108,9 @@ export interface LogKeyProof {
 }
 
 /**
- * The checkpoint in a note, for somebody who pinned a key that was the log's once: `proofs` are of the `log_key` entries
- * below the checkpoint's size, in order; those before the pinned key are passed over. Throws NoteError, SyntaxError or
- * TypeError; nothing of it may be believed then.
+ * Verifies a note for a client that pinned one of the log's keys. `proofs` holds the `log_key` entries below the
+ * checkpoint's size, in order; entries before the pinned key are ignored. Throws NoteError, SyntaxError or TypeError if
+ * anything is invalid.
  */
 export function openCheckpointFromPin(
   note: string,
@@ -119,7 +119,7 @@ export function openCheckpointFromPin(
   verify: VerifySignature,
 ): { checkpoint: Checkpoint; keys: LogKeys } {
   let keys: LogKeys = { first: pin, changes: [] };
-  const taken: { proof: LogKeyProof; leafHash: Uint8Array }[] = [];
+  const followed: { proof: LogKeyProof; leafHash: Uint8Array }[] = [];
   for (const proof of proofs) {
     const bytes = fromBase64(proof.leaf);
     const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as LogKeyEntry & { seq: number };
@@ -127,11 +127,11 @@ export function openCheckpointFromPin(
       throw new NoteError("malformed", `what stands at ${proof.index} is no change of the log's key`);
     if (keys.changes.length === 0 && entry.previous !== pin) continue;
     keys = appendLogKey(keys, entry, verify);
-    taken.push({ proof, leafHash: hashLeaf(bytes) });
+    followed.push({ proof, leafHash: hashLeaf(bytes) });
   }
   const checkpoint = openCheckpoint(note, currentVkey(keys), verify);
   const { size, root } = checkpoint;
-  for (const { proof, leafHash } of taken) {
+  for (const { proof, leafHash } of followed) {
     const { index } = proof;
     if (!verifyInclusion({ index, size, leafHash, path: proof.path.map(fromHex), root }))
       throw new NoteError("malformed", `the change of the log's key at ${index} is not in the log that was signed`);

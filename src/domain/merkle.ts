@@ -1,13 +1,13 @@
 /**
- * The Merkle tree of RFC 6962 section 2.1 (RFC 9162 hashes the same way). Sizes and indices go up
- * to 2^53 - 1, so positions are computed by division: `>>` is a 32-bit operation.
+ * The Merkle tree of RFC 6962 section 2.1; RFC 9162 uses the same hashes. Sizes and indices go up to 2^53 - 1, so
+ * positions are computed by division, because `>>` works on 32 bits.
  */
 import { equalBytes, sha256 } from "./hash.ts";
 
-/** SHA-256 of nothing: the root of an empty tree. */
+/** The root of an empty tree: SHA-256 of no bytes. */
 export const EMPTY_ROOT: Uint8Array = sha256(new Uint8Array(0));
 
-/** Gives the root of the perfect subtree of 2^level leaves at position `index` of that level. */
+/** Returns the root of the perfect subtree of 2^level leaves at position `index` of that level. */
 export type NodeSource = (level: number, index: number) => Promise<Uint8Array>;
 
 /** Bytes of every hash in the tree. */
@@ -24,7 +24,7 @@ export function hashLeaf(entry: Uint8Array): Uint8Array {
   return sha256(input);
 }
 
-/** Concatenates as it is told: that both are hashes of 32 bytes is for the caller to know. */
+/** Hashes two nodes. Does not check that both have 32 bytes. */
 export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
   const input = new Uint8Array(1 + left.length + right.length);
   input[0] = 1;
@@ -37,9 +37,9 @@ export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
 export const EMPTY_EDGE: readonly Uint8Array[] = Object.freeze([]);
 
 /**
- * The right edge after one more leaf: roots of the maximal perfect subtrees, largest first.
- * `size` is the number of leaves before, `leafHash` the new leaf's. Leaves its argument alone.
- * Throws RangeError when the edge is not one of a tree of `size`.
+ * Returns the right edge after one more leaf: the roots of the maximal perfect subtrees, largest first. Throws
+ * RangeError if `edge` is not the edge of a tree of `size`.
+ * @param size number of leaves before the new one
  */
 export function appendToEdge(edge: readonly Uint8Array[], size: number, leafHash: Uint8Array): Uint8Array[] {
   assertSize(size);
@@ -50,12 +50,13 @@ export function appendToEdge(edge: readonly Uint8Array[], size: number, leafHash
     throw new RangeError(`a leaf hash has ${HASH_BYTES} bytes, not ${leafHash.length}`);
   const grown = edge.slice();
   let node = leafHash;
-  for (let rest = size; rest % 2 === 1; rest = (rest - 1) / 2) node = hashNode(grown.pop() as Uint8Array, node);
+  for (let remaining = size; remaining % 2 === 1; remaining = (remaining - 1) / 2)
+    node = hashNode(grown.pop() as Uint8Array, node);
   grown.push(node);
   return grown;
 }
 
-/** MTH of the tree whose edge this is. */
+/** Returns the root of the tree with this right edge. */
 export function rootFromEdge(edge: readonly Uint8Array[]): Uint8Array {
   if (edge.length === 0) return EMPTY_ROOT;
   let root = edge[edge.length - 1] as Uint8Array;
@@ -63,14 +64,14 @@ export function rootFromEdge(edge: readonly Uint8Array[]): Uint8Array {
   return root;
 }
 
-/** One perfect subtree for each bit of the size that is set. */
+/** Returns the number of perfect subtrees, which is the number of bits set in the size. */
 function edgeLength(size: number): number {
   let bits = 0;
-  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) bits += rest % 2;
+  for (let remaining = size; remaining > 0; remaining = Math.floor(remaining / 2)) bits += remaining % 2;
   return bits;
 }
 
-/** Where the nodes of the right edge of a tree of `size` stand, largest first. */
+/** Returns the positions of the right edge's nodes in a tree of `size`, largest first. */
 export function edgeNodes(size: number): NodePosition[] {
   assertSize(size);
   const nodes: NodePosition[] = [];
@@ -78,7 +79,10 @@ export function edgeNodes(size: number): NodePosition[] {
   return nodes;
 }
 
-/** The perfect subtrees that make up leaves [from, to), left to right; `from` must be a multiple of the largest. */
+/**
+ * Appends the perfect subtrees that cover the leaves [from, to), left to right. `from` must be a multiple of the
+ * largest.
+ */
 function appendCoveringNodes(from: number, to: number, nodes: NodePosition[]): void {
   let at = from;
   while (at < to) {
@@ -99,20 +103,23 @@ async function rangeRoot(from: number, to: number, node: NodeSource): Promise<Ui
   return rootFromEdge(await Promise.all(nodes.map(({ level, index }) => node(level, index))));
 }
 
-/** Largest power of two less than n; n > 1. */
+/** Returns the largest power of two less than n, for n > 1. */
 function largestPowerBelow(n: number): number {
   let k = 1;
   while (k * 2 < n) k *= 2;
   return k;
 }
 
-/** MTH(D[0:size]). */
+/** Returns the root of the first `size` leaves, MTH(D[0:size]). */
 export function computeRoot(size: number, node: NodeSource): Promise<Uint8Array> {
   assertSize(size);
   return rangeRoot(0, size, node);
 }
 
-/** PATH(index, D[0:size]), leaf to root. Section 2.1.1. Throws RangeError unless 0 <= index < size. */
+/**
+ * Returns the inclusion proof PATH(index, D[0:size]) of section 2.1.1, from leaf to root. Throws RangeError unless 0 <=
+ * index < size.
+ */
 export async function inclusionProof(index: number, size: number, node: NodeSource): Promise<Uint8Array[]> {
   assertSize(size);
   if (!Number.isSafeInteger(index) || index < 0 || index >= size)
@@ -133,7 +140,10 @@ export async function inclusionProof(index: number, size: number, node: NodeSour
   return (await Promise.all(path)).reverse();
 }
 
-/** PROOF(first, D[0:second]). Section 2.1.2. Throws RangeError unless 0 < first <= second. */
+/**
+ * Returns the consistency proof PROOF(first, D[0:second]) of section 2.1.2. Throws RangeError unless 0 < first <=
+ * second.
+ */
 export async function consistencyProof(first: number, second: number, node: NodeSource): Promise<Uint8Array[]> {
   assertSize(second);
   if (!Number.isSafeInteger(first) || first <= 0 || first > second)
@@ -157,7 +167,7 @@ export async function consistencyProof(first: number, second: number, node: Node
   return (await Promise.all(path)).reverse();
 }
 
-/** The root that a leaf and its path lead to; null when path or hashes do not have the length that fits. RFC 9162 section 2.1.3.2. */
+/** Returns the root that the leaf and path lead to, or null if a length is wrong. RFC 9162 section 2.1.3.2. */
 export function rootFromInclusion(
   index: number,
   size: number,
@@ -206,7 +216,10 @@ export interface ConsistencyClaim {
   path: readonly Uint8Array[];
 }
 
-/** RFC 9162 section 2.1.4.2. False for `first` 0: an empty tree is a prefix of any, and proves nothing. */
+/**
+ * Verifies a consistency proof (RFC 9162 section 2.1.4.2). Returns false if `first` is 0, because an empty tree is a
+ * prefix of every tree.
+ */
 export function verifyConsistency({ first, second, firstRoot, secondRoot, path }: ConsistencyClaim): boolean {
   if (!isSize(first) || !isSize(second) || first === 0 || first > second) return false;
   if ([firstRoot, secondRoot, ...path].some((hash) => hash.length !== HASH_BYTES)) return false;
@@ -217,7 +230,8 @@ export function verifyConsistency({ first, second, firstRoot, secondRoot, path }
     f = Math.floor(f / 2);
     s = Math.floor(s / 2);
   }
-  // A power of two is a perfect subtree itself: its root starts the way and is not in the proof.
+  // If `first` is a power of two, its root is a node of the tree. The path then starts with it and the proof leaves it
+  // out.
   const steps = f === 0 ? [firstRoot, ...path] : [...path];
   const start = steps.shift();
   if (start === undefined) return false;

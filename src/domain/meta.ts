@@ -1,20 +1,20 @@
 /**
- * What is kept beside a request and is no part of it: trace, session, host, tool call. Policies do not read it and the
- * request hash does not cover it, so that the same wish is the same wish in another session. The decision's entry
+ * Metadata of a request that is not part of the decision: trace, session, host, tool call. Policies cannot read it and
+ * the request hash does not cover it, so the same request in another session is a duplicate. The decision's entry
  * commits to it.
  */
 import { canonicalBytes } from "./canonical.ts";
 import type { JsonObject } from "./json.ts";
 import { commitSalted, encodeSalted, decodeSalted } from "./kept.ts";
 
-/** Bytes of its canonical JSON. */
+/** Maximum size of the canonical JSON, in bytes. */
 export const MAX_META_BYTES = 4096;
 
 export function countMetaBytes(meta: JsonObject): number {
   return canonicalBytes(meta).length;
 }
 
-/** What the entry holds and what the row keeps; null and null where there is nothing to keep. */
+/** Returns the commitment for the entry and the text for the row; both null if `meta` is empty. */
 export function commitMeta(
   meta: JsonObject,
   newSalt: () => string,
@@ -24,12 +24,12 @@ export function commitMeta(
   return { commitment: commitSalted(kept), text: encodeSalted(kept) };
 }
 
-/** Of an action's row. Empty where nothing was sent, or what was sent is erased. */
+/** Returns the metadata in an action's row; `{}` if none was sent or it was erased. */
 export function decodeMeta(text: string | null): JsonObject {
   return (decodeSalted(text)?.["meta"] ?? {}) as JsonObject;
 }
 
-/** W3C Trace Context, section 3.2.2: of version 00, or of a later one that has no more fields. */
+/** W3C Trace Context, section 3.2.2: version 00, or a later version with the same fields. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 export function isTraceparent(text: string): boolean {

@@ -1,15 +1,14 @@
-/** Names of tools, operations and agents: which are taken, and when two of them are the same. */
+/** Validates and compares the names of tools, operations and agents. */
 import { hasHiddenCharacters } from "./text.ts";
 import { scriptsOf } from "./visible-text.ts";
 
 const VISIBLE_ASCII = /^[!-~]*$/;
-/** Shows nothing in any font, though Unicode counts it among the symbols. */
+/** Braille blank: invisible in every font, although Unicode classifies it as a symbol. */
 const BLANK = "\u2800";
 
 /**
- * Why a text is no name; null when it is one. A name looks like what it is: two that a person cannot tell apart by their
- * code points alone (U+FF42 for b, an accent of its own, a character that shows nothing, a Cyrillic letter in a Latin word)
- * are not both taken.
+ * Returns why a text is not a valid name, or null. Rejects names that a person could confuse with another name:
+ * compatibility characters (U+FF42 for b), separate accents, invisible characters, and words of mixed scripts.
  */
 export function findNameFault(text: string): string | null {
   if (VISIBLE_ASCII.test(text)) return null;
@@ -19,7 +18,10 @@ export function findNameFault(text: string): string | null {
   return findMixedScriptFault(text);
 }
 
-/** A word of several scripts, such as `strip` and a Cyrillic `\u0435`, looks like another word (Unicode TR 39). */
+/**
+ * Rejects words of several scripts, such as `strip` with a Cyrillic `\\u0435`, which look like other words (Unicode TR
+ * 39).
+ */
 function findMixedScriptFault(text: string): string | null {
   for (const word of text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []) {
     const scripts = scriptsOf(word);
@@ -30,13 +32,15 @@ function findMixedScriptFault(text: string): string | null {
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** The form in which names are compared: NFKC without regard to case. The same again for its own result. */
+/** Returns the form in which names are compared: NFKC, case-folded. Folding the result again does not change it. */
 export function foldName(name: string): string {
   if (ASCII.test(name)) return name.toLowerCase();
   return Array.from(name.normalize("NFKC"), foldCharacter).join("").normalize("NFKC");
 }
 
-/** Unicode's simple case folding: one code point stays one, so that `?` of a glob goes on counting characters. */
+/**
+ * Applies Unicode's simple case folding. One code point stays one, so that `?` in a glob still matches one character.
+ */
 function foldCharacter(character: string): string {
   const folded = character.toUpperCase().toLowerCase();
   if (isSingleCodePoint(folded)) return folded;

@@ -1,4 +1,4 @@
-/** What is recorded of an action that is open: it waits for approval, or may start and has not. */
+/** Builds entries about open actions: actions that wait for approval, or may start and have not. */
 import type { ActionStatus } from "./actions.ts";
 import type { Actor, ApprovalEntry } from "./entries.ts";
 import { commitDigest } from "./request.ts";
@@ -14,7 +14,7 @@ interface RecordedAction {
 
 export const OPEN_STATUSES: readonly ActionStatus[] = ["pending_approval", "allowed", "approved"];
 
-/** What every entry about an action begins with. */
+/** Returns the fields that every entry about an action shares. */
 export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: number) {
   return {
     action_id: action.id,
@@ -24,7 +24,10 @@ export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: n
   };
 }
 
-/** @param approvals how many have approved so far */
+/**
+ * Returns the entry that cancels an action.
+ * @param approvals number of approvals so far
+ */
 export function cancellationEntry(
   action: RecordedAction,
   now: number,

@@ -1,18 +1,18 @@
 /**
- * Decides what of a JSON value a person sees first: at most so many lines, each member folded, and every fold counted.
- * Nothing is left out without a number. Everything that shows a request to people uses this module, the console included.
+ * Selects the part of a JSON value that a person sees first: a bounded number of lines, with long members folded. Each
+ * fold shows how many lines it hides. Every display of a request to people uses this module, including the console.
  */
 import { clipText } from "./text.ts";
 import { markedText } from "./visible-text.ts";
 
 export type Outline =
   | { kind: "value"; text: string }
-  /** `quoted`: the text could be taken for another type. `more`: folded lines. */
+  /** `quoted`: the text could be mistaken for another type. `more`: number of folded lines. */
   | { kind: "text"; text: string; quoted: boolean; more: number }
   | { kind: "empty"; list: boolean }
-  /** Too deep to be drawn member by member. */
+  /** Nested too deeply to be rendered member by member. */
   | { kind: "json"; text: string; more: number }
-  /** `more`: folded lines of the members that are not in `members`. */
+  /** `more`: number of lines of the members that are not in `members`. */
   | { kind: "members"; list: boolean; count: number; members: OutlineMember[]; more: number };
 
 export interface OutlineMember {
@@ -23,9 +23,9 @@ export interface OutlineMember {
 }
 
 export interface OutlineOptions {
-  /** Lines of the whole value. */
+  /** Maximum lines of the whole value. */
   lines?: number;
-  /** Lines of one member. */
+  /** Maximum lines of one member. */
   each?: number;
   /** JSON pointers of the members that come first at their level, in this order. */
   first?: readonly string[];
@@ -35,11 +35,11 @@ export interface OutlineOptions {
   root?: string;
 }
 
-/** Characters that count as one line of a text without line feeds. */
+/** Length of a line: a longer text without line feeds counts as several lines. */
 export const LINE_LENGTH = 100;
-/** A value is never drawn longer than this, however often it is unfolded. */
+/** Maximum lines of a value, however often a reader unfolds it. */
 export const MAX_LINES = 1000;
-/** Levels that are drawn member by member: on a phone there is no room for more. */
+/** Levels that are rendered member by member; a phone has no room for more. */
 const MAX_DEPTH = 6;
 const MAX_NAME = 80;
 
@@ -49,7 +49,7 @@ export function outline(
 ): Outline {
   const counted = new Map<object, number>();
 
-  /** Lines that the whole value takes. */
+  /** Returns the number of lines of the unfolded value. */
   function linesOf(node: unknown): number {
     if (typeof node === "string") return textLines(node);
     if (node === null || typeof node !== "object") return 1;
@@ -83,7 +83,7 @@ export function outline(
     if (first.length > 0 && !list) all.sort((a, b) => rank(a.pointer) - rank(b.pointer));
     const valueOf = (name: string): unknown => (node as Record<string, unknown>)[name];
     const drawn = all.slice(0, room);
-    // Each member gets a line before any gets a second, and short ones are whole before long ones get more.
+    // Give each member one line first. Then give short members all their lines before long ones.
     const extras = new Map<string, number>();
     let spare = room - drawn.length;
     const wanted = drawn.map(({ name, pointer: at }) => ({
@@ -114,7 +114,7 @@ export function outline(
   return draw(value, root, 0, Math.min(MAX_LINES, lines + unfoldedIn(root)));
 }
 
-/** The outline as text, one string for each line, with every hidden or misleading character written out. */
+/** Returns the outline as lines of text, in which hidden and misleading characters are spelled out. */
 export function outlineLines(value: unknown, options: OutlineOptions = {}): string[] {
   const lines: string[] = [];
   const write = (node: Outline, indent: string, label: string): void => {
@@ -132,7 +132,7 @@ export function outlineLines(value: unknown, options: OutlineOptions = {}): stri
       const quote = node.kind === "text" && node.quoted ? '"' : "";
       if (wrapped.length === 1 && node.more === 0) lines.push(`${opening}${quote}${wrapped[0] as string}${quote}`);
       else {
-        // The bar tells lines of a text from members.
+        // The bar distinguishes lines of a text from members.
         if (label !== "") lines.push(opening.trimEnd());
         lines.push(...wrapped.map((line) => `${inner}| ${line}`));
         if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
@@ -147,19 +147,19 @@ function wrap(line: string): string[] {
   return line.match(new RegExp(`[^]{1,${LINE_LENGTH}}`, "gu")) ?? [""];
 }
 
-/** A line that stands for folded ones. */
+/** Matches a line that replaces folded lines. */
 export const FOLD = /^ *… [\d,]+ more lines?$/;
 export const moreLines = (count: number): string =>
   `… ${count.toLocaleString("en")} more ${count === 1 ? "line" : "lines"}`;
 
-/** "2 items", "1 member": a fold never hides how long a list is. */
+/** Returns "2 items" or "1 member". Folded lists still show their length. */
 export function countOf({ list, count }: { list: boolean; count: number }): string {
   return `${count.toLocaleString("en")} ${list ? "item" : "member"}${count === 1 ? "" : "s"}`;
 }
 
 const isContainer = (value: unknown): boolean => typeof value === "object" && value !== null;
 
-/** Whether a text could be taken for another type, or for no text at all. */
+/** Whether a text could be mistaken for another type or for nothing. */
 function isAmbiguous(text: string): boolean {
   return (
     text === "" ||
@@ -179,7 +179,7 @@ function textLines(text: string): number {
   }
 }
 
-/** The first `room` lines of a text; a line that is longer than `LINE` counts as several. */
+/** Returns the first `room` lines of a text. A line longer than LINE_LENGTH counts as several. */
 function foldText(text: string, room: number): { text: string; more: number } {
   const all = textLines(text);
   if (all <= room) return { text, more: 0 };
@@ -190,7 +190,7 @@ function foldText(text: string, room: number): { text: string; more: number } {
     const takes = Math.max(1, Math.ceil((stop - end) / LINE_LENGTH));
     if (takes > left) {
       end += left * LINE_LENGTH;
-      // Not between the halves of a surrogate pair.
+      // Do not split a surrogate pair.
       if (/[\ud800-\udbff]/.test(text[end - 1] ?? "")) end -= 1;
       break;
     }

@@ -1,19 +1,19 @@
-/** Who an owner is, however the name was typed. */
+/** Normalizes owner names, so that one person has one identity. */
 
-/** Longest identity; leaves room for it in an approval token. */
+/** Maximum length of an identity, so that it fits in an approval token. */
 const MAX_LENGTH = 200;
 
 /**
- * The same text for every spelling of one owner: case, width, composition, invisible characters and
- * spaces around and between words do not count. Names are typed by hand, once a key; a person whose
- * keys read `Ada` and `ada` is still one approver. Letters of other scripts that look alike stay apart.
+ * Returns the same text for every spelling of an owner. Ignores case, width, composition, invisible characters and
+ * extra spaces. Owners are typed by hand for each key, and a person with keys of `Ada` and `ada` is still one approver.
+ * Look-alike letters of other scripts stay different.
  */
 export function ownerIdentity(owner: string): string {
   return (
     owner
       .normalize("NFKC")
       .replace(/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}]/gu, "")
-      // Both ways, so that ß and SS, and the two lowercase sigmas, meet.
+      // Convert both ways, so that ß equals SS and both lowercase sigmas are equal.
       .toUpperCase()
       .toLowerCase()
       .replaceAll("ς", "σ")
@@ -23,7 +23,7 @@ export function ownerIdentity(owner: string): string {
   );
 }
 
-/** Whether something is left of the name that tells one owner from another. */
+/** Whether the identity is non-empty and not too long. */
 export function isValidOwner(owner: string): boolean {
   const identity = ownerIdentity(owner);
   return identity !== "" && identity.length <= MAX_LENGTH;
@@ -34,12 +34,12 @@ export function displayPrincipal(principal: string): string {
   return principal.startsWith("owner:") ? principal.slice("owner:".length) : principal.replace(/^key:/, "the key ");
 }
 
-/** The principal of a key, by its owner where it has one. */
+/** Returns the principal of a key: its owner if it has one, else the key. */
 export function principalOfKey({ id, owner }: { id: string; owner: string | null }): string {
   return owner === null ? `key:${id}` : principalOfOwner(owner);
 }
 
-/** The principal of whoever acts for this owner: by a key, or by a link that was sent. */
+/** Returns the principal of an owner, for votes by key or by an approval link. */
 export function principalOfOwner(owner: string): string {
   return `owner:${ownerIdentity(owner)}`;
 }

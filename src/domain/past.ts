@@ -1,24 +1,24 @@
 /**
- * What decisions on an action read of the past. The amounts used before one action and before the next would tell every
- * reader of the ledger what the first one paid. So an entry holds only a commitment, and the values are in the action's
- * row.
+ * Commitments to the limit usage that decisions on an action read. Recorded in clear, the usage before two consecutive
+ * actions would reveal the first one's amount. The entry therefore holds a commitment, and the action's row holds the
+ * values.
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
 import { commitSalted, type SaltedMembers } from "./kept.ts";
 import type { Facts, LimitFact, RecordedFacts } from "./policy/types.ts";
 
-/** What a commitment covers, and 32 random bytes in hex. */
+/** The committed limit usage, with a salt of 32 random bytes in hex. */
 export interface Past {
   limits: LimitFact[];
   salt: string;
 }
 
 /**
- * The facts as their entry holds them, and what is kept beside the action to open this entry and those before it:
- * canonical JSON of `Past`, or of an array of them where a later decision read something else; null where nothing of
- * the past was read.
- * @param kept what opens those before it
+ * Returns the facts for the entry, and the text for the action's row that opens this entry's commitment and those of
+ * earlier entries. The text is canonical JSON of a `Past`, of an array if a later decision read other values, or null
+ * if no usage was read.
+ * @param kept the text in the row so far
  */
 export function commitFacts(
   facts: Facts,
@@ -35,12 +35,12 @@ export function commitFacts(
   return { facts: { ...others, past: commitPast(past) }, past: encodePasts([...pasts, past]) };
 }
 
-/** SHA-256(salt ‖ SHA-256(canonical `{limits}`)). */
+/** Returns SHA-256(salt ‖ SHA-256(canonical `{limits}`)). */
 export function commitPast(past: Past): string {
   return commitSalted(past as unknown as SaltedMembers);
 }
 
-/** In the order of the entries that read them first. Empty for a text that the service did not write. */
+/** Decodes the row's text, in order of the entries. Returns [] for a text that the service did not write. */
 export function decodePasts(text: string | null): Past[] {
   try {
     const read = JSON.parse(text ?? "[]") as Past | Past[];
@@ -52,15 +52,15 @@ export function decodePasts(text: string | null): Past[] {
   }
 }
 
-/** Null for none. */
+/** Encodes the values for the row; null if there are none. */
 export function encodePasts(pasts: readonly Past[]): string | null {
   if (pasts.length === 0) return null;
   return canonicalText((pasts.length === 1 ? pasts[0] : pasts) as unknown as JsonValue);
 }
 
 /**
- * The facts that a decision was made from. What was used stays unknown where `past` does not hold what the entry
- * commits to: every limit denies then.
+ * Returns the facts that a decision was made from. If `past` does not match the entry's commitment, the usage stays
+ * unknown and every limit denies.
  */
 export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;
@@ -69,12 +69,12 @@ export function restoreFacts(recorded: RecordedFacts, past: string | null): Fact
   return opened === null ? facts : { ...facts, limits: opened.limits };
 }
 
-/** Of what is kept, that which an entry commits to. */
+/** Returns the value that the entry commits to, or null. */
 export function findPast(commitment: string, past: string | null): Past | null {
   return decodePasts(past).find((one) => commitmentOf(one) === commitment) ?? null;
 }
 
-/** Whether `past` is what these entries commit to, in their order, and no more. */
+/** Whether `past` holds exactly the values that these entries commit to, in their order. */
 export function pastMatchesCommitments(commitments: readonly string[], past: string | null): boolean {
   const pasts = decodePasts(past);
   if (pasts.length === 0 && past !== null) return false;
@@ -82,7 +82,7 @@ export function pastMatchesCommitments(commitments: readonly string[], past: str
   return pasts.length === expected.length && pasts.every((one, i) => commitmentOf(one) === expected[i]);
 }
 
-/** Null for what is no salt. */
+/** Returns null for an invalid salt. */
 function commitmentOf(past: Past): string | null {
   try {
     return commitPast(past);

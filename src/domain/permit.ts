@@ -1,38 +1,38 @@
 /**
- * Permits: a compact JWS (RFC 7515) with Ed25519 (RFC 9864), whose payload is a JWT (RFC 7519), so that any tool can
- * check one with a stock library and the published keys. docs/permits.md says what each claim means. A permit is not
- * stored: it starts an action once because starting is a compare-and-set of the action's state.
+ * Permits: a compact JWS (RFC 7515) with Ed25519 (RFC 9864) and a JWT payload (RFC 7519), so that any tool can verify
+ * one with a stock library and the published keys. docs/permits.md defines the claims. Permits are not stored. A permit
+ * starts an action only once, because starting is a compare-and-set on the action's status.
  */
 import { fromBase64Url, sha256, toBase64Url, utf8 } from "./hash.ts";
 import { decodeUtf8, parseJson, type JsonObject } from "./json.ts";
 
 export const PERMIT_TYPE = "assent-permit+jwt";
-/** `EdDSA` is what RFC 9864 replaces: stock libraries still write it. */
+/** RFC 9864 replaces `EdDSA`, but stock libraries still write it. */
 export const PERMIT_ALGORITHMS: readonly string[] = ["Ed25519", "EdDSA"];
-/** Characters. Above the longest that names of 256 characters give. */
+/** Maximum length in characters; names of 256 characters stay below it. */
 export const MAX_PERMIT_LENGTH = 8192;
 
-/** The longest that one can last. Seconds. */
+/** Maximum validity of a permit. Seconds. */
 export const MAX_PERMIT_SECONDS = 86_400;
 
-/** What a permit says of the action: at every time the same. */
+/** The claims about the action; the same in every permit for it. */
 export interface PermitSubject {
   issuer: string;
   action_id: string;
   agent_id: string;
   tool: string;
   operation: string;
-  /** SHA-256 of canonical `{agent_id, operation, params, tool}`, in hex: what the tool can compute. */
+  /** SHA-256 of canonical `{agent_id, operation, params, tool}` in hex, which the tool can recompute. */
   action_digest: string;
-  /** Covers `context`, too. */
+  /** Also covers `context`. */
   request_hash: string;
 }
 
-/** What it says of itself. Times in milliseconds, whole seconds. */
+/** The claims about this permit. Times are milliseconds, in whole seconds. */
 export interface PermitTerms {
-  /** Random: no two permits have the same. */
+  /** Random and unique. */
   id: string;
-  /** Hash of the entry that it stands on: the decision, or the latest time that the action was decided again. */
+  /** Leaf hash of the entry that justifies the permit: the decision, or the latest redecision. */
   decision_hash: string;
   issued_at: number;
   expires_at: number;
@@ -46,21 +46,24 @@ export interface PermitKey {
 }
 
 export type PermitFault =
-  /** Not a permit's text: its form, its header or the type of a claim is another. */
+  /** The text, the header or the type of a claim is malformed. */
   | "malformed"
   | "unknown_key"
   | "bad_signature"
-  /** It is of another action, tool, agent or log. */
+  /** For another action, tool, agent or log. */
   | "other_subject"
   | "not_yet_valid"
   | "expired";
 
-/** RFC 7638: the SHA-256 of the key's JWK, base64url. */
+/** Returns the key's RFC 7638 thumbprint, base64url. */
 export function permitKeyId(publicKey: Uint8Array): string {
   return toBase64Url(sha256(utf8(`{"crv":"Ed25519","kty":"OKP","x":"${toBase64Url(publicKey)}"}`)));
 }
 
-/** A permit's times: whole seconds, because JWT times are. @param until when the action may start no more */
+/**
+ * Returns a permit's times in whole seconds, as JWT requires.
+ * @param until deadline for starting the action
+ */
 export function computePermitTimes(
   now: number,
   validSeconds: number,
@@ -70,7 +73,7 @@ export function computePermitTimes(
   return { issued_at, expires_at: Math.min(issued_at + validSeconds * 1000, Math.floor(until / 1000) * 1000) };
 }
 
-/** @param expires_at of the grant is rounded down to whole seconds, `issued_at`, too */
+/** Signs a permit. Rounds `issued_at` and `expires_at` down to whole seconds. */
 export async function signPermit(
   subject: PermitSubject,
   grant: PermitTerms,
@@ -99,9 +102,8 @@ export async function signPermit(
 }
 
 /**
- * What is wrong with `permit` as one for `subject`, of these keys, at `now`; null when nothing is. The signature is
- * looked at before any claim is believed. Claims that are not known are passed over (RFC 7519 section 4); header
- * members that are not known are refused.
+ * Checks that `permit` is valid for `subject` at `now`, signed by one of `keys`. Returns null if it is. Verifies the
+ * signature before it reads any claim. Ignores unknown claims (RFC 7519 section 4) and rejects unknown header members.
  */
 export function checkPermit(
   permit: string,
@@ -134,8 +136,8 @@ export function checkPermit(
 }
 
 /**
- * What is wrong with the text and the header of a permit; null when nothing is. A library for JWTs accepts more: members
- * of the header that it does not know, members that appear twice, and several base64url texts of the same bytes.
+ * Checks the text and the header of a permit. Stricter than JWT libraries, which accept unknown and repeated header
+ * members and non-canonical base64url.
  */
 export function findPermitFormatFault(permit: string): "malformed" | "wrong_algorithm" | "wrong_type" | null {
   const parts = permit.length > MAX_PERMIT_LENGTH ? [] : permit.split(".");
@@ -148,7 +150,7 @@ export function findPermitFormatFault(permit: string): "malformed" | "wrong_algo
   return isWhole && decode(parts[1]) !== null && bytesOf(parts[2]) !== null ? null : "malformed";
 }
 
-/** The entry that a permit names (`decision_hash`), of one that `checkPermit` finds no fault with but its time. */
+/** Returns the leaf hash of the entry that a checked permit names (`decision_hash`). */
 export function permitDecisionHash(permit: string): string {
   const hash = decode(permit.split(".")[1])?.["decision_hash"];
   if (typeof hash !== "string") throw new TypeError("only a permit that was checked names its entry");
@@ -203,7 +205,7 @@ function decode(part: string | undefined): JsonObject | null {
   }
 }
 
-/** Null unless it is the one text of its bytes. */
+/** Decodes canonical base64url; returns null for any other text. */
 function bytesOf(part: string | undefined): Uint8Array | null {
   try {
     return fromBase64Url(part ?? "");

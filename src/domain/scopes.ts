@@ -26,12 +26,15 @@ export const SCOPES = [
 export type CoreScope = (typeof SCOPES)[number];
 
 declare const OF_PLUGIN: unique symbol;
-/** A scope that a plugin brings, `<plugin>:<scope>`. Made with `defineScopes`, so that a core scope that is mistyped does not compile. */
+/**
+ * A scope that a plugin defines, `<plugin>:<scope>`. Only `defineScopes` creates one, so a mistyped core scope does not
+ * compile.
+ */
 export type PluginScope = `${string}:${string}` & { readonly [OF_PLUGIN]: true };
 
 export type Scope = CoreScope | PluginScope;
 
-/** `defineScopes("notes", ["read"]).read` is the scope `notes:read`. */
+/** Returns the scopes of a plugin by name: `defineScopes("notes", ["read"]).read` is `notes:read`. */
 export function defineScopes<const Name extends string>(
   plugin: string,
   names: readonly Name[],
@@ -65,12 +68,12 @@ export function privilegesIn(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
 }
 
-/** One key that may approve, and make those that approve beside it. */
+/** Whether a key can approve and can also create keys that approve. */
 export function canCreateApprovers(scopes: readonly string[]): boolean {
   return hasScope(scopes, "keys:manage") && hasScope(scopes, "approvals:decide");
 }
 
-/** `admin` stands for every scope; `actions:read` includes `actions:read_own`. */
+/** Whether the scopes include `wanted`. `admin` includes every scope; `actions:read` includes `actions:read_own`. */
 export function hasScope(scopes: readonly string[], wanted: Scope): boolean {
   if (scopes.includes("admin") || scopes.includes(wanted)) return true;
   return wanted === "actions:read_own" && scopes.includes("actions:read");

@@ -1,10 +1,11 @@
 /**
- * Who stands behind a key: whoever it belongs to, whoever made it, and whoever made that one's key. A vote is the vote of
- * all of them, so that nobody meets a quorum, or approves what they submitted, with keys they made themselves.
+ * Determines which people share a key's vote: the key's owner, the key that created it, that key's creator, and so on.
+ * A vote counts for all of them. So no one can reach a quorum, or approve their own action, with keys that they
+ * created.
  */
 import { principalOfKey } from "./owner.ts";
 
-/** A key as the ledger has it. */
+/** A key as the ledger records it. */
 export interface RecordedKey {
   id: string;
   name: string;
@@ -13,7 +14,7 @@ export interface RecordedKey {
   scopes: readonly string[];
   agent_id: string | null;
   owner: string | null;
-  /** Key that made it; null for what the operator made at the machine. */
+  /** Id of the key that created this key; null if the operator created it on the host. */
   created_by: string | null;
   expires_at: number | null;
   revoked: boolean;
@@ -21,7 +22,7 @@ export interface RecordedKey {
 
 type KeyOf = (id: string) => RecordedKey | null;
 
-/** The key, its maker, the maker's maker, and so on. Empty for an id that no key has. */
+/** Returns the key, its creator, the creator's creator, and so on. Empty for an unknown id. */
 export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
   const line: RecordedKey[] = [];
   for (let next: string | null = id; next !== null;) {
@@ -33,7 +34,10 @@ export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
   return line;
 }
 
-/** How many different people these are, each given by the principals that stand behind one vote: with one in common they are one. */
+/**
+ * Returns the number of different people. Each vote is given by the principals that share it; votes with a common
+ * principal count as one person.
+ */
 export function countPeople(votes: readonly (readonly string[])[]): number {
   const people: Set<string>[] = [];
   for (const principals of votes) {

@@ -1,6 +1,6 @@
 /**
- * Stops: what halts decisions above all policies. They stand in the ledger and nowhere else, and are made again from its
- * entries: whoever writes to the database can lift none.
+ * Stops halt decisions, whatever policies say. Stops are stored only as ledger entries and are rebuilt from them, so
+ * writing to the database cannot lift stopItem.
  */
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, StopEntry } from "./entries.ts";
@@ -8,31 +8,31 @@ import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, StopFact } from "./policy/types.ts";
 import { parseRfc3339, toRfc3339 } from "./time.ts";
 
-/** What a stop is about: all of what it names. Null for every one. */
+/** What a stop applies to: actions that match all of the members. Null matches everything. */
 export interface StopSelector {
-  /** Glob, without regard to case. */
+  /** Glob that ignores case. */
   agent: string | null;
-  /** Likewise. */
+  /** Glob that ignores case. */
   tool: string | null;
-  /** Name of a policy: what its rules and limits answer. */
+  /** Name of a policy whose answers are stopped. */
   policy: string | null;
 }
 
 export interface Stop extends StopSelector {
   id: string;
   reason: string;
-  /** When it ends by itself. Milliseconds; null when never. */
+  /** When the stop ends by itself, in milliseconds; null if never. */
   until: number | null;
-  /** Of the entry that placed it. */
+  /** Sequence number of the entry that placed it. */
   seq: number;
   placed_at: number;
   placed_by: Actor;
-  /** Who asked for it to be lifted, the last one being who lifted it. */
+  /** Requests to lift the stop; the last stopItem lifted it. */
   lifts: readonly { by: Actor; at: number; comment: string | null }[];
   lifted_at: number | null;
 }
 
-/** Every stop that was ever placed, by id, and in the order of the ledger those that may hold. */
+/** All stops that were ever placed, by id, and those that can still be active, in ledger order. */
 export interface Stops {
   readonly all: ReadonlyMap<string, Stop>;
   readonly open: readonly Stop[];
@@ -40,7 +40,7 @@ export interface Stops {
 
 export const NO_STOPS: Stops = { all: new Map(), open: [] };
 
-/** Throws RangeError for an entry that does not follow from those before it. */
+/** Applies a stop entry. Throws RangeError if the entry contradicts earlier ones. */
 export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number }): Stops {
   const at = timeOf(entry.at);
   const { id, until, ...about } = entry.stop;
@@ -67,7 +67,7 @@ export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number 
     stop = { ...before, lifts, lifted_at: lifted ? at : null };
   }
   const stops = new Map(all).set(id, stop);
-  return { all: stops, open: [...stops.values()].filter((one) => isStopActive(one, at)) };
+  return { all: stops, open: [...stops.values()].filter((stopItem) => isStopActive(stopItem, at)) };
 }
 
 export function isStopActive({ until, lifted_at }: Stop, now: number): boolean {
@@ -78,7 +78,7 @@ export function listActiveStops({ open }: Stops, now: number): Stop[] {
   return open.filter((stop) => isStopActive(stop, now));
 }
 
-/** Whether it is about what this agent does with this tool. Which policies answer is not asked here. */
+/** Whether the stop covers this agent and tool. Ignores the stop's policy. */
 export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRequest, "agent_id" | "tool">): boolean {
   return (
     (agent === null || matchesAnyName([agent], action.agent_id)) &&
@@ -86,7 +86,9 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
   );
 }
 
-/** What a decision about the action must know: one that stops it whatever policies say, or else those that name policies. */
+/**
+ * Returns the stops that a decision must consider: stopItem that applies to every policy, or else those that name a policy.
+ */
 export function findStopFacts(
   stops: Stops,
   action: Pick<ActionRequest, "agent_id" | "tool">,

@@ -1,4 +1,4 @@
-/** The known name that `wrong` was probably meant to be, or null. Used in messages only. */
+/** Returns the known name closest to `wrong`, or null. Used only in messages. */
 export function suggest(wrong: string, names: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.min(3, Math.max(1, Math.floor(wrong.length / 2))) + 1;
@@ -12,7 +12,7 @@ export function suggest(wrong: string, names: readonly string[]): string | null 
   return best;
 }
 
-/** Levenshtein; stops counting at `limit`. */
+/** Levenshtein distance, capped at `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

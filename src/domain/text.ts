@@ -1,4 +1,7 @@
-/** At most `max` UTF-16 code units and an ellipsis, never half of a surrogate pair: canonical JSON refuses those. */
+/**
+ * Returns at most `max` UTF-16 code units and an ellipsis. Does not split a surrogate pair, because canonical JSON
+ * rejects the halves.
+ */
 export function clipText(text: string, max: number): string {
   if (text.length <= max) return text;
   const last = text.charCodeAt(max - 1);
@@ -6,9 +9,9 @@ export function clipText(text: string, max: number): string {
 }
 
 /**
- * Characters that show nothing or change how others show: controls, formats (bidi marks, zero-width joiners, tags), what
- * Unicode lets a font ignore, separators, spaces other than the plain one, private use, unassigned, halves of surrogate
- * pairs.
+ * Characters that are invisible or change how others are displayed: controls, format characters (bidi marks, zero-width
+ * joiners, tags), default-ignorable code points, separators, spaces other than U+0020, private use, unassigned, and
+ * lone surrogates.
  */
 export const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
 
@@ -16,7 +19,7 @@ export function hasHiddenCharacters(text: string): boolean {
   return text.search(HIDDEN) >= 0;
 }
 
-/** One line in which nothing hides, reorders or imitates what stands around it: `[U+202E]` for each hidden character. */
+/** Returns the text with hidden characters spelled out, such as `[U+202E]`. */
 export function revealHidden(text: string): string {
   return text.replace(
     HIDDEN,
@@ -24,7 +27,9 @@ export function revealHidden(text: string): string {
   );
 }
 
-/** What a person wrote, as one line: hidden characters become spaces, runs of spaces one, and it ends after `max` characters. */
+/**
+ * Returns the text as one line of at most `max` characters. Replaces hidden characters by spaces and collapses spaces.
+ */
 export function toSingleLine(text: string, max: number): string {
   return clipText(text.replace(HIDDEN, " ").replace(/ {2,}/g, " ").trim(), max);
 }

@@ -1,10 +1,10 @@
-/** C2SP tlog-tiles: the tree cut into tiles of 256 hashes, and entries into bundles of 256. */
+/** C2SP tlog-tiles: the tree in tiles of 256 hashes, and the entries in bundles of 256. */
 import { concatBytes } from "./hash.ts";
 import { hashNode } from "./merkle.ts";
 
 export const TILE_WIDTH = 256;
 
-/** Highest level that the specification knows. */
+/** Highest tile level in the specification. */
 const MAX_LEVEL = 63;
 
 export interface TilePosition {
@@ -12,7 +12,7 @@ export interface TilePosition {
   index: number;
 }
 
-/** Tiles that become full when the tree grows from `oldSize` to `newSize`, lower levels first. */
+/** Returns the tiles that become full when the tree grows from `oldSize` to `newSize`, lower levels first. */
 export function tilesBetween(oldSize: number, newSize: number): TilePosition[] {
   const tiles: TilePosition[] = [];
   let before = oldSize;
@@ -25,7 +25,7 @@ export function tilesBetween(oldSize: number, newSize: number): TilePosition[] {
   return tiles;
 }
 
-/** Root over the 256 hashes of a full tile: the hash of the level above. `hashes` is 8,192 bytes. */
+/** Returns the root over the 256 hashes of a full tile, which is a hash of the next level. `hashes` has 8,192 bytes. */
 export function rootOfTile(hashes: Uint8Array): Uint8Array {
   if (hashes.length !== TILE_WIDTH * 32)
     throw new RangeError(`a full tile has ${TILE_WIDTH * 32} bytes, this one ${hashes.length}`);
@@ -38,14 +38,15 @@ export function rootOfTile(hashes: Uint8Array): Uint8Array {
   return row[0] as Uint8Array;
 }
 
-/** Hashes in the partial tile of each level, 0 where there is none; index is the level. */
+/** Returns the width of each level's partial tile, by level; 0 if there is none. */
 export function partialWidths(size: number): number[] {
   const widths: number[] = [];
-  for (let rest = size; rest > 0; rest = Math.floor(rest / TILE_WIDTH)) widths.push(rest % TILE_WIDTH);
+  for (let remaining = size; remaining > 0; remaining = Math.floor(remaining / TILE_WIDTH))
+    widths.push(remaining % TILE_WIDTH);
   return widths;
 }
 
-/** `x001/x234/067`: groups of three digits, all but the last prefixed. */
+/** Returns a path such as `x001/x234/067`: groups of three digits, all but the last with the prefix x. */
 function indexPath(index: number): string {
   const digits = String(index);
   const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, "0");
@@ -54,9 +55,9 @@ function indexPath(index: number): string {
 }
 
 /**
- * Path under the log's prefix, without a slash before it. Throws RangeError for what is no tile.
- * @param level 0..63, or "entries" for a bundle
- * @param width hashes or entries in it, 1..256; 256 is the full tile
+ * Returns the path under the log's prefix, without a leading slash. Throws RangeError for an invalid tile.
+ * @param level 0 to 63, or "entries" for a bundle
+ * @param width number of hashes or entries, 1 to 256; 256 is the full tile
  */
 export function tilePath(level: number | "entries", index: number, width: number = TILE_WIDTH): string {
   if (level !== "entries" && !(Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL))
@@ -67,7 +68,7 @@ export function tilePath(level: number | "entries", index: number, width: number
   return `tile/${level}/${indexPath(index)}${width === TILE_WIDTH ? "" : `.p/${width}`}`;
 }
 
-/** Null unless `path` is exactly what `tilePath` gives. */
+/** Parses a tile path. Returns null unless `tilePath` would return exactly this text. */
 export function parseTilePath(path: string): { level: number | "entries"; index: number; width: number } | null {
   const match = /^tile\/(entries|\d{1,2})\/((?:x\d{3}\/){0,5}\d{3})(?:\.p\/(\d{1,3}))?$/.exec(path);
   if (match === null) return null;
@@ -79,7 +80,10 @@ export function parseTilePath(path: string): { level: number | "entries"; index:
   return tilePath(level, index, width) === path ? { level, index, width } : null;
 }
 
-/** Each entry as a big-endian uint16 length and its bytes. Throws RangeError above 65,535 bytes or 256 entries. */
+/**
+ * Encodes each entry as a big-endian uint16 length and its bytes. Throws RangeError for an entry above 65,535 bytes or
+ * more than 256 entries.
+ */
 export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
   if (entries.length > TILE_WIDTH)
     throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries, not ${entries.length}`);
@@ -91,7 +95,10 @@ export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
   return concatBytes(...parts);
 }
 
-/** Throws RangeError when the bytes are not a whole number of entries, at most 256. The entries share the bytes' memory. */
+/**
+ * Decodes a bundle. Throws RangeError unless it is a whole number of entries, at most 256. The entries share the memory
+ * of `bytes`.
+ */
 export function decodeEntryBundle(bytes: Uint8Array): Uint8Array[] {
   const entries: Uint8Array[] = [];
   let at = 0;

@@ -1,10 +1,13 @@
-/** Times on the wire are RFC 3339 text; inside they are milliseconds since the epoch. */
+/** External times are RFC 3339 text; internal times are milliseconds since the epoch. */
 const FIRST_MS = -62_167_219_200_000;
 const LAST_MS = 253_402_300_799_999;
 
-/** UTC with milliseconds. Throws RangeError outside the years 0000 to 9999, which RFC 3339 cannot write. */
+/**
+ * Formats a time as UTC with milliseconds. Throws RangeError outside the years 0000 to 9999, which RFC 3339 cannot
+ * express.
+ */
 export function toRfc3339(ms: number): string {
-  // A batch has one clock and one end of what it allows, and its rows, entries and answers all write them.
+  // Cache the last two results: the rows, entries and responses of a batch share two times.
   if (ms === newest.ms) return newest.text;
   if (ms === older.ms) return older.text;
   if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms does not lie in the years 0000 to 9999`);
@@ -19,8 +22,8 @@ let older = newest;
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})$/;
 
 /**
- * Milliseconds since the epoch; null unless RFC 3339 with an offset and a day that exists.
- * Fractions are cut to milliseconds. A leap second (`:60`) is refused: POSIX time has no place for it.
+ * Parses RFC 3339 with an offset; returns milliseconds since the epoch, or null. Truncates to milliseconds. Rejects
+ * leap seconds (`:60`), which POSIX time cannot express.
  */
 export function parseRfc3339(text: string): number | null {
   const match = RFC3339.exec(text);
@@ -35,7 +38,7 @@ export function parseRfc3339(text: string): number | null {
   ];
   const at = new Date(0);
   at.setUTCFullYear(year, month - 1, day);
-  // A month or day that does not exist rolls over into another.
+  // Date rolls a month or day that does not exist over into the next.
   if (at.getUTCMonth() !== month - 1 || at.getUTCDate() !== day) return null;
   if (hour > 23 || minute > 59 || second > 59) return null;
   at.setUTCHours(hour, minute, second, Number((match[7] ?? "0").padEnd(3, "0").slice(0, 3)));
@@ -56,7 +59,10 @@ function offsetMs(zone: string): number | null {
 const DURATION = /^(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,9})ms)?$/;
 const UNIT_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
-/** Milliseconds of `90s`, `30m`, `1h30m`, `7d`, `500ms`: units once each, largest first. Null for anything else. */
+/**
+ * Parses a duration such as `90s`, `30m`, `1h30m`, `7d` or `500ms` into milliseconds: each unit at most once, largest
+ * first. Returns null for other text.
+ */
 export function parseDuration(text: string): number | null {
   const match = DURATION.exec(text);
   if (match === null || text === "") return null;

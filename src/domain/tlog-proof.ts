@@ -1,4 +1,4 @@
-/** C2SP tlog-proof: an inclusion proof with the checkpoint it leads to, as one text. The verifier brings the leaf. */
+/** C2SP tlog-proof: an inclusion proof and its checkpoint in one text. The verifier supplies the leaf. */
 import type { Checkpoint, VerifySignature } from "./checkpoint.ts";
 import { equalBytes, fromBase64, toBase64 } from "./hash.ts";
 import { openCheckpointFromPin, type LogKeyProof, type LogKeys } from "./log-keys.ts";
@@ -32,7 +32,7 @@ export function formatTlogProof(proof: {
   return [HEADER, ...extra, `index ${proof.index}`, ...proof.path.map(toBase64), "", proof.checkpoint].join("\n");
 }
 
-/** Throws ProofError. */
+/** Parses a proof. Throws ProofError. */
 export function parseTlogProof(text: string): TlogProof {
   const split = text.indexOf("\n\n");
   if (split < 0) throw new ProofError("the proof has no blank line before its checkpoint");
@@ -56,7 +56,9 @@ function decode(line: string): Uint8Array {
   }
 }
 
-/** What `extra` brings of the log's keys; nothing of it is authenticated. Other logs put there what they like. */
+/**
+ * Returns the log keys in `extra`, which is not authenticated. Returns [] if another log stored something else there.
+ */
 function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
   try {
     const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array())) as { log_keys: LogKeyProof[] };
@@ -67,8 +69,8 @@ function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
 }
 
 /**
- * The checkpoint under which the leaf stands at the proof's index, with the keys that lead to it from the pinned one.
- * Throws ProofError, NoteError, SyntaxError or TypeError.
+ * Verifies a proof. Returns the index, the checkpoint and the keys that lead to it from the pinned one. Throws
+ * ProofError, NoteError, SyntaxError or TypeError.
  */
 export function verifyTlogProof(
   text: string,

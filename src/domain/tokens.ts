@@ -1,11 +1,11 @@
 /**
- * Approval tokens. Nothing about them is stored: a token is its claims and an HMAC over the claims
- * and the request hash, so it can be made again for whoever may see it and for nobody else.
+ * Approval tokens. Tokens are not stored: a token is its claims and an HMAC over the claims and the request hash, so
+ * the service can recreate it for the same approver.
  *
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
  *
- * An approval token (`apt1_`) is good beside the approver's key. A link token (`apl1_`) is sent to one
- * person and is good alone. Neither can be made from the other.
+ * An approval token (`apt1_`) is valid together with the approver's key. A link token (`apl1_`) is sent to one person
+ * and is valid alone. Neither can be derived from the other.
  */
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";
@@ -17,11 +17,11 @@ const FORMS: Readonly<Record<TokenKind, { prefix: string; domain: string }>> = {
   link: { prefix: "apl1_", domain: "assent-approval-link/1" },
 };
 
-/** What a token is bound to. `expires_at` in milliseconds. */
+/** The values that a token is bound to. `expires_at` is in milliseconds. */
 export interface TokenClaims {
   action_id: string;
   request_hash: string;
-  /** Principal it was made for. */
+  /** The principal that the token was created for. */
   approver: string;
   expires_at: number;
 }
@@ -42,14 +42,14 @@ export function makeToken(kind: TokenKind, claims: TokenClaims, mac: Mac): strin
 export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
 
 /**
- * Whether `token` is the one for exactly these claims. Says nothing about the clock: the expiry it
- * is bound to is the action's, and that is tested by the statement that uses it.
+ * Checks that `token` matches exactly these claims. Does not check the clock: `expires_at` is the action's, and the
+ * statement that uses it tests it.
  */
 export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: Mac): TokenCheckResult {
   const parts = decodeToken(kind, token);
   if (parts === null) return "malformed";
-  // Another action's token is named as such without its MAC being looked at: its request hash is
-  // not at hand, and the answer is a refusal either way.
+  // Report another action's token without verifying its MAC, because its request hash is unknown here. The token is
+  // rejected either way.
   if (parts.action_id !== expected.action_id) return "other_action";
   const claimed: TokenClaims = {
     action_id: parts.action_id,
@@ -63,12 +63,12 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
   return "ok";
 }
 
-/** Whether it begins as tokens of this kind do. */
+/** Whether the text has the prefix of this kind of token. */
 export function hasTokenPrefix(kind: TokenKind, token: string): boolean {
   return token.startsWith(FORMS[kind].prefix);
 }
 
-/** What a token says of itself, true or not; null when it is no token of this kind. */
+/** Decodes a token's claims without verifying them; returns null for a malformed token. */
 export function decodeToken(
   kind: TokenKind,
   token: string,
@@ -82,7 +82,7 @@ export function decodeToken(
     if (!Array.isArray(claims) || claims.length !== 3 || mac.length !== 32) return null;
     const [action_id, approver, expires_at] = claims as unknown[];
     if (typeof action_id !== "string" || typeof approver !== "string" || typeof expires_at !== "number") return null;
-    // Only what `makeToken` could have written: half a surrogate pair or 1e400 has no canonical form to take a MAC of.
+    // Accept only the canonical form. Lone surrogates and 1e400 have none.
     if (toBase64Url(canonicalBytes([action_id, approver, expires_at])) !== payload) return null;
     return { action_id, approver, expires_at, mac };
   } catch {

@@ -1,4 +1,4 @@
-/** TypeBox as we use it: formats with linear-time checks, and faults in words that tell what to do. */
+/** TypeBox formats with linear-time checks, and sentences for its errors that say what to do. */
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
 import { findNameFault } from "./names.ts";
@@ -7,7 +7,7 @@ import { parseRfc3339 } from "./time.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** TypeBox knows no format by itself, and one it does not know fails everything. */
+/** TypeBox has no built-in formats, and an unknown format fails every value. */
 export function registerFormats(): void {
   if (!FormatRegistry.Has("uuid")) FormatRegistry.Set("uuid", (value) => UUID.test(value));
   if (!FormatRegistry.Has("name")) FormatRegistry.Set("name", (value) => findNameFault(value) === null);
@@ -16,7 +16,7 @@ export function registerFormats(): void {
 
 registerFormats();
 
-/** RFC 6901: the last segment of a pointer, unescaped. */
+/** Returns the last segment of an RFC 6901 pointer, unescaped. */
 export function lastPointerSegment(pointer: string): string {
   return pointer
     .slice(pointer.lastIndexOf("/") + 1)
@@ -24,7 +24,7 @@ export function lastPointerSegment(pointer: string): string {
     .replaceAll("~0", "~");
 }
 
-/** Of a value that fits no variant of a union, but fits one by its kind: what is wrong inside it. */
+/** For a value that matches no variant of a union, returns the fault inside the variant that it resembles. */
 export function findInnermostFault(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;
   for (const variant of error.errors) {
@@ -34,7 +34,7 @@ export function findInnermostFault(error: ValueError): ValueError {
   return error;
 }
 
-/** One sentence about one fault. `siblings` are the names that an unknown member could have meant. */
+/** Returns one sentence about a fault. `siblings` are the member names that an unknown member could have meant. */
 export function explainFault(error: ValueError, siblings: readonly string[]): string {
   const { schema } = error;
   switch (error.type) {
@@ -63,7 +63,7 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
   }
 }
 
-/** What a schema takes, in a few words. */
+/** Returns a short description of what a schema accepts. */
 export function describeSchema(schema: TSchema): string {
   if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describeSchema).join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);
@@ -74,7 +74,7 @@ export function describeSchema(schema: TSchema): string {
   return "another value";
 }
 
-/** Names of the members that stand beside the one at `pointer`. */
+/** Returns the names of the members next to the one at `pointer`. */
 export function siblingNames(root: TSchema, pointer: string): string[] {
   let schema: TSchema | undefined = root;
   for (const segment of pointer.split("/").slice(1, -1)) {

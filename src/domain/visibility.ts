@@ -1,7 +1,10 @@
-/** Which actions, and which entries about them, a credential may see. */
+/** The actions and entries that a credential can see. */
 export type Visibility = { all: true } | { agent_id: string } | { key_id: string };
 
-/** `agent_id` and `submitted_by` are null for entries that are about no action: those are for who sees everything. */
+/**
+ * Whether the credential can see the subject. `agent_id` and `submitted_by` are null for entries about no action, which
+ * only unrestricted credentials see.
+ */
 export function canSee(
   visibility: Visibility,
   subject: { agent_id: string | null; submitted_by: string | null },

@@ -1,16 +1,19 @@
-/** Marks what could mislead a reader of untrusted text: hidden characters, and words that imitate other words. The console loads this module, too. */
+/** Marks hidden characters and look-alike words in untrusted text. The console also loads this module. */
 import { HIDDEN } from "./text.ts";
 
-/** A run of text. `mark` says why it was marked; null for ordinary text. */
+/** A run of text. `mark` explains why it is marked; null for ordinary text. */
 export interface TextPart {
   text: string;
   kind: "plain" | "hidden" | "look-alike";
   mark: string | null;
 }
 
-/** Marks in one text. The rest is one part with the marks in brackets, so that a text cannot fill a page with elements. */
+/**
+ * Maximum marks in one text. Further marks become bracketed text, so that a text cannot create thousands of page
+ * elements.
+ */
 const MAX_MARKS = 40;
-/** Letters named for one word. */
+/** Maximum letters listed for one word. */
 const MAX_NAMED = 3;
 
 const NAMES: Readonly<Record<number, string>> = {
@@ -44,11 +47,11 @@ const NAMES: Readonly<Record<number, string>> = {
   0xfeff: "byte order mark",
 };
 
-/** Scripts with letters that look like Latin ones, and the commonest others. */
+/** Scripts with letters that resemble Latin, and other common scripts. */
 const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Georgian", "Hebrew", "Arabic"].map(
   (name) => ({ name, letter: new RegExp(`\\p{Script=${name}}`, "u") }),
 );
-/** Written together with Latin letters every day (Unicode TR 39, "highly restrictive"). */
+/** East Asian scripts, which are commonly mixed with Latin (Unicode TR 39, "highly restrictive"). */
 const EAST_ASIAN = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{scx=Hangul}]/u;
 /** Letters that most fonts draw like Latin ones. */
 const LIKE_LATIN = [
@@ -64,10 +67,10 @@ function scriptOf(letter: string): string {
   return SCRIPTS.find((script) => script.letter.test(letter))?.name ?? "another script";
 }
 
-/** Hidden, or stacked so high that it covers its neighbours. */
+/** Hidden characters, and combining marks stacked so high that they cover their neighbours. */
 const MARKED = new RegExp(`(${HIDDEN.source}|(?<=\\p{M}{4})\\p{M})`, "u");
 
-/** Splits `text` into runs. With `lines`, line feeds and tabs are ordinary. */
+/** Splits `text` into runs. With `lines`, line feeds and tabs are plain text. */
 export function markText(text: string, { lines = false }: { lines?: boolean } = {}): TextPart[] {
   // Most values are short ASCII.
   if (/^[\x20-\x7e]*$/.test(text)) return text === "" ? [] : [plainPart(text)];
@@ -81,7 +84,7 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
     if (next.kind === "plain" && last?.kind === "plain") last.text += next.text;
     else parts.push(next);
   };
-  // Every second one is what the pattern captured.
+  // Odd elements are what the pattern captured.
   for (const [i, run] of text.split(MARKED).entries()) {
     if (run === "") continue;
     if (i % 2 === 0) for (const part of markWords(run, scripts)) add(part);
@@ -91,7 +94,7 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
   return parts;
 }
 
-/** One line in which every mark is written out: `[U+202E]`, `pаypal [Cyrillic а U+0430]`. */
+/** Returns one line in which every mark is spelled out: `[U+202E]`, `pаypal [Cyrillic а U+0430]`. */
 export function markedText(text: string): string {
   return markText(text)
     .map((part) => (part.mark === null ? part.text : markInBrackets(part)))
@@ -112,7 +115,10 @@ function nameOf(hidden: string): string {
   return /\p{Zs}/u.test(hidden) ? "unusual space" : "invisible character";
 }
 
-/** Scripts that `text` has letters of which look like no Latin ones: where its own language uses them, no word imitates Latin. */
+/**
+ * Returns the scripts that `text` uses as a language: those with letters that do not resemble Latin. Words of these
+ * scripts are not imitations.
+ */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);
   return new Set(
@@ -132,7 +138,7 @@ function markWords(run: string, prose: ReadonlySet<string>): TextPart[] {
     });
 }
 
-/** Says which letters of `word` are not what they seem; null when nothing is suspicious. */
+/** Returns which letters of `word` are misleading, or null. */
 function findImitation(word: string, prose: ReadonlySet<string>): string | null {
   if (!/[\u0080-\u{10ffff}]/u.test(word)) return null;
   const characters = [...new Set(word.match(/[\p{L}\p{Nd}]/gu) ?? [])];
@@ -151,7 +157,7 @@ function findImitation(word: string, prose: ReadonlySet<string>): string | null 
   return `${script} letters that look like Latin`;
 }
 
-/** The letters among `characters`, by script. East Asian scripts count as Latin, with which they are mixed every day. */
+/** Groups letters by script. East Asian scripts count as Latin, with which they are commonly mixed. */
 export function scriptsOf(characters: Iterable<string>): Map<string, string[]> {
   const scripts = new Map<string, string[]>();
   for (const letter of characters)

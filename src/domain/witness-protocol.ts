@@ -2,11 +2,11 @@
 import { NoteError } from "./checkpoint.ts";
 import { fromBase64, toBase64 } from "./hash.ts";
 
-/** More hashes than any proof has. */
+/** Maximum number of hashes in a proof. */
 const MAX_PROOF = 63;
 
 export interface AddCheckpoint {
-  /** The size that the witness cosigned last, as far as the sender knows; 0 for none. */
+  /** The size that the witness last cosigned, as far as the sender knows; 0 for none. */
   old: number;
   /** Consistency proof from `old` to the checkpoint. */
   proof: Uint8Array[];
@@ -18,7 +18,7 @@ export function formatAddCheckpoint({ old, proof, checkpoint }: AddCheckpoint): 
   return [`old ${old}`, ...proof.map(toBase64), "", checkpoint].join("\n");
 }
 
-/** Throws NoteError("malformed"). */
+/** Parses the body of an add-checkpoint request. Throws NoteError("malformed"). */
 export function parseAddCheckpoint(body: string): AddCheckpoint {
   const bad = (why: string): never => {
     throw new NoteError("malformed", `the request cannot be read: ${why}`);

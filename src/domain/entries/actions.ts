@@ -1,8 +1,8 @@
-/** What the ledger records of an action, from its decision to its end. */
+/** Ledger entries about one action, from its decision to its end. */
 import type { DeniedBy } from "../denied-by.ts";
 import type { Decision, RecordedFacts } from "../policy/types.ts";
 
-/** Who did something: always taken from the credential, never from a body. */
+/** The credential that did something. Always taken from authentication, never from a request body. */
 export interface Actor {
   key_id: string;
   principal: string;
@@ -29,7 +29,7 @@ export interface DecisionEntry {
   /** Why it was denied; null where it was not. From version 5 on. */
   denied_by?: DeniedBy | null;
   expires_at: string | null;
-  /** Until when it may start; null where it may not. From version 4 on; in 2 and 3 as `permit_expires_at`. */
+  /** Deadline for starting; null if the action cannot start. */
   approved_until?: string | null;
   permit_expires_at?: string | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a salt of its own; null where there is none. From version 4 on. */
@@ -43,26 +43,28 @@ export interface ApprovalEntry {
   at: string;
   agent_id: string;
   commitment: string;
-  /** `expired` and `cancelled` are outcomes without a vote; `rejection_lifted` ends what a `deny` began. */
+  /**
+   * `expired` and `cancelled` end the action without a vote. `rejection_lifted` ends the effect of an earlier `deny`.
+   */
   verdict: "approve" | "deny" | "expired" | "cancelled" | "rejection_lifted";
-  /** Null when the clock decided. */
+  /** Null if the approval expired. */
   by: Actor | null;
   comment: string | null;
   self_approval: boolean;
-  /** Distinct approvers so far, this one included, and how many are needed. */
+  /** The number of distinct approvers so far, including this one. */
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /** Until when it may start, or could where that is what expired; else null. From version 3 on; in 2 as `permit_expires_at`. */
   approved_until?: string | null;
   permit_expires_at?: string | null;
-  /** Until when the rejection refuses the same request; null where it does not. From version 4 on. */
+  /** End of the time in which the rejection refuses the same request; null if it refuses nothing. */
   rejection_until?: string | null;
 }
 
 /**
- * An open action was decided again: somebody voted on it, was to start it or asked for a permit. Every time for a
- * permit; else where it is denied now, or more people have to approve.
+ * An open action was decided again because someone voted on it, tried to start it, or requested a permit. Recorded for
+ * every permit; otherwise only if the action is now denied or needs more approvals.
  */
 export interface RedecisionEntry {
   type: "redecision";
@@ -73,7 +75,7 @@ export interface RedecisionEntry {
   agent_id: string;
   commitment: string;
   occasion: "vote" | "start" | "permit";
-  /** Who voted, was to start it or asked. */
+  /** The credential that voted, tried to start the action, or requested the permit. */
   by: Actor;
   policy_set: string | null;
   facts: RecordedFacts;
@@ -93,9 +95,9 @@ export interface ExecutionEntry {
   commitment: string;
   phase: "start" | "result";
   by: Actor;
-  /** SHA-256 of the permit that was used; null for a result, and from version 2 on where the submitter's key needed none. */
+  /** SHA-256 of the permit that was used; null for a result, and if the submitter started without a permit. */
   permit: string | null;
-  /** SHA-256 of what its caller named the start by; null for a result, and where it was not named. From version 3 on. */
+  /** SHA-256 of the caller's `attempt` identifier; null for a result, and if none was given. */
   attempt?: string | null;
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null for a start. */
@@ -104,8 +106,8 @@ export interface ExecutionEntry {
 }
 
 /**
- * What was asked, what was used of limits, and what was reported are gone from the store: what other entries of the
- * action hold are commitments that nobody can open any more. Nothing follows it.
+ * The request, the limit usage and the result were deleted from the store. The commitments in the action's other
+ * entries can no longer be opened. No entry follows this one.
  */
 export interface ErasureEntry {
   type: "erasure";
@@ -113,11 +115,11 @@ export interface ErasureEntry {
   action_id: string;
   at: string;
   agent_id: string;
-  /** The action's own, by which it was known before. */
+  /** The commitment from the action's decision. */
   commitment: string;
-  /** Somebody asked for it, or the time that the configuration keeps actions for was over. */
+  /** `asked`: someone requested the erasure. `retention`: the configured retention time ended. */
   cause: "asked" | "retention";
-  /** Kept forever. */
+  /** Stays in the ledger forever. */
   reason: string;
   /** Null for retention. */
   by: Actor | null;

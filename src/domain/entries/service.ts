@@ -1,17 +1,17 @@
-/** What the ledger records of what actions are decided with: policies, keys, agents, stops. */
+/** Ledger entries about the things that decisions depend on: policies, keys, agents and stops. */
 import type { JsonObject } from "../json.ts";
 import type { Actor } from "./actions.ts";
 
-/** A policy as a change left it. */
+/** A policy after a change. */
 export interface PolicyChange {
   id: string;
   name: string;
   managed_by: string | null;
-  /** The newest. */
+  /** The newest version. */
   version: number;
-  /** Of that version's definition, where this change made it; null where it made none. */
+  /** Digest of that version's definition if this change created the version; else null. */
   digest: string | null;
-  /** Version that decides; null when none does. */
+  /** The active version; null if no version is active. */
   active: number | null;
   deleted: boolean;
 }
@@ -20,13 +20,15 @@ export interface PolicySetEntry {
   type: "policy_set";
   v: 1 | 2;
   at: string;
-  /** Digest before and after. */
+  /** Digest of the policy set before the change. */
   previous: string | null;
   policy_set: string | null;
   policy_count: number;
-  /** Null above 200 policies: the digest covers them, and an entry has a limit. */
+  /** Null above 200 policies, because an entry's size is limited. The digest covers them all. */
   policies: { policy: string; version: number }[] | null;
-  /** Where it came from. With `refused` and `fault`: something was offered and not taken, and the set is the one before. */
+  /**
+   * Origin of the change. With `refused` and `fault`, the offered set was rejected and the previous set stays active.
+   */
   source: Record<string, string>;
   /** Every policy that was stored, changed or deleted; with many of them in several entries. The set may be the one before. From version 2 on. */
   changes?: PolicyChange[];
@@ -60,63 +62,63 @@ export interface AgentEntry {
   by: Actor | null;
 }
 
-/** Decisions were halted, or let go on. */
+/** A stop was placed or lifted. */
 export interface StopEntry {
   type: "stop";
   v: 1;
   at: string;
-  /** `lift_asked`: by fewer people than it takes; the stop holds. */
+  /** `lift_asked`: too few people have asked to lift the stop, so it stays active. */
   change: "placed" | "lift_asked" | "lifted";
-  /** As it was placed. */
+  /** The stop as it was placed. */
   stop: {
     id: string;
-    /** Globs; null for every one. */
+    /** Globs; null matches everything. */
     agent: string | null;
     tool: string | null;
     policy: string | null;
     reason: string;
-    /** When it ends by itself, null when never. */
+    /** When the stop ends by itself; null if never. */
     until: string | null;
   };
-  /** Of whoever lifts it. */
+  /** Comment of the person who lifts the stop. */
   comment: string | null;
-  /** How many people asked for it to be lifted so far, this one included, and how many it takes. 0 where it was placed. */
+  /** Number of people who have asked to lift the stop, including this one; 0 when it is placed. */
   approvals: number;
   needed: number;
   by: Actor;
 }
 
-/** Permits are signed with another key from here on. The store's first key stands in no entry. */
+/** A new key signs permits from this entry on. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";
   v: 1;
   at: string;
   /** Ed25519, 32 bytes in hex. */
   public_key: string;
-  /** The one before. */
+  /** The previous key. */
   previous: string;
-  /** Until when its permits are taken. */
+  /** Until when permits signed by the previous key are accepted. */
   previous_until: string;
-  /** Null: an operator at the machine. */
+  /** Null: only an operator on the host can do this. */
   by: null;
 }
 
-/** Checkpoints that cover this entry are signed with another key. The log's first key stands in no entry. */
+/** A new key signs the checkpoints that cover this entry. No entry records the log's first key. */
 export interface LogKeyEntry {
   type: "log_key";
   v: 1;
   at: string;
   /** The new key, as C2SP vkey. */
   vkey: string;
-  /** The one before. */
+  /** The previous key. */
   previous: string;
-  /** Until when it signs too. */
+  /** Until when the previous key signs in addition. */
   previous_until: string;
   /**
-   * A checkpoint of this log before the entry, with one line more, `log-key <previous> <vkey>`, signed by both keys: nobody
-   * else can say that one follows the other.
+   * A checkpoint of the log before this entry, with the extension line `log-key <previous> <vkey>`, signed by both
+   * keys. Only the holder of both keys can produce it.
    */
   handover: string;
-  /** Null: an operator at the machine. */
+  /** Null: only an operator on the host can do this. */
   by: null;
 }

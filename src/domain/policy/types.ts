@@ -1,12 +1,15 @@
 import type { JsonObject } from "../json.ts";
 
-/** Names the meaning of a policy set: a set of another format is refused, because a decision must come out the same when it is replayed. */
+/**
+ * Version of the policy set's semantics. Other versions are rejected, because a replayed decision must come out the
+ * same.
+ */
 export const POLICY_SET_FORMAT = "assent-policy-set/1";
 
 export type Effect = "allow" | "deny" | "require_approval";
 export type Risk = "low" | "medium" | "high" | "critical";
 
-/** Why a decision came out as it did. Stable: programs match on it. */
+/** Why a decision came out as it did. Stable, because programs match on it. */
 export type ReasonCode =
   | "POLICY_RULE"
   | "NO_MATCHING_RULE"
@@ -23,19 +26,19 @@ export type ReasonCode =
   | "MORE_APPROVALS_NEEDED"
   | "EARLIER_REJECTION";
 
-/** How a `require_approval` rule asks. Durations are text (`90s`, `30m`, `1h`, `7d`) as written in the YAML. */
+/** Approval terms of a `require_approval` rule. Durations are written as in YAML: `90s`, `30m`, `1h`, `7d`. */
 export interface ApprovalTerms {
   quorum?: number;
   expires_in?: string;
   valid_for?: string;
-  /** Or `none`. */
+  /** A duration or `none`. */
   rejection_holds?: string;
   notify?: string[];
   /** Members of the request that approvers see first, such as `params.amount`. */
   show?: string[];
 }
 
-/** One rule as written. An absent matcher matches everything. Matchers are globs (`*`, `?`). */
+/** A rule as written. An absent matcher matches everything. Matchers are globs (`*`, `?`). */
 export interface RuleDocument {
   name: string;
   description?: string;
@@ -49,9 +52,12 @@ export interface RuleDocument {
   approval?: ApprovalTerms;
 }
 
-/** At most `count` matching actions, or at most `at_most` as the sum of `sum`, for each `per`, in a window. */
+/**
+ * Limits matching actions in a window, for each value of `per`: at most `count` actions, or at most `at_most` as the
+ * total of `sum`.
+ */
 export interface LimitDocument extends Omit<RuleDocument, "effect"> {
-  /** CEL, or `key` for the submitting key. Absent: all together. */
+  /** CEL, or `key` for the submitting key. Absent: one limit for all actions. */
   per?: string;
   count?: number;
   /** CEL. */
@@ -63,12 +69,12 @@ export interface LimitDocument extends Omit<RuleDocument, "effect"> {
   effect?: "deny" | "require_approval";
 }
 
-/** One policy as written, after validation: the same shape as the YAML (design, section 5). */
+/** A validated policy, with the same shape as the YAML (design, section 5). */
 export interface PolicyDocument {
   policy: string;
   description?: string;
   mode?: "enforce" | "shadow";
-  /** Names match as they are written; without regard to case when absent. */
+  /** Whether names match case-sensitively; false when absent. */
   case_sensitive?: boolean;
   applies_to?: { tools?: string[]; agents?: string[] };
   rules: RuleDocument[];
@@ -83,42 +89,47 @@ export interface PolicySetMember {
   definition: PolicyDocument;
 }
 
-/** All active policy versions, sorted by name. Its canonical JSON is what the digest addresses. */
+/** All active policy versions, sorted by name. The digest is of its canonical JSON. */
 export interface PolicySetDocument {
   format: typeof POLICY_SET_FORMAT;
   policies: PolicySetMember[];
 }
 
-/** What was used of one limit before the action. Whose use it is stands in the request. */
+/** Usage of one limit before the action. The request determines whose usage it is. */
 export interface LimitFact {
   policy: string;
   limit: string;
-  /** Digest of what the limit counts, and for whom: a limit of the same name that counts something else is another one. */
+  /**
+   * Digest of what the limit counts and for whom. A limit with the same name but another basis is a different limit.
+   */
   basis: string;
-  /** Actions, or millionths of a sum. */
+  /** Number of actions, or millionths of a sum. */
   used: number;
 }
 
 /**
- * What the decision may depend on besides the request, the policy set and the clock. Recorded with the decision, so
- * that replay sees the same.
+ * Everything that a decision depends on besides the request, the policy set and the clock. Recorded with the decision,
+ * so that replay uses the same facts.
  */
 export interface Facts {
   principal: { key_id: string; name: string; agent_id: string | null; owner: string | null };
   /** Present when the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
-  /** Present when stops hold that are about this agent and this tool. */
+  /** Present when active stops cover this agent and tool. */
   stops?: StopFact[];
   /** Present when the key that submitted the action has been revoked or has expired since. */
   key_ended?: true;
-  /** Commit that the policy set came from, where it came from git. */
+  /** Git commit of the policy set, if it came from git. */
   policy_commit?: string;
   /** Present when limits match the action. */
   limits?: LimitFact[];
-  /** How long a rejection holds where the rule does not say. Present when the configuration sets another default. */
+  /**
+   * How long a rejection refuses the same request if the rule does not say. Present if the configuration changes the
+   * default.
+   */
   rejection_holds_ms?: number;
-  /** Present when the policies require approval, and a person rejected the same request. */
+  /** Present if the policies require approval and a person rejected the same request. */
   rejection?: RejectionFact;
 }
 
@@ -134,21 +145,21 @@ export interface RejectionFact {
   until: string;
 }
 
-/** A stop that holds. `policy` null: it stops the action whatever policies say. */
+/** An active stop. If `policy` is null, it stops the action whatever policies say. */
 export interface StopFact {
   id: string;
   policy: string | null;
-  /** When it ends by itself, RFC 3339; null when never. */
+  /** When the stop ends by itself, RFC 3339; null if never. */
   until: string | null;
 }
 
-/** Facts as the decision's entry holds them. */
+/** Facts as the decision's entry stores them. */
 export interface RecordedFacts extends Facts {
-  /** Commitment to what was used of limits. Present when limits match the action, from version 3 of the entry on; `limits` is absent then. */
+  /** Commitment to the limit usage, which replaces `limits`. Present when limits match the action. */
   past?: string;
 }
 
-/** What one policy in shadow mode would have said. */
+/** The answer of one policy in shadow mode. */
 export interface ShadowOutcome {
   policy: string;
   policy_version: number;
@@ -157,14 +168,14 @@ export interface ShadowOutcome {
   reason_code: ReasonCode;
 }
 
-/** What is asked of whoever approves. */
+/** The approval that a decision requires. */
 export interface RequiredApproval {
   quorum: number;
-  /** How long it may be approved. */
+  /** How long the action can be approved. */
   expires_in_ms: number;
-  /** How long it may start once it is approved. Absent in entries from before it was known. */
+  /** How long the action can start after approval. */
   valid_for_ms: number;
-  /** How long a rejection refuses the same request; 0: not at all. Absent in entries from before it was known. */
+  /** How long a rejection refuses the same request; 0 if it does not. */
   rejection_holds_ms: number;
   notify: string[];
 }

@@ -1,4 +1,4 @@
-/** Channels that policies name and the configuration does not have. */
+/** Finds channels that policies name and the configuration does not define. */
 import { suggest } from "../../suggest.ts";
 import type { PolicyDocument } from "../types.ts";
 
@@ -9,7 +9,10 @@ export interface UnknownChannel {
   message: string;
 }
 
-/** One for each channel and policy, in the order they are named. @param channels those that the configuration has */
+/**
+ * Returns one result per policy and unknown channel, in order of appearance.
+ * @param channels names of the configured channels
+ */
 export function findUnknownChannels(
   documents: readonly PolicyDocument[],
   channels: readonly string[],

@@ -1,11 +1,11 @@
-/** What policies deny whatever is in the call: by its names alone. */
+/** Detects actions that policies deny whatever their parameters. */
 import type { CompiledPolicy } from "../compile/compile.ts";
 import type { Evaluation } from "../decide/evaluation.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 
 /**
- * Whether the rules deny every action of these names, with any parameters and context and at any time. No condition is
- * evaluated: one that might hold is one that holds. Says nothing of what else denies: limits, stops, a suspended agent.
+ * Whether the rules deny every action with these names, whatever its parameters, context and time. Evaluates no
+ * condition: every condition might match. Ignores limits, stops and suspended agents.
  */
 export function isNeverAllowed(evaluation: Evaluation): boolean {
   let answered = false;
@@ -18,7 +18,10 @@ export function isNeverAllowed(evaluation: Evaluation): boolean {
   return !answered;
 }
 
-/** What a policy may answer. A condition that cannot be evaluated denies; one that does not hold says nothing. */
+/**
+ * Returns the answers that a policy can give. A condition that fails denies; a condition that does not match gives no
+ * answer.
+ */
 function possibleEffects(policy: CompiledPolicy, evaluation: Evaluation): Set<ActionEffect> {
   const effects = new Set<ActionEffect>();
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {

@@ -1,11 +1,11 @@
-/** Patterns that no name can match: a rule that looks as if it denied something must not be taken. */
+/** Finds patterns that match no valid name. A rule with such a pattern would deny nothing while appearing to. */
 import { findGlobFault } from "../compile/glob.ts";
 import type { PolicyDocument } from "../types.ts";
 
 export interface PatternFault {
   /** Name of the rule or limit; null for `applies_to`. */
   rule: string | null;
-  /** RFC 6901, from the policy on. */
+  /** RFC 6901 pointer from the policy. */
   pointer: string;
   message: string;
 }
@@ -24,9 +24,9 @@ export function findPatternFaults({ applies_to, rules = [], limits = [] }: Patte
   };
   check(null, applies_to?.tools, "/applies_to/tools");
   check(null, applies_to?.agents, "/applies_to/agents");
-  for (const [kind, all] of Object.entries({ rules, limits }))
-    for (const [i, one] of all.entries())
+  for (const [kind, items] of Object.entries({ rules, limits }))
+    for (const [i, item] of items.entries())
       for (const matcher of ["tool", "operation", "agent"] as const)
-        check(one.name, one[matcher], `/${kind}/${i}/${matcher}`);
+        check(item.name, item[matcher], `/${kind}/${i}/${matcher}`);
   return faults;
 }

@@ -1,4 +1,4 @@
-/** One policy, compiled: its conditions, and its rules by tool. */
+/** Compiles one policy: its conditions, and an index of its rules by tool. */
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import { parseDuration } from "../../time.ts";
@@ -12,14 +12,14 @@ import { foldPatterns } from "./name-patterns.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
 
-/** Amounts of limits are whole millionths, so that sums are exact and come out the same in every store. */
+/** Limits count whole millionths, so that sums are exact and equal in every store. */
 export const MICROS_PER_UNIT = 1_000_000;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
-/** What does not depend on the set that the policy is in. */
+/** The part of a compiled policy that does not depend on its policy set. */
 export type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
 
-/** One policy by itself, with all its faults. */
+/** Compiles one policy. Returns all faults with it. */
 export function compileDefinition(definition: PolicyDocument): { policy: CompiledDefinition; faults: CompileFault[] } {
   const faults: CompileFault[] = [];
   const name = definition.policy;
@@ -55,7 +55,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
   return { policy, faults };
 }
 
-/** Null where it has faults, which go into `faults`. */
+/** Returns null after adding the limit's faults to `faults`. */
 function compileLimit(
   policy: string,
   limit: LimitDocument,

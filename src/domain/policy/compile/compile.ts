@@ -1,4 +1,4 @@
-/** A policy set, ready to decide: conditions compiled, rules found by tool. */
+/** Compiles policy sets: conditions are compiled and rules indexed by tool. */
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonValue } from "../../json.ts";
@@ -21,7 +21,7 @@ import {
 export { DEFAULT_EXPIRY_MS, MICROS_PER_UNIT } from "./compile-definition.ts";
 
 export interface CompiledRule {
-  /** Position in its policy: the order of matching. */
+  /** Position in its policy, which is the order of matching. */
   order: number;
   name: string;
   effect: Effect;
@@ -31,22 +31,22 @@ export interface CompiledRule {
   agents: readonly string[] | null;
   condition: Condition | null;
   approval: CompiledApproval | null;
-  /** JSON pointers of the members that its approvers see first. */
+  /** JSON pointers of the members that approvers see first. */
   show: readonly string[];
 }
 
-/** `rejection_holds_ms` is null where the rule leaves it to the service's default. */
+/** `rejection_holds_ms` is null if the service's default applies. */
 export type CompiledApproval = Omit<RequiredApproval, "rejection_holds_ms"> & { rejection_holds_ms: number | null };
 
 export interface CompiledLimit {
-  /** What an action that goes beyond it meets: name, effect, terms, matchers. */
+  /** The rule that applies to an action that exceeds the limit: name, effect, approval terms, matchers. */
   rule: CompiledRule;
   tools: readonly string[] | null;
-  /** Of `LimitFact`. */
+  /** See `LimitFact`. */
   basis: string;
-  /** What it counts for; null: all together. */
+  /** Expression that separates the counts; null counts all actions together. */
   per: Expression | null;
-  /** Actions; without meaning where a sum is limited. */
+  /** Maximum number of actions; unused if a sum is limited. */
   count: number;
   /** `atMost` in millionths. */
   sum: { of: Expression; atMost: number } | null;
@@ -59,25 +59,25 @@ export interface CompiledPolicy {
   name: string;
   version: number;
   shadow: boolean;
-  /** Names match exactly; otherwise both sides are folded. */
+  /** Whether names match exactly. Otherwise pattern and name are folded. */
   caseSensitive: boolean;
   tools: readonly string[] | null;
   agents: readonly string[] | null;
-  /** Rules that name this very tool and no glob. */
+  /** Rules that name this exact tool, without globs. */
   exact: ReadonlyMap<string, readonly CompiledRule[]>;
-  /** Rules for any tool (null) or for globs. */
+  /** Rules for any tool (`globs` is null) or with globs. */
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
   limits: readonly CompiledLimit[];
 }
 
 export interface CompiledPolicySet {
-  /** SHA-256 of the document's canonical JSON, hex; null for the set before the first activation. */
+  /** SHA-256 of the document's canonical JSON in hex; null for the set before the first activation. */
   readonly digest: string | null;
   readonly document: PolicySetDocument;
   readonly policies: readonly CompiledPolicy[];
-  /** Policies that speak of nothing but the tools they name, by the tool's folded name. */
+  /** Policies that apply only to the tools they name, by folded tool name. */
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
-  /** Policies that may speak of any tool. */
+  /** Policies that can apply to any tool. */
   readonly anyTool: readonly CompiledPolicy[];
   /** Whether some policy has limits. */
   readonly hasLimits: boolean;
@@ -89,9 +89,9 @@ export interface CompileFault {
   message: string;
 }
 
-/** One sentence: `policy "refunds", rule "large ones": there is …`. */
+/** Returns one sentence, such as `policy "refunds", rule "large ones": there is …`. */
 export function explainCompileFault({ policy, rule, message }: CompileFault): string {
-  // Of a whole policy the message is what it does: "is the 101st in shadow mode".
+  // A fault of a whole policy has a message such as "is the 101st in shadow mode".
   return rule === null ? `policy "${policy}" ${message}` : `policy "${policy}", rule "${rule}": ${message}`;
 }
 
@@ -104,7 +104,7 @@ export class PolicyCompileError extends Error {
   }
 }
 
-/** Sorted by name, so that the digest does not depend on the order of files. */
+/** Builds a policy set sorted by name, so that the digest does not depend on the order of files. */
 export function buildPolicySet(members: readonly PolicySetMember[]): PolicySetDocument {
   return {
     format: POLICY_SET_FORMAT,
@@ -166,8 +166,8 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
 }
 
 /**
- * Definitions are compiled once, by content. Nothing changes a document after it was compiled, so its content is known
- * by its identity.
+ * Cache of compiled definitions, by content digest. Documents are not mutated after compilation, so the digest is
+ * cached per object.
  */
 const compiledDefinitions = new Map<string, ReturnType<typeof compileDefinition>>();
 const contentDigests = new WeakMap<PolicyDocument, string>();
@@ -186,10 +186,10 @@ function contentDigest(definition: PolicyDocument): string {
 function compileCached(definition: PolicyDocument): ReturnType<typeof compileDefinition> {
   const key = contentDigest(definition);
   const compiled = compiledDefinitions.get(key) ?? compileDefinition(definition);
-  // What was used last is dropped last.
+  // Move the entry to the end, so that the least recently used is evicted first.
   compiledDefinitions.delete(key);
   compiledDefinitions.set(key, compiled);
-  // Twice what one set holds: a set that is prepared must still be there when it is put together.
+  // Keep twice the largest set, so that a precompiled set is still cached when it is activated.
   for (const oldest of compiledDefinitions.keys()) {
     if (compiledDefinitions.size <= Math.max(MIN_CACHED_DEFINITIONS, 2 * largestSetSize)) break;
     compiledDefinitions.delete(oldest);
@@ -197,20 +197,18 @@ function compileCached(definition: PolicyDocument): ReturnType<typeof compileDef
   return compiled;
 }
 
-/** Whether `compilePolicySet` would find every policy compiled already, and so cost little. */
+/** Whether every policy of the set is in the cache, so that `compilePolicySet` is cheap. */
 export function isPrecompiled({ policies }: PolicySetDocument): boolean {
   return policies.every(({ definition }) => compiledDefinitions.has(contentDigest(definition)));
 }
 
-/**
- * Compiles what `compilePolicySet` will need, before somebody holds a lock for it. Faults are reported there, not here.
- */
+/** Fills the cache for `compilePolicySet`, so that no compilation happens while a lock is held. Reports no faults. */
 export function precompilePolicySet({ policies }: Pick<PolicySetDocument, "policies">): void {
   largestSetSize = Math.max(largestSetSize, policies.length);
   for (const { definition } of policies) compileCached(definition);
 }
 
-/** The tools a policy can speak of, by their folded names; null when globs leave that open. */
+/** Returns the folded names of the tools that a policy can apply to, or null if its globs do not determine them. */
 function findNamedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
   const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
   if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited].map(foldName));

@@ -1,9 +1,9 @@
-/** Globs of policies: `*` stands for any characters, also none and also dots; `?` for one code point. */
+/** Globs in policies: `*` matches any characters, including none and dots; `?` matches one code point. */
 
 import { findNameFault } from "../../names.ts";
 import { clipText, revealHidden } from "../../text.ts";
 
-/** Why no name can be meant by a pattern; null when one can. */
+/** Returns why no valid name matches the pattern, or null. */
 export function findGlobFault(pattern: string): string | null {
   const fault = findNameFault(pattern);
   return fault === null ? null : `"${clipText(revealHidden(pattern), 80)}" ${fault}, so that no name can match it`;
@@ -14,8 +14,8 @@ export function isGlob(pattern: string): boolean {
 }
 
 /**
- * Compares code points exactly; to ignore case, fold both arguments first. At worst O(pattern × text): only the last
- * star is ever widened, so there is no backtracking into earlier ones.
+ * Whether the glob matches the text, by code points. To ignore case, fold both arguments first. At most O(pattern ×
+ * text) steps, because only the last star is widened.
  */
 export function matchGlob(pattern: string, text: string): boolean {
   return match(codePoints(pattern), codePoints(text));
@@ -54,7 +54,7 @@ function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
 export function matchesAny(patterns: readonly string[], text: string): boolean {
   const first = text.charCodeAt(0);
   for (const pattern of patterns) {
-    // Most begin otherwise, and are no more looked at: `*` is 0x2a, `?` is 0x3f.
+    // Most patterns differ in the first character and need no further work. `*` is 0x2a, `?` is 0x3f.
     const c = pattern.charCodeAt(0);
     if (c !== first && c !== 0x2a && c !== 0x3f && pattern !== "") continue;
     if (isGlob(pattern) ? matchGlob(pattern, text) : pattern === text) return true;

@@ -1,9 +1,9 @@
-/** Finding what could speak of a tool, without a look at the rest. */
+/** Finds the policies and rules for a tool without scanning the others. */
 import { foldName } from "../../names.ts";
 import type { CompiledPolicy, CompiledPolicySet, CompiledRule } from "./compile.ts";
 import { matchNames } from "./name-patterns.ts";
 
-/** Policies that could say something about a tool, in the order of the set. */
+/** Returns the policies that can apply to a tool, in the order of the set. */
 export function policiesForTool({ byTool, anyTool }: CompiledPolicySet, tool: string): readonly CompiledPolicy[] {
   const named = byTool.get(foldName(tool));
   if (named === undefined) return anyTool;
@@ -11,9 +11,8 @@ export function policiesForTool({ byTool, anyTool }: CompiledPolicySet, tool: st
 }
 
 /**
- * Rules of one policy that could match this tool, in the order they are written. Costs nothing for rules about other tools.
- *
- * @param tool as the policy reads names
+ * Yields the rules of a policy that match this tool, in written order. Skips rules for other tools at no cost.
+ * @param tool folded unless the policy is case-sensitive
  */
 export function* rulesForTool(policy: CompiledPolicy, tool: string): Generator<CompiledRule, void, undefined> {
   const exact = policy.exact.get(tool) ?? [];

@@ -1,8 +1,8 @@
 /**
- * Conversions as CEL has them (language definition, "Standard Definitions"; what a text of a number looks like is what
- * cel-go takes): a text that is not wholly a number, a time or a duration is an error. The evaluator's own take "", " 5 " and
- * "0x10" for numbers, make NaN of "5,000", count a timestamp in milliseconds, and take dates that do not exist or not,
- * by the engine.
+ * Type conversions as the CEL specification defines them ("Standard Definitions"), with number syntax as in cel-go. A
+ * text that is not entirely a number, time or duration is an error. The library's own conversions are replaced because
+ * they accept "", " 5 " and "0x10" as numbers, turn "5,000" into NaN, count timestamps in milliseconds, and accept
+ * invalid dates on some engines.
  */
 import { celFunc, CelScalar, celUint, objectType } from "@bufbuild/cel";
 import { create } from "@bufbuild/protobuf";
@@ -17,7 +17,7 @@ const DURATION = objectType(DurationSchema);
 const MIN_INT = -(2n ** 63n);
 const MAX_INT = 2n ** 63n - 1n;
 const MAX_UINT = 2n ** 64n - 1n;
-/** Of the years 0001 to 9999. */
+/** The first second of year 0001; MAX_SECONDS is the last of 9999. */
 const MIN_SECONDS = -62_135_596_800n;
 const MAX_SECONDS = 253_402_300_799n;
 
@@ -87,7 +87,7 @@ function toDuration(text: string) {
   return create(DurationSchema, { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) });
 }
 
-// A byte order mark is a character like any other.
+// Keep a byte order mark, which is a character like any other.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export const CONVERSIONS = [
@@ -100,5 +100,5 @@ export const CONVERSIONS = [
   celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
 ] as unknown as CelFunction[];
 
-/** Conversions of the evaluator that CEL does not have. */
+/** Conversions that the library has and CEL does not. */
 export const REMOVED_CONVERSIONS = ["int(google.protobuf.Duration)", "duration(int)"];

@@ -1,19 +1,25 @@
-/** Lists that `+` made, kept flat; and what walks through lists and maps, charged as it goes. */
+/** List concatenation with a shared backing array, and metered equality of lists and maps. */
 import { isCelList, isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { charge, lengthOf } from "./cel-meter.ts";
 
-/** The array behind a list that `+` made. Lists that grew out of each other share one: each ends where its own size says. */
+/**
+ * Backing array of each concatenated list. Lists that extend each other share one array; each list ends at its own
+ * size.
+ */
 const arrays = new WeakMap<object, unknown[]>();
 
-/** @param pay what it costs, by the elements that are copied, and those that both have */
+/**
+ * Concatenates two lists.
+ * @param pay charges the cost, given the number of copied elements and the total
+ */
 export function concatLists(left: CelList, right: CelList, pay: (copied: number, all: number) => void): CelList {
   const all = left.size + right.size;
   const backing = arrays.get(left);
   const grows = backing !== undefined && backing.length === left.size;
   pay(grows ? right.size : all, all);
   const array = grows ? backing : [...left];
-  // A list that shares the array ends where it ended before.
+  // Lists that already share the array keep their size.
   for (const item of right) array.push(item);
   const list = new ArrayPrefix(array, all) as unknown as CelList;
   arrays.set(list, array);
@@ -22,7 +28,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
 
 const LIST = Symbol.for("@bufbuild/cel/list");
 
-/** The first `size` elements of an array that may grow behind them. */
+/** The first `size` elements of an array that can grow. */
 class ArrayPrefix {
   readonly [LIST] = {};
   readonly size: number;
@@ -43,7 +49,7 @@ class ArrayPrefix {
   }
 }
 
-/** Equality of CEL, a step for each pair that is looked at. */
+/** Compares two values as CEL does. Charges one step per compared pair. */
 export function equalValues(a: unknown, b: unknown): boolean {
   charge(1);
   if (a === b) return true;
@@ -74,7 +80,7 @@ function isNumber(value: unknown): value is number | bigint {
   return typeof value === "number" || typeof value === "bigint";
 }
 
-/** Of timestamps and durations: no other messages can be made. */
+/** Compares timestamps or durations; conditions cannot create other messages. */
 function equalTimes(a: unknown, b: unknown): boolean {
   const [x, y] = [a, b] as { seconds: bigint; nanos: number }[] as [Moment, Moment];
   return x.seconds === y.seconds && x.nanos === y.nanos;

@@ -1,14 +1,14 @@
 /**
- * What evaluating costs, counted so that no expression and no request can hold a decision up. A cost is in steps of
- * roughly the evaluation of one node of the syntax tree.
+ * Meters the cost of evaluation, so that no expression and no request can delay decisions. One step is roughly the
+ * evaluation of one syntax tree node.
  */
 import { celError, CelScalar, isCelError, isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 
-/** What one decision may still spend. */
+/** The steps that one decision has left. */
 export class Meter {
   remaining: number;
-  /** Set when something was refused; the condition's own result is then worth nothing. */
+  /** Set when the steps ran out. The condition's result is then invalid. */
   exceeded = false;
 
   constructor(steps: number) {
@@ -24,12 +24,12 @@ export class Meter {
 }
 
 const idle = new Meter(0);
-/** The meter of the evaluation that runs: evaluation is synchronous. */
+/** Meter of the current evaluation. One variable suffices because evaluation is synchronous. */
 let meter = idle;
 
 /**
- * Runs `evaluate` on the meter of a decision. Stack traces are off meanwhile: an error is a value in
- * CEL and can come up at every step, and taking its stack costs more than the step.
+ * Runs `evaluate` on a decision's meter. Disables stack traces meanwhile: errors are ordinary values in CEL, and
+ * capturing a stack costs more than a step.
  */
 export function runMetered<T>(on: Meter, evaluate: () => T): T {
   const outer = meter;
@@ -44,12 +44,12 @@ export function runMetered<T>(on: Meter, evaluate: () => T): T {
   }
 }
 
-/** Takes steps from the evaluation that runs. Throws when there are not so many left. */
+/** Charges steps to the current evaluation. Throws when too few are left. */
 export function charge(steps: number): void {
   meter.charge(steps);
 }
 
-/** A function of the evaluator, by what of it is called. */
+/** The parts of a library function that the meter needs. */
 export interface CelFunction {
   readonly name: string;
   readonly id: string;
@@ -63,14 +63,14 @@ interface Typed {
   readonly name: string;
 }
 
-/** Steps before the call. */
+/** Returns the steps to charge before the call. */
 export type Cost = (target: unknown, args: readonly unknown[]) => number;
 
-/** UTF-16 code units of a text, bytes of bytes, else 0. */
+/** Returns the length of a text in UTF-16 code units or of bytes; 0 for other values. */
 export const lengthOf = (value: unknown): number =>
   typeof value === "string" || value instanceof Uint8Array ? value.length : 0;
 
-/** Whether a value is of a type, without making the value's type first. */
+/** Returns a type test that does not construct the value's type. */
 function typeTest({ kind, name }: Typed): (value: unknown) => boolean {
   switch (name) {
     case "dyn":
@@ -99,14 +99,14 @@ function typeTest({ kind, name }: Typed): (value: unknown) => boolean {
 }
 
 /**
- * The same function: charged before, and its errors without the values in them, because reasons are kept forever while
- * arguments can be erased.
+ * Wraps a function so that it charges its cost first. Its errors omit the argument values, because reasons are stored
+ * forever and arguments can be erased.
  */
 export function withCost(func: CelFunction, cost: Cost | undefined): CelFunction {
   const refusal = `"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`;
   const targetFits = func.target === undefined ? (value: unknown) => value === undefined : typeTest(func.target);
   const tests = func.arguments.map(typeTest);
-  // The evaluator would make the type of each value to look at it once more.
+  // Types were tested above; declaring `dyn` stops the library from testing them again.
   const unchecked = Object.create(func, {
     target: { value: func.target === undefined ? undefined : CelScalar.DYN },
     arguments: { value: func.arguments.map(() => CelScalar.DYN) },

@@ -1,10 +1,11 @@
 /**
- * What a pattern costs for each character of the worst text. An automaton whose states are known reads a character in a
- * tenth of a microsecond or less. But the states of `a[ab]{20}c` are two million, and a hostile text can make it build a
- * new one at every character, and then give up and simulate. So the states are counted when the pattern is compiled.
+ * Computes a pattern's cost per character of the worst text. An automaton with known states reads a character in at
+ * most a tenth of a microsecond. But `a[ab]{20}c` has two million states, and a hostile text can force a new state for
+ * every character until the automaton gives up and simulates. So the states are counted when the pattern is compiled.
  *
- * Program size times length alone does not do: at a rate that covers the worst pattern (9 steps and a tenth of the size
- * for each character) the shell pack denies a command of 500 characters, and the databases pack a query of 1,000.
+ * Program size times text length is not precise enough. At a rate that covers the worst pattern (9 steps plus a tenth
+ * of the size per character), the shell pack would deny commands of 500 characters, and the databases pack queries of
+ * 1,000.
  */
 import type { RE2JS } from "@bufbuild/re2";
 
@@ -18,17 +19,17 @@ type Program = ReturnType<RE2JS["re2"]>["prog"];
 type Instruction = Program["inst"][number];
 
 const MAX_STATES = 600;
-/** Instructions that are looked at. */
+/** Maximum number of instructions to visit. */
 const MAX_WORK = 20_000;
 
-/** Opcodes: alternatives, an empty-width assertion, the two ends; those from FIRST_RUNE on read a character. */
+/** RE2 opcodes: alternatives, an empty-width assertion, match and fail. Opcodes from FIRST_RUNE on read a character. */
 const ALTERNATIVES = [1, 2];
 const EMPTY_WIDTH = 4;
 const MATCH = 6;
 const FAIL = 5;
 const FIRST_RUNE = 8;
 const FOLD_CASE = 1;
-/** Positions, as flags: begin of a line, of the text and so of a line, end of a line, word boundary or none. */
+/** Flags for positions: start of a line, start of the text (and so of a line), end of a line, word boundary or not. */
 const BEGINS = [0, 1];
 const BEGIN_OF_TEXT = 5;
 const END_OF_LINE = 2;
@@ -43,11 +44,11 @@ export function computePatternCost(pattern: RE2JS): CharacterCost {
   const most = Math.max(...states.map(({ length }) => length));
   const looking = states.filter(looks);
   const look = looking.length === 0 ? 0 : 1 + Math.max(...looking.map(({ length }) => length)) / 10;
-  // Transitions on characters beyond ASCII are not kept: each is worked out anew.
+  // Transitions on non-ASCII characters are not cached; each is computed again.
   return { ascii: 0.25 + look, other: 2 + look + most / 5 };
 }
 
-/** Every state that some text can lead a search to, as positions in the program; null when they are many. */
+/** Returns every state that a search can reach, as positions in the program, or null if there are too many. */
 function enumerateStates({ inst, start }: Program): number[][] | null {
   const characters = representativeCharacters(inst);
   if (characters === null) return null;
@@ -69,7 +70,7 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
       for (const context of looks ? contextsBefore(character, state === first, assertions) : [null]) {
         const from = context === null ? state : closure(inst, state, context);
         const read = from.filter((pc) => reads[kind]?.[pc]).map((pc) => (inst[pc] as Instruction).out);
-        // Searching starts at every character.
+        // A search can start at every character.
         reach([...read, start]);
         work += from.length;
         if (work > MAX_WORK || states.size > MAX_STATES) return null;
@@ -79,7 +80,10 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
   return [...states.values()];
 }
 
-/** What is reached without reading: through positions where `context` is one, or up to them. */
+/**
+ * Returns the positions that are reachable without reading a character. Passes assertions that hold in `context`;
+ * without context, stops at them.
+ */
 function closure(inst: readonly Instruction[], from: readonly number[], context: number | null): number[] {
   const reached = new Set<number>();
   const left = [...from];
@@ -95,14 +99,17 @@ function closure(inst: readonly Instruction[], from: readonly number[], context:
   return [...reached].sort((a, b) => a - b);
 }
 
-/** @param assertions the flags that the program asks for: others make no difference */
+/**
+ * Returns the possible contexts before a character.
+ * @param assertions flags that the program uses; others make no difference
+ */
 function contextsBefore(character: number, first: boolean, assertions: number): Iterable<number> {
   const end = character === 0x0a ? END_OF_LINE : 0;
   const begins = first ? [...BEGINS, BEGIN_OF_TEXT] : BEGINS;
   return new Set(begins.flatMap((begin) => BOUNDARIES.map((boundary) => (begin | end | boundary) & assertions)));
 }
 
-/** One character of each kind that the instructions tell apart; null when there are many kinds. */
+/** Returns one character for each class that the instructions distinguish, or null if there are too many. */
 function representativeCharacters(instructions: readonly Instruction[]): number[] | null {
   const readers = instructions.filter(({ op }) => op >= FIRST_RUNE);
   const edges = new Set([0, 0x0a, 0x0b]);
@@ -113,7 +120,7 @@ function representativeCharacters(instructions: readonly Instruction[]): number[
     for (const [i, rune] of ranges.entries()) edges.add((rune as number) + (i % 2));
     if (runes.length !== 1 || (arg & FOLD_CASE) === 0) continue;
     const letter = String.fromCodePoint(runes[0] as number);
-    // k and s have a third form each.
+    // k and s each have a third form: the Kelvin sign and the long s.
     for (const other of [letter.toLowerCase(), letter.toUpperCase(), "\u212a", "\u017f"]) {
       const rune = other.codePointAt(0) as number;
       edges.add(rune).add(rune + 1);

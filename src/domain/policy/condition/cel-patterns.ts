@@ -1,13 +1,16 @@
-/** Patterns of `matches`: compiled once, and charged by what the worst text would take. */
+/** Compiles and caches the patterns of `matches`, and charges for the worst text. */
 import { RE2JS } from "@bufbuild/re2";
 import { charge } from "./cel-meter.ts";
 import { computePatternCost, type CharacterCost } from "./cel-pattern-cost.ts";
 
-/** Instructions of a compiled pattern: `a{500}` has 500. */
+/** Maximum instructions of a compiled pattern; `a{500}` has 500. */
 export const MAX_PATTERN_INSTRUCTIONS = 500;
-/** States that a pattern's automaton may keep between evaluations. */
+/** Maximum automaton states that stay cached between evaluations. */
 const MAX_STATES = 1_000;
-/** Characters beyond ASCII of one text after which it is not kept either: each of its states keeps where they lead. */
+/**
+ * Maximum non-ASCII characters in a text. Beyond it the automaton is dropped too, because each state stores their
+ * transitions.
+ */
 const MAX_NON_ASCII = 1_000;
 
 export interface Pattern {
@@ -19,7 +22,7 @@ export interface Pattern {
 const MAX_PATTERNS = 10_000;
 const patterns = new Map<string, Pattern>();
 
-/** Throws for what is no RE2 pattern. */
+/** Compiles a pattern. Throws if it is not valid RE2. */
 export function compilePattern(source: string): Pattern {
   let pattern = patterns.get(source);
   if (pattern === undefined) {
@@ -34,7 +37,7 @@ export function compilePattern(source: string): Pattern {
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
-  // An automaton that a hostile text has blown up is dropped: it holds memory, or has given up and is slow.
+  // Drop an automaton that a hostile text has inflated: it uses memory, or has failed and is slow.
   const { dfa } = regex.re2();
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patterns.delete(source);
   return matches;
@@ -48,7 +51,7 @@ export function matches(this: string, source: string): boolean {
   return find(source, pattern, this, others);
 }
 
-/** UTF-16 code units beyond ASCII. */
+/** Returns the number of non-ASCII UTF-16 code units. */
 function countNonAscii(text: string): number {
   let count = 0;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) count++;

@@ -1,4 +1,4 @@
-/** Values of CEL as short text, for people. */
+/** Prints CEL values as short text for people. */
 import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { clipText } from "../../text.ts";
 import { toRfc3339 } from "../../time.ts";
@@ -7,13 +7,13 @@ const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
 const MAX_DEPTH = 4;
 
-/** At most 200 characters. */
+/** Returns at most 200 characters. */
 export function printCelValue(value: unknown): string {
   return clipText(print(value, 0), MAX_TEXT);
 }
 
 function print(value: unknown, depth: number): string {
-  // Longer ones are cut anyway.
+  // The result is clipped later.
   if (typeof value === "string") return JSON.stringify(value.slice(0, MAX_TEXT));
   if (typeof value === "number") return Number.isInteger(value) ? value.toFixed(1) : String(value);
   if (typeof value !== "object" || value === null) return String(value);
@@ -55,7 +55,7 @@ function printItems(items: (() => string)[], open: string, close: string, depth:
   return `${open}${[...shown, ...(items.length > MAX_ITEMS ? ["…"] : [])].join(", ")}${close}`;
 }
 
-/** What a comprehension goes through: the items of a list, the keys of a map. */
+/** Returns what a comprehension iterates over: the items of a list, the keys of a map. */
 export function listIterationItems(range: unknown): unknown[] {
   if (isCelList(range)) return [...range];
   return isCelMap(range) ? [...range.keys()] : [];

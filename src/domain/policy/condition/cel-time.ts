@@ -1,10 +1,9 @@
 /**
- * Calendar fields of a timestamp. The evaluator's own go through the time zone of the process, so
- * that two servers could decide differently in the hour that daylight saving skips: these do not.
- * CEL language definition, "Timezones".
+ * Calendar fields of a timestamp. The library's versions use the process's time zone, so two servers could decide
+ * differently in the hour that daylight saving skips. See the CEL language definition, "Timezones".
  */
 
-/** Local wall-clock time as the fields of a UTC date. Throws RangeError for a zone that does not exist. */
+/** Returns the local wall-clock time in the fields of a UTC date. Throws RangeError for an unknown zone. */
 export function wallClock(ms: number, zone: string | undefined): Date {
   if (zone === undefined || zone === "UTC") return new Date(ms);
   const fixed = /^([+-]?)(\d\d):(\d\d)$/.exec(zone);

@@ -1,11 +1,11 @@
 /**
- * JSON as CEL sees it, converted where it is looked at. Only own keys exist, so that no key reaches
- * a prototype; a key whose value is null is there, which the evaluator's own map denies.
+ * Wraps JSON for CEL and converts members lazily. Only own keys exist, so no key reaches a prototype. A key with the
+ * value null exists; the library's own map says it does not.
  */
 import type { CelInput } from "@bufbuild/cel";
 import type { JsonObject, JsonValue } from "../../json.ts";
 
-/** How the evaluator knows maps and lists that are not its own. */
+/** Symbols by which the library recognizes foreign maps and lists. */
 const MAP = Symbol.for("@bufbuild/cel/map");
 const LIST = Symbol.for("@bufbuild/cel/list");
 
@@ -16,7 +16,7 @@ export function toCelValue(value: JsonValue): CelInput {
   return (Array.isArray(value) ? new JsonList(value) : new JsonMap(value)) as unknown as CelInput;
 }
 
-/** Keys of large objects: listing them takes long, and each look at a field makes a map of it anew. */
+/** Cached keys of large objects. Listing keys is slow, and each field access wraps the object again. */
 const names = new WeakMap<JsonObject, readonly string[]>();
 const LARGE = 32;
 

@@ -1,9 +1,9 @@
 /**
- * CEL as conditions use it: conversions follow the CEL specification (cel-conversions.ts), text compares by code points,
- * calendar fields do not depend on the time zone of the process, and no error repeats a value of the request.
+ * The CEL environment of conditions. Conversions follow the specification (cel-conversions.ts), text compares by code
+ * points, calendar fields do not depend on the process's time zone, and errors contain no value of the request.
  *
- * Every function costs steps in proportion to its work, so that no condition can delay a decision. A decision that is
- * replayed must cost the same: changing a cost changes the meaning of a policy set.
+ * Every function costs steps in proportion to its work, so no condition can delay decisions. A replayed decision must
+ * cost the same, so changing a cost changes the meaning of a policy set.
  */
 import {
   celEnv,
@@ -24,10 +24,10 @@ import { charge, lengthOf, withCost, type CelFunction, type Cost } from "./cel-m
 import { matches } from "./cel-patterns.ts";
 import { CALENDAR, wallClock } from "./cel-time.ts";
 
-/** Steps that all conditions of one decision can take together. docs/policies.md has the measured worst case. */
+/** Maximum steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
 export const MAX_STEPS = 100_000;
 
-/** Characters of a text that is made a number, a time or a duration. */
+/** Maximum length of a text that is converted to a number, time or duration. */
 const MAX_LITERAL = 128;
 
 const literal: Cost = (_, [value]) => {
@@ -35,7 +35,7 @@ const literal: Cost = (_, [value]) => {
   return typeof value === "string" ? 10 : 0;
 };
 const ordered: Cost = (_, [a, b]) => 1 + (Math.min(lengthOf(a), lengthOf(b)) >> 4);
-/** Messages (times, durations) are made anew by each function that gives one. */
+/** Functions allocate a new message for each time or duration that they return. */
 const arithmetic: Cost = (_, [a, b]) =>
   typeof a === "object" || typeof b === "object"
     ? 6 + ((lengthOf(a) + lengthOf(b)) >> 4)
@@ -101,18 +101,21 @@ function calendarMethods(name: string): unknown[] {
   ];
 }
 
-/** Stands around the range of every comprehension: its elements are paid for before the first is looked at. */
+/** Wraps the range of every comprehension and charges for its elements before the first is visited. */
 export const RANGE = "@range";
 
 const standardFunctions = [...celEnv().funcs] as unknown as CelFunction[];
 
-/** Numbers of keys are counted once for each map, but counted. */
+/** Charges for counting the keys, which happens once per map. */
 function sizeOfMap(map: { size: number }): bigint {
   charge(map.size >> 4);
   return BigInt(map.size);
 }
 
-/** Below zero, zero or above, by code points: UTF-16 puts U+10000 before U+E000. */
+/**
+ * Compares texts by code points and returns a negative number, zero or a positive number. UTF-16 order would put
+ * U+10000 before U+E000.
+ */
 function compareTexts(a: string, b: string): number {
   if (a === b) return 0;
   const shorter = Math.min(a.length, b.length);
@@ -158,14 +161,11 @@ const overrides = [
 const functions = [...standardFunctions, ...overrides].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
 const functionNames = [...new Set(functions.map(({ name }) => name))];
 
-/** A function that accepts no value, in place of one that the evaluator has and CEL does not. */
+/** Returns the function without overloads, to remove what CEL does not define. */
 const withoutOverloads = (func: CelFunction): CelFunction =>
   Object.create(func, { call: { value: () => undefined } }) as CelFunction;
 
-/**
- * Tried last: where no function of the name takes the values the result is an error, which costs more than most
- * results.
- */
+/** Fallback overload, tried last. It charges for the error, which costs more than most results. */
 function noMatchingOverload(name: string): CelFunction {
   return {
     name,
@@ -179,7 +179,7 @@ function noMatchingOverload(name: string): CelFunction {
   };
 }
 
-/** The environment that conditions are planned in. Of two functions with the same signature the later one is used. */
+/** The environment for planning conditions. Of two functions with the same signature, the later one wins. */
 export const CEL: ReturnType<typeof celEnv> = celEnv({
   funcs: [
     ...functions.map((func) => withCost(func, COSTS[func.name])),
@@ -188,10 +188,10 @@ export const CEL: ReturnType<typeof celEnv> = celEnv({
   ] as never,
 });
 
-/** Every function and method a condition can call by name, for suggestions. */
+/** Names of all functions and methods, for suggestions. */
 export const FUNCTION_NAMES: readonly string[] = functionNames.filter((name) => /^[a-z]/i.test(name));
 
-/** Numbers of arguments that `name` takes, as a method or as a function, smallest first. */
+/** Returns the argument counts that `name` accepts, as a method or as a function, in ascending order. */
 export function listArities(name: string, method: boolean): number[] {
   const overloads = functions.filter((func) => func.name === name && (func.target !== undefined) === method);
   return [...new Set(overloads.map((func) => func.arguments.length))].sort((a, b) => a - b);

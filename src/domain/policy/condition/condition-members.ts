@@ -1,9 +1,9 @@
-/** Members of a request that an expression reads. People who approve see them first. */
+/** Finds the members of a request that an expression reads. Approvers see them first. */
 import type { parse } from "@bufbuild/cel";
 
 type Expr = ReturnType<typeof parse>["expr"];
 
-/** JSON pointers into `{params, context}`, each once, in the order in which the expression names them. */
+/** Returns JSON pointers into `{params, context}`, each once, in the order of the expression. */
 export function findMembersRead(expression: Expr): string[] {
   const pointers = new Set<string>();
   const visit = (expr: Expr | undefined): void => {
@@ -27,7 +27,7 @@ export function findMembersRead(expression: Expr): string[] {
   return [...pointers];
 }
 
-/** Names from `params` or `context` on, of `params.a["b"].c`; null for any other expression. */
+/** Returns the path of an expression such as `params.a["b"].c`; null for other expressions. */
 function pathOf({ exprKind }: Expr): string[] | null {
   if (exprKind.case === "identExpr") {
     const name = exprKind.value.name.replace(/^\./, "");
@@ -52,10 +52,10 @@ function textOf(expr: Expr | undefined): string | null {
 const pointerOf = (path: readonly string[]): string =>
   path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 
-/** One entry of `approval.show`. */
+/** Form of an entry in `approval.show`. */
 export const MEMBER_PATTERN = String.raw`^(params|context)(\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\]+"\])+$`;
 
-/** The pointer of `params.order["total net"]`. */
+/** Returns the JSON pointer of a member such as `params.order["total net"]`. */
 export function parseMember(text: string): string {
   return pointerOf(
     [...text.matchAll(/([A-Za-z_][A-Za-z0-9_]*)|\["([^"]+)"\]/g)].map(([, name, quoted]) => name ?? quoted ?? ""),

@@ -1,4 +1,4 @@
-/** A condition taken apart: each expression inside it with the value it has for one request. For explanations; decisions do not use it. */
+/** Evaluates each subexpression of a condition for one request. Used only for explanations, not for decisions. */
 import { isCelError, parse, plan, unparse, type CelInput } from "@bufbuild/cel";
 import { CEL, MAX_STEPS, RANGE } from "./cel.ts";
 import { Meter, runMetered } from "./cel-meter.ts";
@@ -7,13 +7,13 @@ import { explainError, type Activation } from "./condition.ts";
 import { checkShape, TYPE_NAMES } from "./condition-shape.ts";
 
 export interface ConditionPart {
-  /** The expression, as CEL writes it. */
+  /** The expression as CEL source. */
   expression: string;
-  /** 0 for the parts of the whole condition that `&&`, `||` and `!` join. */
+  /** 0 for the operands of the outermost `&&`, `||` and `!`. */
   depth: number;
-  /** Of an expression inside `all`, `exists` and the like: the element it is looked at for, such as `item = {"price": 120}`. */
+  /** Inside `all`, `exists` and similar macros: the current element, such as `item = {"price": 120}`. */
   element: string | null;
-  /** As text, cut short; null where there is none. */
+  /** The value as shortened text; null if there is none. */
   value: string | null;
   /** Why there is no value. */
   error: string | null;
@@ -23,18 +23,21 @@ type Parsed = ReturnType<typeof parse>;
 type Expr = Parsed["expr"];
 type Bindings = Record<string, CelInput>;
 
-/** Elements of a list that are looked at one by one. */
+/** Maximum elements of a list that are evaluated one by one. */
 const MAX_ELEMENTS = 10;
-/** What taking one condition apart may cost, in decisions: each part is evaluated on its own. */
+/** Step limit for one condition, in multiples of a decision's limit, because each part is evaluated separately. */
 const MAX_DECISIONS = 20;
 const LOGIC = ["_&&_", "_||_"];
 
-/** @param source of a condition that compiles */
+/**
+ * Returns the parts of a condition with their values.
+ * @param source source of a condition that compiles
+ */
 export function evaluateConditionParts(source: string, activation: Activation): ConditionPart[] {
   const written = parse(source);
   const metered = parse(source);
   const { names } = checkShape(metered);
-  // The metered tree has the same ids; it cannot be written down again, because the meter stands in it.
+  // The metered tree has the same ids. It cannot be printed, because it contains calls of the meter.
   const byId = new Map<bigint, Expr>();
   indexById(metered.expr, byId);
   const parts: ConditionPart[] = [];
@@ -105,7 +108,7 @@ export function evaluateConditionParts(source: string, activation: Activation): 
   return parts;
 }
 
-/** What is its own value, or would be a whole map of the request. */
+/** Whether showing the value adds nothing (a constant) or too much (a whole map of the request). */
 function isPlain({ exprKind }: Expr): boolean {
   if (exprKind.case === "constExpr") return true;
   if (exprKind.case === "identExpr")
@@ -115,7 +118,7 @@ function isPlain({ exprKind }: Expr): boolean {
   );
 }
 
-/** Of `a && b && c`: all three, though the tree has two in one. */
+/** Returns the operands. Flattens `a && b && c`, which the tree nests, into three. */
 function operandsOf({ exprKind }: Expr): Expr[] {
   if (exprKind.case !== "callExpr") return [];
   const { function: name, target, args } = exprKind.value;
@@ -126,7 +129,7 @@ function operandsOf({ exprKind }: Expr): Expr[] {
   );
 }
 
-/** What a macro evaluates for each element; null where that has no value of its own. */
+/** Returns the expression that a macro evaluates for each element, or null. */
 function bodyOf({ exprKind }: Expr): Expr | null {
   const step = exprKind.case === "comprehensionExpr" ? exprKind.value.loopStep : undefined;
   if (step?.exprKind.case !== "callExpr") return null;

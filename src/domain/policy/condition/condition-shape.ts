@@ -1,4 +1,4 @@
-/** What a condition may look like: checked once, on its syntax tree, before anything is evaluated. */
+/** Validates a condition's syntax tree before it is ever evaluated. */
 import type { parse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
 import { listArities, FUNCTION_NAMES, RANGE } from "./cel.ts";
@@ -43,7 +43,7 @@ const NON_BOOLEAN_RESULTS: Readonly<Record<string, string>> = {
 type Parsed = ReturnType<typeof parse>;
 type Expr = Parsed["expr"];
 
-/** `offset` in UTF-16 code units of the source. */
+/** A fault with its offset in UTF-16 code units of the source. */
 export class ShapeFault extends Error {
   readonly offset: number;
   constructor(message: string, offset: number) {
@@ -53,18 +53,21 @@ export class ShapeFault extends Error {
 }
 
 export interface ExpressionShape {
-  /** Nodes of the tree: what one evaluation costs at least. */
+  /** Number of nodes, which is the minimum cost of an evaluation. */
   nodes: number;
-  /** Names that stand in the source, so that messages may repeat them. */
+  /** Names in the source, which messages can therefore repeat. */
   names: ReadonlySet<string>;
 }
 
-/** CEL's raw texts, texts and brackets (language definition, section Syntax): what may hold a bracket, and brackets. */
+/**
+ * Matches CEL string literals, so that brackets in them are skipped, and brackets (language definition, section
+ * Syntax).
+ */
 const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
 
 /**
- * Where the brackets of the source nest deeper than a tree may, or -1. Checked before parsing: brackets leave no node
- * in the tree, and how many of them overflow the parser's stack differs between runtimes.
+ * Returns the offset at which brackets nest too deeply, or -1. Checked before parsing, because brackets leave no node
+ * in the tree and the depth that overflows the parser's stack differs between runtimes.
  */
 export function findTooDeepBracket(source: string): number {
   let depth = 0;
@@ -76,8 +79,8 @@ export function findTooDeepBracket(source: string): number {
   return -1;
 }
 
-/** Checks the tree, and puts the meter around the range of every comprehension. Throws ShapeFault. */
-/** @param boolean whether it must come out as true or false */
+/** Validates the tree, and meters the range of every comprehension. Throws ShapeFault. */
+/** @param boolean whether the result must be true or false */
 export function checkShape(parsed: Parsed, boolean = true, variables: readonly string[] = VARIABLES): ExpressionShape {
   const names = new Set<string>();
   let comprehensions = 0;
@@ -86,7 +89,10 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
     throw new ShapeFault(message, parsed.sourceInfo?.positions[node.id.toString()] ?? 0);
   };
 
-  /** To CEL 0 and 0u are one key, and a map that has a key twice is an error. The evaluator tells them apart. */
+  /**
+   * Rejects duplicate numeric keys. In CEL 0 and 0u are the same key and a duplicate key is an error, but the library
+   * treats them as different.
+   */
   function checkKeys(node: Expr, entries: Extract<Expr["exprKind"], { case: "structExpr" }>["value"]["entries"]): void {
     const keys = new Set<string>();
     for (const { keyKind } of entries) {
@@ -189,7 +195,9 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
     if (name === "matches") checkPattern(args[0] as Expr);
   }
 
-  /** A pattern from the request could take seconds to compile; and one that is written here can be checked here. */
+  /**
+   * Requires a literal pattern: one from the request could take seconds to compile, and a literal can be checked here.
+   */
   function checkPattern(arg: Expr): void {
     const source =
       arg.exprKind.case === "constExpr" && arg.exprKind.value.constantKind.case === "stringValue"
@@ -227,7 +235,10 @@ function findNonBooleanKind({ exprKind }: Expr): string | null {
   return null;
 }
 
-/** `range`, paid for before its first element is looked at. @param step nodes that each element costs */
+/**
+ * Wraps `range` in a call that charges for it.
+ * @param step cost of each element, in nodes
+ */
 function chargeRange(range: Expr, step: number): Expr {
   const cost: Expr = {
     $typeName: "cel.expr.Expr",

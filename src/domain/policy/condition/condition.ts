@@ -1,10 +1,9 @@
 /**
- * Conditions in CEL. An expression is checked once, when its policy is compiled; evaluating it can
- * still fail (a field that is not there, a type that does not fit), and that is a result, not an
- * exception: the rule's policy then denies.
+ * CEL conditions. An expression is checked when its policy is compiled. Evaluation can still fail, for example because
+ * of a missing field or a type mismatch. A failure is a result, not an exception, and the rule's policy then denies.
  *
- * What an expression may cost is bounded twice: its text and shape when it is compiled
- * (condition-shape.ts), and the steps it takes when it is evaluated (cel.ts).
+ * Two limits bound the cost: the expression's text and shape at compilation (condition-shape.ts), and its steps at
+ * evaluation (cel.ts).
  */
 import { isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
 import { reflect } from "@bufbuild/protobuf/reflect";
@@ -32,24 +31,22 @@ export type ConditionResult = { value: boolean } | { error: "CONDITION_ERROR" | 
 
 export type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
-/** An expression of any type: strings, booleans and doubles come as such, integers as bigint. */
+/** An expression of any type. Integers are returned as bigint. */
 export interface Expression {
-  /** JSON pointers of the members of the request that it reads. */
+  /** JSON pointers of the request members that it reads. */
   readonly members: readonly string[];
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
 }
 
 export interface Condition extends Pick<Expression, "members"> {
-  /** @param shadow spends from the purse of shadow policies, which must not influence the others */
+  /** @param shadow uses the separate step limit of shadow policies, so that they cannot affect other policies */
   evaluate(activation: Activation, shadow?: boolean): ConditionResult;
 }
 
 /** `offset` in UTF-16 code units of the source. */
 export type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
-/**
- * The variables of one decision, and what its conditions may spend. Built once, when the first condition needs them.
- */
+/** The variables of one decision and its remaining steps. Built when the first condition needs it. */
 export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: Pick<Facts, "principal">;
@@ -63,7 +60,7 @@ export class Activation {
     this.now = now;
   }
 
-  /** The same with other names, that of the key's agent folded, out of the same purse. */
+  /** Returns an activation with other names and the folded agent of the key. Shares the remaining steps. */
   withNames(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
@@ -73,7 +70,7 @@ export class Activation {
     return renamed;
   }
 
-  /** What the conditions of the decision may still spend; those of shadow policies have their own. */
+  /** Returns the meter of the decision. Shadow policies have their own. */
   meter(shadow: boolean): Meter {
     return (this.meters[shadow ? 1 : 0] ??= new Meter(MAX_STEPS));
   }
@@ -116,7 +113,10 @@ export function compileCondition(source: string): CompiledCondition {
 
 export type CompiledExpression = { ok: true; expression: Expression } | { ok: false; message: string; offset: number };
 
-/** @param what a word for messages */
+/**
+ * Compiles an expression.
+ * @param what noun for messages
+ */
 export function compileExpression(
   source: string,
   what = "expression",
@@ -158,7 +158,7 @@ function evaluate(
   try {
     meter.charge(shape.nodes);
     const result = runMetered(meter, () => run(bindings));
-    // `||` and `&&` absorb errors: a result that was reached in spite of a refusal does not count.
+    // `||` and `&&` absorb errors, so a result after the step limit is invalid.
     if (meter.exceeded) return STEP_LIMIT_EXCEEDED;
     if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
     return { value: result };
@@ -173,7 +173,10 @@ const STEP_LIMIT_EXCEEDED = {
   message: `the conditions need more than ${MAX_STEPS} steps for this request`,
 } as const;
 
-/** An error of the evaluator without any value of the request: reasons are kept forever, arguments can be erased. */
+/**
+ * Explains a library error without any value of the request, because reasons are stored forever and arguments can be
+ * erased.
+ */
 export function explainError(message: string, names: ReadonlySet<string>): string {
   const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
   if (field !== undefined)

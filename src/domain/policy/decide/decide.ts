@@ -1,6 +1,6 @@
 /**
- * The decision. Pure: the same policy set, request, facts and clock give the same decision, byte for
- * byte, forever. Nothing here reads a clock, a file or chance.
+ * Decides actions. Pure: the same policy set, request, facts and time always give the same decision, byte for byte.
+ * Nothing here reads a clock, a file or randomness.
  */
 import type { ActionRequest } from "../../actions.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
@@ -18,7 +18,7 @@ const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approva
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
 const MAX_REASON = 500;
 
-/** What one policy says: its first rule that matches, or whose condition fails (`reason_code` tells which). */
+/** The answer of one policy: its first rule that matches or whose condition fails. `reason_code` tells which. */
 export interface Finding {
   readonly policy: CompiledPolicy;
   readonly rule: CompiledRule;
@@ -27,17 +27,20 @@ export interface Finding {
   readonly reason_code: ReasonCode;
 }
 
-/** @param now milliseconds since the epoch */
+/**
+ * Returns the decision of a policy set.
+ * @param now milliseconds since the epoch
+ */
 export function decide(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Decision {
   return decideEvaluation(new Evaluation(compiled, request, facts, now), facts);
 }
 
-/** The same, on an evaluation that has been used already: by `findMatchedLimits`, before the uses of limits were read. */
+/** Decides with an evaluation that `findMatchedLimits` has already used to read the limits. */
 export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision {
   return combineFindings(evaluation, facts).decision;
 }
 
-/** And with it the facts that its entry needs: of the stops that hold, the one that decided. */
+/** Decides, and returns the facts to record: of the active stops, only the one that decided. */
 export function decideForEntry(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
   const { decision, stop } = combineFindings(evaluation, facts);
   const { stops: _, ...others } = facts;
@@ -76,7 +79,10 @@ function combineFindings(evaluation: Evaluation, facts: Facts): { decision: Deci
   return { decision: unlessRejected(strictest(findings, shadow, facts), facts, evaluation.now) };
 }
 
-/** A person's rejection of the same request refuses what would require approval. It changes no other decision. */
+/**
+ * Turns `require_approval` into `deny` while a person's rejection of the same request is in effect. Changes no other
+ * decision.
+ */
 function unlessRejected(decision: Decision, { rejection }: Facts, now: number): Decision {
   if (decision.effect !== "require_approval" || rejection === undefined) return decision;
   if ((parseRfc3339(rejection.until) ?? 0) <= now) return decision;
@@ -87,8 +93,8 @@ function unlessRejected(decision: Decision, { rejection }: Facts, now: number): 
 }
 
 /**
- * What each policy says, in order of name, those in shadow mode included: the answer of its rules, then each of its
- * limits that is exceeded; a policy that abstains is not in the list. What is known of the agent (suspended, not registered) is not asked here.
+ * Returns each policy's answer in order of name, including shadow policies: the answer of its rules, then each exceeded
+ * limit. Leaves out policies without an answer. Does not check whether the agent is suspended or registered.
  *
  * @param now milliseconds since the epoch
  */
@@ -102,7 +108,8 @@ export function evaluateAllPolicies(
 }
 
 function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
-  // Limits first: `findMatchedLimits` evaluates them before what was used of them is read.
+  // Evaluate limits first, as `findMatchedLimits` does before usage is read, so that both spend steps in the same
+  // order.
   evaluateLimits(evaluation);
   const findings: Finding[] = [];
   for (const policy of evaluation.applicablePolicies()) {
@@ -116,12 +123,14 @@ function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
   return findings;
 }
 
-/** A limit alone allows nothing: only a rule can say that somebody may be asked. A deny is always an answer. */
+/**
+ * Whether any policy answers. A limit's `require_approval` is not an answer, because only a rule can permit an action.
+ */
 function hasAnswer(findings: readonly Finding[]): boolean {
   return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
 }
 
-/** Null while the action stays within the limit, or does not concern it. What cannot be known is denied. */
+/** Returns null if the limit does not apply or is not exceeded. Denies if the usage is unknown. */
 function evaluateLimit(
   policy: CompiledPolicy,
   limit: CompiledLimit,
@@ -167,7 +176,9 @@ function findAgentBar(request: ActionRequest, facts: Facts): { code: ReasonCode;
   };
 }
 
-/** First match wins; a condition that fails on the way is this policy's deny, because what it would have said is not known. */
+/**
+ * The first match wins. A condition that fails before it denies, because what the rule would have answered is unknown.
+ */
 function evaluateRules(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
     if (!evaluation.matchesRule(policy, rule)) continue;
@@ -195,14 +206,14 @@ function defaultReason(policy: CompiledPolicy, rule: CompiledRule): string {
   return `${verb} by rule "${rule.name}" of policy "${policy.name}"`;
 }
 
-/** Policies are in order of name, so the first of equals is the same whatever the order of files. */
+/** Returns the strictest answer. Policies are sorted by name, so ties do not depend on the order of files. */
 function strictest(findings: readonly Finding[], shadow: ShadowOutcome[], facts: Facts): Decision {
   let winner = findings[0] as Finding;
   for (const finding of findings) {
     if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
   }
   const equals = findings.filter((finding) => finding.effect === winner.effect);
-  // In the order of canonical JSON, which its entry is written in: there is nothing to sort then.
+  // Members are in canonical order, so that the entry needs no sorting.
   return {
     approval: winner.effect === "require_approval" ? strictestTerms(equals, facts) : null,
     effect: winner.effect,
@@ -222,7 +233,7 @@ function highestRisk(findings: readonly Finding[]): Risk | null {
   return RISKS[highest] ?? null;
 }
 
-/** Several policies ask: the approval must satisfy all of them. */
+/** Combines the terms of several policies, so that an approval satisfies all of them. */
 function strictestTerms(findings: readonly Finding[], facts: Facts): Decision["approval"] {
   const holds = facts.rejection_holds_ms ?? DEFAULT_REJECTION_HOLDS_MS;
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
@@ -235,7 +246,7 @@ function strictestTerms(findings: readonly Finding[], facts: Facts): Decision["a
   };
 }
 
-/** The reason of a stop is for those who may see it: agents are told which one it is. */
+/** Names the stop by id. Its reason is only for people who may see stops, not for agents. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
   const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
   const end = until === null ? "until somebody lifts it" : `until ${until}, or until somebody lifts it`;

@@ -1,4 +1,4 @@
-/** One request at one moment, as the policies of a set look at it: what is worked out once for all of them. */
+/** The state shared by all policies while one request is evaluated at one time. */
 import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
@@ -14,7 +14,7 @@ export interface Names {
   readonly agent: string;
 }
 
-/** How an action stands to one limit. */
+/** Whether a limit applies to an action, and what it counts. */
 export type LimitMatch =
   | { kind: "none" }
   | { kind: "error"; code: ReasonCode; message: string }
@@ -25,7 +25,7 @@ export class Evaluation {
   readonly request: ActionRequest;
   readonly now: number;
   readonly activation: Activation;
-  /** Limits that were evaluated already. */
+  /** Results of limits that were already evaluated. */
   readonly limitMatches = new Map<CompiledLimit, LimitMatch>();
   private readonly written: Names;
   private readonly folded: Names;
@@ -42,17 +42,17 @@ export class Evaluation {
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }
 
-  /** Evaluates what a limit counts by, with folded names: another spelling is not another subject. */
+  /** Activation for `per` expressions, with folded names, so that another spelling is not counted separately. */
   get subjectActivation(): Activation {
     return (this.ofSubjects ??= this.activation.withNames({ ...this.folded, agent_id: this.folded.agent }));
   }
 
-  /** As the policy reads names. */
+  /** Returns the names as written, or folded if the policy ignores case. */
   names({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Names {
     return caseSensitive ? this.written : this.folded;
   }
 
-  /** Policies that speak of the action, in the order of the set. */
+  /** Returns the policies that apply to the action, in the order of the set. */
   applicablePolicies(): CompiledPolicy[] {
     return policiesForTool(this.compiled, this.request.tool).filter((policy) => {
       const { tool, agent } = this.names(policy);
@@ -60,7 +60,7 @@ export class Evaluation {
     });
   }
 
-  /** Whether a rule's matchers other than the tool let it speak of the action. */
+  /** Whether a rule's operation and agent matchers match the action. */
   matchesRule(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
     const { operation, agent } = this.names(policy);
     return matchNames(operations, operation) && matchNames(agents, agent);

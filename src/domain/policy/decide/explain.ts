@@ -1,4 +1,4 @@
-/** Why a decision came out as it did: what each policy, rule, matcher and part of a condition said. Pure, like decide(). */
+/** Explains a decision: the result of each policy, rule, matcher and part of a condition. Pure, like decide(). */
 import type { ActionRequest } from "../../actions.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { evaluateConditionParts, type ConditionPart } from "../condition/condition-parts.ts";
@@ -17,7 +17,7 @@ export interface MatcherExplanation {
 
 export interface ConditionExplanation {
   source: string;
-  /** Null where it could not be evaluated. */
+  /** Null if it could not be evaluated. */
   value: boolean | null;
   error: { code: ReasonCode; message: string } | null;
   parts: ConditionPart[];
@@ -28,40 +28,40 @@ export interface RuleExplanation {
   effect: Effect;
   /**
    * `matched`: it is the policy's answer. `failed`: its condition could not be evaluated, so the policy denies.
-   * `passed`: it does not match. `not_reached`: a rule before it was the answer.
+   * `passed`: it does not match. `not_reached`: an earlier rule was the answer.
    */
   outcome: "matched" | "failed" | "passed" | "not_reached";
-  /** Those that the rule has. */
+  /** The matchers that the rule has. */
   matchers: MatcherExplanation[];
-  /** Null where the rule has none, or where it was not looked at. */
+  /** Null if the rule has none or was not evaluated. */
   condition: ConditionExplanation | null;
 }
 
 export interface LimitExplanation {
   limit: string;
   effect: Effect;
-  /** `aside`: the action does not count. `failed`: it could not be evaluated, so the policy denies. */
+  /** `aside`: the action does not count. `failed`: the limit could not be evaluated, so the policy denies. */
   outcome: "aside" | "within" | "exceeded" | "failed";
   subject: string | null;
-  /** Before this action; actions, or the sum. Null where it is not known or does not matter. */
+  /** Usage before this action: number of actions, or the sum. Null if unknown or not relevant. */
   used: number | null;
-  /** Most that is within. */
+  /** Largest usage within the limit. */
   most: number;
   error: string | null;
-  /** What it adds to the policy's answer; null where it adds nothing. */
+  /** The limit's answer; null if it has none. */
   answer: { effect: Effect; reason_code: ReasonCode } | null;
 }
 
 export interface PolicyExplanation {
   policy: string;
   mode: "enforce" | "shadow";
-  /** Whether `applies_to` lets it speak of this action. */
+  /** Whether the policy applies to this action, by `applies_to`. */
   applies: boolean;
-  /** Of `applies_to`. */
+  /** Matchers of `applies_to`. */
   matchers: MatcherExplanation[];
-  /** Of its rules; null where they have none. */
+  /** Answer of the rules; null if they have none. */
   answer: { rule: string; effect: Effect; reason_code: ReasonCode } | null;
-  /** The decision names this policy. */
+  /** Whether the decision names this policy. */
   decides: boolean;
   /** Empty where the policy does not apply. */
   rules: RuleExplanation[];
@@ -70,7 +70,9 @@ export interface PolicyExplanation {
 
 export interface Explanation {
   decision: Decision;
-  /** In order of their names; empty where the agent was barred or everything is stopped, because no policy was asked then. */
+  /**
+   * In order of name. Empty if the agent was barred or a stop covers everything, because no policy was evaluated then.
+   */
   policies: PolicyExplanation[];
 }
 
@@ -79,10 +81,10 @@ const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGE
 /** @param now milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
-  // A stop that names a policy holds back what that one answers, so all were asked.
+  // A stop that names a policy only overrides that policy's answer, so all policies were evaluated.
   const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
-  // One for all policies, as in decide(): what the first ones spend is gone for the others.
+  // One evaluation for all policies, as in decide(), because they share the remaining steps.
   const evaluation = new Evaluation(compiled, request, facts, now);
   evaluateLimits(evaluation);
   const policies = compiled.policies.map((policy) => {
@@ -106,8 +108,8 @@ function explainPolicy(
     matcher("agent", definition.applies_to?.agents, policy, evaluation),
   ].filter((match) => match !== null);
   const applies = matchers.every(({ matches }) => matches);
-  const whole = { policy: policy.name, mode: policy.shadow ? "shadow" : "enforce", applies, matchers } as const;
-  if (!applies) return { ...whole, answer: null, rules: [], limits: [] };
+  const common = { policy: policy.name, mode: policy.shadow ? "shadow" : "enforce", applies, matchers } as const;
+  if (!applies) return { ...common, answer: null, rules: [], limits: [] };
   const compiledRules = new Map(
     [...[...policy.exact.values()].flat(), ...policy.patterns.map(({ rule }) => rule)].map((rule) => [
       rule.order,
@@ -123,7 +125,7 @@ function explainPolicy(
     return explained;
   });
   return {
-    ...whole,
+    ...common,
     answer,
     rules,
     limits: policy.limits.map((limit) => explainLimit(policy, limit, facts, evaluation)),

@@ -1,7 +1,6 @@
 /**
- * Limits with memory: at most so many matching actions, or at most such a sum, in a window. What was used before is
- * a fact of the decision like the agent's standing: it is read in the decision's transaction, recorded with it, and
- * replay takes it from the record. Nothing here reads a counter.
+ * Limits on the number of actions or on a sum in a window. The usage is a fact of the decision: it is read in the
+ * decision's transaction and recorded with it, and replay takes it from the record. This module reads no counter.
  */
 import type { ActionRequest } from "../../actions.ts";
 import { canonicalText } from "../../canonical.ts";
@@ -14,27 +13,29 @@ import type { Facts, LimitFact } from "../types.ts";
 import { endOfWindow, startOfWindow } from "./window.ts";
 
 export { MICROS_PER_UNIT };
-/** Largest amount of one action. */
+/** Maximum amount of one action. */
 export const MAX_AMOUNT = 1_000_000_000;
 
-/** What must be known of the past before an action is decided, and is to be remembered when it is not denied. */
+/**
+ * A limit that applies to an action: which usage to read before the decision, and which use to record unless it denies.
+ */
 export interface MatchedLimit {
   policy: string;
   limit: string;
   /** Of `LimitFact`. */
   basis: string;
   subject: string;
-  /** Uses from here on count, inclusive. Milliseconds. */
+  /** Start of the counted time, inclusive. Milliseconds. */
   since: number;
-  /** From here on this action's own use no longer counts. Milliseconds. */
+  /** Time from which this action's use no longer counts. Milliseconds. */
   until: number;
   /** Millionths; 0 where actions are counted. */
   amount: number;
-  /** What counts: actions, or millionths. */
+  /** Whether actions or millionths of a sum are counted. */
   unit: "count" | "sum";
 }
 
-/** What of the past a decision on this action needs. Empty where no limit matches; a limit that cannot be evaluated needs nothing: it denies. */
+/** Returns the limits that apply to an action. Leaves out limits that cannot be evaluated, because those deny. */
 export function findMatchedLimits(evaluation: Evaluation): MatchedLimit[] {
   const { compiled, now } = evaluation;
   if (!compiled.hasLimits) return [];
@@ -58,13 +59,13 @@ export function findMatchedLimits(evaluation: Evaluation): MatchedLimit[] {
   return needs;
 }
 
-/** All of them, in the order of the set. */
+/** Evaluates all limits in the order of the set. */
 export function evaluateLimits(evaluation: Evaluation): void {
   for (const policy of evaluation.applicablePolicies())
     for (const limit of policy.limits) matchLimit(policy, limit, evaluation);
 }
 
-/** Evaluated once for each evaluation. */
+/** Returns the result for a limit, evaluated at most once per evaluation. */
 export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
   const match = evaluation.limitMatches.get(limit) ?? evaluateLimit(policy, limit, evaluation);
   evaluation.limitMatches.set(limit, match);
@@ -113,12 +114,15 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
   return { kind: "match", subject, amount };
 }
 
-/** Whether this action goes beyond the limit, given what was used before it. */
+/**
+ * Whether the action exceeds the limit.
+ * @param used usage before the action
+ */
 export function isExceeded(limit: CompiledLimit, used: number, amount: number): boolean {
   return limit.sum === null ? used + 1 > limit.count : used + amount > limit.sum.atMost;
 }
 
-/** Null where the facts do not say: then nothing is known, and the limit denies. */
+/** Returns the usage in the facts, or null if it is missing. The limit then denies. */
 export function findUsedBefore(
   facts: Facts,
   { policy, limit, basis }: Pick<MatchedLimit, "policy" | "limit" | "basis">,
@@ -129,8 +133,8 @@ export function findUsedBefore(
 }
 
 /**
- * The facts with nothing used where they do not say: for what would be decided by policies that were not in force.
- * @param used instead of nothing, by the limit's name: actions, or the sum
+ * Returns the facts with usage 0 for limits that they do not mention, to evaluate policies that were not active.
+ * @param used usage by the limit's name instead of 0: number of actions, or the sum
  */
 export function withAssumedUsage(
   compiled: CompiledPolicySet,
@@ -151,14 +155,14 @@ export function withAssumedUsage(
   return { ...facts, limits: [...(facts.limits ?? []), ...assumed] };
 }
 
-/** A name that is no limit of the set; null when all are. */
+/** Returns the first name that is not a limit of the set, or null. */
 export function findUnknownLimit(compiled: CompiledPolicySet, names: readonly string[]): string | null {
   return (
     names.find((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name))) ?? null
   );
 }
 
-/** Upwards, or amounts below half a millionth would never come to anything, however many there are. */
+/** Rounds up; otherwise any number of amounts below half a millionth would add up to 0. */
 function toMicros(value: number): number {
   const near = Math.round(value * MICROS_PER_UNIT);
   return near / MICROS_PER_UNIT < value ? near + 1 : near;
@@ -166,7 +170,10 @@ function toMicros(value: number): number {
 
 const PLAIN = /^[\x20-\x7e]{0,128}$/;
 
-/** Short and printable, so that it makes a key in every store whatever an agent sends; else a digest of it. Null for what cannot be told apart. */
+/**
+ * Returns a key for a counted value: a short printable text, or else a digest, so that every store can use it whatever
+ * an agent sends. Null for types that cannot be a key.
+ */
 function subjectOf(value: unknown): string | null {
   const plain = typeof value === "bigint" ? Number(value) : value;
   if (typeof plain !== "string" && typeof plain !== "boolean" && !(typeof plain === "number" && Number.isFinite(plain)))

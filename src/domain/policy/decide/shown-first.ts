@@ -1,10 +1,10 @@
-/** Which members of a pending request its approvers see first. An order of display, and no part of the decision. */
+/** Selects the members of a pending request that approvers see first. Affects only the display, not the decision. */
 import { foldName } from "../../names.ts";
 import type { CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 
-/** More would push the rest out of view. */
+/** Maximum members shown first; more would push the others out of view. */
 const MAX_SHOWN = 16;
 
 export interface DecidedAction {

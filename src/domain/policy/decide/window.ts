@@ -1,4 +1,4 @@
-/** Windows of limits: so long until now, or the hour, day, week or month of a calendar. */
+/** Time windows of limits: a sliding duration, or a calendar hour, day, week or month. */
 import { parseDuration } from "../../time.ts";
 
 export type CalendarUnit = "hour" | "day" | "week" | "month";
@@ -7,9 +7,9 @@ export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit:
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Of clocks. */
+/** Largest clock change. */
 const LONGEST_CHANGE = 3 * HOUR;
-/** No longer period of the unit exists, a change of the clocks included. */
+/** Upper bound of each unit's length, including a clock change. */
 const LONGEST: Readonly<Record<CalendarUnit, number>> = {
   hour: 2 * HOUR,
   day: DAY + LONGEST_CHANGE,
@@ -19,7 +19,7 @@ const LONGEST: Readonly<Record<CalendarUnit, number>> = {
 const MIN_WINDOW = 1_000;
 const MAX_WINDOW = 366 * DAY;
 
-/** What is wrong, as text, for anything else than `90s` to `366d`, `hour`, `day`, `week` or `month`. */
+/** Parses `1s` to `366d`, `hour`, `day`, `week` or `month`. Returns a message if the text is invalid. */
 export function parseWindow(text: string, zone: string | undefined): Window | string {
   if (UNITS.includes(text)) {
     if (zone !== undefined && !isZone(zone)) return `"${zone}" is not a time zone such as Europe/Berlin`;
@@ -41,27 +41,27 @@ function isZone(zone: string): boolean {
   }
 }
 
-/** The first instant that counts. Milliseconds, like `now`. */
+/** Returns the first instant of the window. Milliseconds. */
 export function startOfWindow(window: Window, now: number): number {
   if (window.kind === "sliding") return now - window.ms + 1;
   const local = now + offsetAt(window.zone, now);
   const start = startOf(window.unit, local);
-  // The zone's offset may have been different then, so it is looked up again at the resulting instant.
+  // The zone's offset may differ at the start of the window, so look it up there again.
   const guess = start - offsetAt(window.zone, now);
   const exact = start - offsetAt(window.zone, guess);
   if (window.unit === "hour") return Math.min(exact, now);
-  // Where clocks go back over midnight it comes twice, and the day begins with the first.
+  // If clocks go back over midnight, midnight occurs twice; the day begins with the first.
   const first = start - offsetAt(window.zone, exact - LONGEST_CHANGE);
   const twice = first < exact && first + offsetAt(window.zone, first) === start;
   return Math.min(twice ? first : exact, now);
 }
 
-/** When a use of now stops counting in every window; for calendars a little later than necessary. */
+/** Returns when a use at `now` stops counting. For calendar windows this is an upper bound. */
 export function endOfWindow(window: Window, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];
 }
 
-/** Of a local time written as if it were UTC. Weeks begin on Monday (ISO 8601). */
+/** Returns the start of the unit, for a local time expressed as UTC. Weeks begin on Monday (ISO 8601). */
 function startOf(unit: CalendarUnit, local: number): number {
   const date = new Date(local);
   if (unit === "hour") return Math.floor(local / HOUR) * HOUR;
@@ -73,7 +73,7 @@ function startOf(unit: CalendarUnit, local: number): number {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Local time minus UTC. Milliseconds. */
+/** Returns local time minus UTC. Milliseconds. */
 function offsetAt(zone: string, at: number): number {
   if (zone === "UTC") return 0;
   let format = formats.get(zone);

@@ -1,11 +1,11 @@
-/** What changed between two versions of a policy, in rules and effects, not in lines. */
+/** Compares two versions of a policy by rules and effects rather than lines. */
 import { canonicalText } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 
 export interface FieldChange {
   field: string;
-  /** Null where the field was absent. */
+  /** Null if the field is absent. */
   before: unknown;
   after: unknown;
 }
@@ -22,7 +22,7 @@ export interface PolicyChange {
     | "rule_moved";
   /** Null for a change of the policy itself. */
   rule: string | null;
-  /** Positions from 1; null where the rule is not there. The first match decides, so that place matters. */
+  /** Position from 1; null if the rule is absent. Position matters because the first match decides. */
   before: number | null;
   after: number | null;
   fields: FieldChange[];
@@ -51,7 +51,10 @@ const RULE_FIELDS = [
 const VERB = { allow: "allows", deny: "denies", require_approval: "requires approval for" } as const;
 const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "required approval for" } as const;
 
-/** In order: the policy, then rules by where they stand after (removed ones by where they stood). A renamed rule is one removed and one added. */
+/**
+ * Returns the changes: first of the policy and its limits, then of rules by new position (for removed rules, old
+ * position). A renamed rule counts as removed and added.
+ */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
   const changes: PolicyChange[] = [];
   const own = changedFields(POLICY_FIELDS, before, after);
@@ -140,7 +143,7 @@ const LIMIT_FIELDS = [
   "description",
 ] as const satisfies readonly (keyof LimitDocument)[];
 
-/** By name: their order has no meaning. */
+/** Compares limits by name, because their order does not matter. */
 function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocument[]): PolicyChange[] {
   const change = (
     kind: PolicyChange["kind"],
@@ -208,7 +211,7 @@ function describeSubject(rule: RuleDocument): string {
   return `${words.length === 0 ? "everything" : words.join(" ")}${rule.when === undefined ? "" : ` when ${rule.when}`}`;
 }
 
-/** The longest run of positions that kept their order: the fewest rules are said to have moved. */
+/** Returns the longest increasing run of positions, so that as few rules as possible are reported as moved. */
 function longestOrderedRun(positions: readonly number[]): Set<number> {
   const tails: number[] = [];
   const previous = new Map<number, number | undefined>();

@@ -1,24 +1,24 @@
-/** What changed between two sets of policies, in policies, rules and effects. */
+/** Compares two policy sets by policies, rules and effects. */
 import { diffPolicies, type PolicyChange } from "./diff.ts";
 import type { Effect, PolicyDocument } from "../types.ts";
 
 export interface SetChange {
   kind: "policy_added" | "policy_removed" | "policy_changed";
   policy: string;
-  /** Of an added or removed policy: each of its rules. */
+  /** For an added or removed policy: one change for each of its rules. */
   changes: PolicyChange[];
   /** One sentence for people. */
   summary: string;
 }
 
 export interface SetDiff {
-  /** In order of the policies' names; those without a change are left out. */
+  /** In order of name; unchanged policies are left out. */
   policies: SetChange[];
-  /** How many rules are new, gone, or have another effect, condition, place or other field. */
+  /** Number of rules that were added, removed, changed or moved. */
   rules: { added: number; removed: number; changed: number; moved: number };
 }
 
-/** Pure; each set holds a name once. Order of members does not matter. A renamed policy is one removed and one added. */
+/** Compares two sets with unique names. Ignores the order of policies. A renamed policy counts as removed and added. */
 export function diffPolicySets(before: readonly PolicyDocument[], after: readonly PolicyDocument[]): SetDiff {
   const was = new Map(before.map((document) => [document.policy, document]));
   const is = new Map(after.map((document) => [document.policy, document]));

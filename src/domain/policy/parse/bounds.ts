@@ -1,7 +1,7 @@
 /**
- * A decision's entry lists what every shadow policy would have said, every channel to tell and what was used of every
- * limit, and an entry has a size. A set that could make an entry too large would turn each decision into a fault, so it
- * is refused.
+ * Bounds the size of a decision's entry. The entry lists the answer of every shadow policy, every channel and the usage
+ * of every limit. A set that could exceed the entry's maximum size is rejected, because it would make every decision
+ * fail.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -11,11 +11,12 @@ import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutc
 export const MAX_SHADOW_POLICIES = 100;
 export const MAX_CHANNELS = 100;
 export const MAX_LIMITS = 50;
-/** Hex digits that tell what limits of one name count. */
+/** Hex digits of a limit's basis. */
 export const BASIS_DIGITS = 16;
 /**
- * Bytes of an entry for all of them; the rest takes at most 27,000, the tools of a registered agent included. An earlier
- * rejection adds 2,400 at most, and replaces a rule's reason of up to 6,000 by one of up to 1,500.
+ * Maximum bytes for all of these names. The rest of an entry takes at most 27,000 bytes, including the tools of a
+ * registered agent. An earlier rejection adds at most 2,400, and replaces a rule's reason of up to 6,000 with one of up
+ * to 1,500.
  */
 export const MAX_NAME_BYTES = 38_000;
 
@@ -67,7 +68,7 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
   }
 }
 
-/** As a member of an array. */
+/** Returns the size as an array element. */
 function sizeOf(value: string | ShadowOutcome | LimitFact): number {
   return canonicalBytes(value as unknown as JsonValue).length + 1;
 }
@@ -75,7 +76,7 @@ function sizeOf(value: string | ShadowOutcome | LimitFact): number {
 function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
   let [most, longestName] = [0, ""];
   for (const { name } of rules) {
-    // Six bytes are the longest that a character becomes.
+    // One character takes at most six bytes.
     if (name.length * 6 <= most) continue;
     const size = canonicalBytes(name).length;
     if (size > most) [most, longestName] = [size, name];
@@ -83,8 +84,8 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
   return longestName;
 }
 
-/** How long a rejection holds where neither the rule nor the configuration says. */
+/** How long a rejection refuses the same request if neither the rule nor the configuration says. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
-/** How long an approved action may start where its policy does not say. */
+/** How long an approved action can start if its policy does not say. */
 export const DEFAULT_VALIDITY_MS = 3_600_000;

@@ -1,9 +1,9 @@
-/** Comments where their author put them: above what follows, where they stand as far left as that. */
+/** Keeps comments with the item that they precede. */
 import { isCollection, isMap, isNode, isPair, isSeq, visit, type Document, type Node } from "yaml";
 
 /**
- * The parser gives all comments between two items to the end of the first, as soon as one of them is indented
- * like it. Those that stand at the margin of the second are moved to the second.
+ * Moves comments to the item that follows them. Between two items the parser attaches all comments to the first item if
+ * one of them has its indentation. Comments with the indentation of the second item belong to the second.
  */
 export function reattachComments(document: Document, text: string): void {
   visit(document, {
@@ -35,20 +35,20 @@ function moveComment(inside: Node, next: Node, text: string, dashed: boolean): v
     columns.unshift(line.indexOf("#"));
     above.unshift(line.trim().slice(1) || " ");
   }
-  // An empty line of a comment is an empty line of the file.
-  const said = (holder.comment as string).split("\n");
-  if (said.filter((line) => line !== "").join("\n") !== above.join("\n")) return;
+  // An empty comment line stands for an empty line of the file.
+  const commentLines = (holder.comment as string).split("\n");
+  if (commentLines.filter((line) => line !== "").join("\n") !== above.join("\n")) return;
   const first = columns.findLastIndex((column) => column > margin) + 1;
   if (first === 0 || first === above.length) return;
   let cut = 0;
-  for (let passed = 0; passed < first; cut++) if (said[cut] !== "") passed++;
-  const rest = said.slice(cut);
-  holder.comment = said.slice(0, cut).join("\n");
+  for (let passed = 0; passed < first; cut++) if (commentLines[cut] !== "") passed++;
+  const rest = commentLines.slice(cut);
+  holder.comment = commentLines.slice(0, cut).join("\n");
   next.spaceBefore = rest[0] === "";
   next.commentBefore = rest.slice(rest.findIndex((line) => line !== "")).join("\n");
 }
 
-/** The node whose end the comments were given to: the last one inside, as deep as it goes. */
+/** Returns the node that the comments were attached to: the last one, at any depth. */
 function lastWithComment(node: Node): Node | null {
   if (node.comment && isCollection(node)) return node;
   if (!isMap(node) && !isSeq(node)) return null;

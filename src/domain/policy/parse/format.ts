@@ -1,6 +1,6 @@
 /**
- * The canonical layout of policy files: white space, and numbers in their usual notation. Comments, the order of keys,
- * quotes and whether a list stands in brackets or in lines are the author's.
+ * Formats policy files: white space, and numbers in their usual notation. Keeps comments, the order of keys, quotes,
+ * and flow or block style.
  */
 import {
   isMap,
@@ -20,15 +20,18 @@ import { MAX_DEPTH } from "../../json.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 
-/** Longer text without quotes goes on in the next line. Conditions in `>-` keep the lines they have. */
+/** Wraps longer unquoted text. Text in `>-` keeps its line breaks. */
 const WIDTH = 140;
 
 export type Formatted = { ok: true; text: string } | { ok: false; message: string };
 
-/** Comments in odd places are moved step by step. */
+/** Maximum passes; comments in unusual places move one step per pass. */
 const MAX_ROUNDS = 5;
 
-/** Refuses rather than change what a file means, lose a comment, or give another text the next time. Takes files without faults. */
+/**
+ * Formats a file. Refuses if the meaning would change, a comment would be lost, or a second run would give another
+ * result.
+ */
 export function formatYaml(source: string): Formatted {
   const refuse = (why: string): Formatted => ({ ok: false, message: `the file is left as it is: ${why}` });
   let text = formatOnce(source);
@@ -66,7 +69,7 @@ function parse(source: string): Document.Parsed[] {
   ] as Document.Parsed[];
 }
 
-/** Null where the source cannot be read, or is empty. */
+/** Returns null if the source is empty or cannot be read. */
 function formatOnce(source: string): string | null {
   const text = source.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
   if (findExceededBound(text, MAX_DEPTH, MAX_DOCUMENTS) !== null) return null;
@@ -94,7 +97,7 @@ function isEmpty({ contents }: Document): boolean {
   return contents === null || (isScalar(contents) && contents.value === null);
 }
 
-/** `{ a: 1 }`, but `[a]`; what stands in brackets stays in one line where no comment is inside. */
+/** Prints `{ a: 1 }` and `[a]`, and keeps flow collections on one line unless they contain a comment. */
 function setFlowSpacing(node: YAMLMap | YAMLSeq): void {
   const print = node.toString.bind(node) as (context: PrintContext, ...rest: unknown[]) => string;
   node.toString = ((context: PrintContext, ...rest: unknown[]): string => {
@@ -106,14 +109,14 @@ function setFlowSpacing(node: YAMLMap | YAMLSeq): void {
   }) as typeof node.toString;
 }
 
-/** What the printer hands down. */
+/** The printer's context. */
 interface PrintContext {
   inFlow: boolean | null;
   flowCollectionPadding: string;
   options: { lineWidth: number };
 }
 
-/** The printer folds `>-` anew; the author broke the lines of a condition where its parts are. */
+/** Restores the author's line breaks in `>-` texts, which the printer would rewrap. */
 function restoreLineBreaks(before: string, after: string): string {
   const [was, is] = [findFolds(before), findFolds(after)];
   if (was.length !== is.length) return after;
@@ -123,12 +126,12 @@ function restoreLineBreaks(before: string, after: string): string {
     const lines = old.lines.map((line) => (line.trim() === "" ? "" : " ".repeat(fold.indent) + line.slice(old.indent)));
     text = `${text.slice(0, fold.start)}${lines.join("\n")}\n${text.slice(fold.end)}`;
   }
-  // A header that says how far its text is indented would now be wrong.
+  // Keep the printer's text if an explicit indentation indicator would become wrong.
   return findDifference(after, text) === null ? text : after;
 }
 
 interface Fold {
-  /** Of the lines below the header, without empty ones at the end. */
+  /** Range of the lines below the header, without trailing empty lines. */
   start: number;
   end: number;
   indent: number;

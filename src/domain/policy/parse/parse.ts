@@ -1,4 +1,4 @@
-/** From YAML text to policies and their tests, with every fault at its line and column. */
+/** Parses YAML into policies and tests, and reports every fault with its line and column. */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
@@ -13,7 +13,7 @@ import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
 
-/** What kind of fault: stable, so that programs can tell them apart. */
+/** Kind of fault. Stable, so that programs can match on it. */
 export type FaultKind =
   | "yaml-syntax"
   | "unknown-key"
@@ -25,10 +25,10 @@ export type FaultKind =
   | "unreadable-file"
   | "set-too-large"
   | "failing-test"
-  /** A warning: the policy can be taken. */
+  /** A warning; the policy is still accepted. */
   | "unknown-channel";
 
-/** `line` and `column` are 1-based; null where the fault has no place. */
+/** `line` and `column` are 1-based; null if the fault has no position. */
 export interface TextFault {
   kind?: FaultKind;
   file: string;
@@ -40,33 +40,36 @@ export interface TextFault {
 export type PolicyTest = Static<typeof PolicyTestSchema>;
 export type SampleAction = Static<typeof SampleActionSchema>;
 
-/** A fault inside a value: RFC 6901 pointer and words. */
+/** A fault inside a value, by RFC 6901 pointer. */
 export interface ValueFault {
   pointer: string;
   detail: string;
-  /** A wrong value when absent. */
+  /** Defaults to `wrong-value`. */
   kind?: FaultKind;
-  /** The key is at fault, not what stands behind it. */
+  /** Whether the key is at fault and not its value. */
   key?: boolean;
-  /** UTF-16 code units into the text behind the pointer. */
+  /** Offset in the text at the pointer, in UTF-16 code units. */
   offset?: number;
 }
 
-/** How long an action may be approved, may start once it is approved, and is refused once it is rejected. Milliseconds. */
+/**
+ * Bounds in milliseconds for how long an action can be approved, can start after approval, and is refused after
+ * rejection.
+ */
 const TERMS = {
   expires_in: { least: 1_000, most: 30 * 86_400_000, between: "1s and 30d" },
   valid_for: { least: 1_000, most: 7 * 86_400_000, between: "1s and 7d" },
   rejection_holds: { least: 0, most: MAX_REJECTION_HOLDS_MS, between: "0s and 90d" },
 } as const;
 const MAX_FAULTS = 50;
-/** Characters of one file; anything larger is no policy. */
+/** Maximum characters of a file. */
 export const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
 const policyCheck = TypeCompiler.Compile(PolicySchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
 const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
-/** All policies of a file, or all its faults. `places[i]` is where the name of `documents[i]` stands. */
+/** Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`. */
 export function parsePolicies(
   text: string,
   file: string,
@@ -87,7 +90,7 @@ export function parsePolicies(
   };
 }
 
-/** All tests of a file, or all its faults. `places[i][j]` is where case `j` of `tests[i]` stands. */
+/** Parses all tests of a file, or returns its faults. `places[i][j]` is the position of case `j` of `tests[i]`. */
 export function parsePolicyTests(
   text: string,
   file: string,
@@ -101,7 +104,7 @@ export function parsePolicyTests(
   };
 }
 
-/** One action, in JSON or YAML; null when there are faults. */
+/** Parses one action in JSON or YAML. Returns null for the action if there are faults. */
 export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
   const { values, faults } = readFile(text, file, (value) => findSchemaFaults(actionCheck, SampleActionSchema, value));
   if (faults.length === 0 && values.length !== 1)
@@ -109,11 +112,11 @@ export function parseSampleAction(text: string, file: string): { action: SampleA
   return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
 }
 
-/** What is wrong with a policy that came as JSON; empty when nothing is. */
+/** Validates a policy that was sent as JSON. Returns its faults. */
 export function validatePolicyDocument(value: unknown): ValueFault[] {
   const faults = findSchemaFaults(policyCheck, PolicySchema, value);
   if (faults.length >= MAX_FAULTS) return faults;
-  // Rules and limits whose form is right are looked at even when others' is not: all faults come at once.
+  // Check well-formed rules and limits even if others are malformed, so that all faults are reported at once.
   const { rules, limits = [] } = (value ?? {}) as { rules?: unknown; limits?: unknown };
   if (
     !Array.isArray(rules) ||
@@ -161,7 +164,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
       key: error.type === ValueErrorType.ObjectAdditionalProperties,
     });
   }
-  // A key that is mistyped is not missing as well.
+  // Do not report a mistyped key as missing too.
   for (const { pointer, kind } of faults.values()) {
     if (kind !== "unknown-key") continue;
     const meant = suggest(lastPointerSegment(pointer), siblingNames(schema, pointer));
@@ -171,7 +174,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
   return [...faults.values()];
 }
 
-/** What a schema cannot say. */
+/** Finds faults that the schema cannot express. */
 function findSemanticFaults(
   rules: readonly RuleDocument[],
   limits: readonly LimitDocument[],

@@ -1,4 +1,4 @@
-/** The form of a policy, for validation and for editors. */
+/** Schemas of policies and their tests, for validation and editors. */
 import { Type } from "@sinclair/typebox";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 
@@ -212,7 +212,7 @@ const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000
   description: "What was used of limits before, by their names: actions, or the sum. Nothing when absent.",
 });
 
-/** An action in a file of its own, and who submits it. */
+/** A file with one action and the key that submits it. */
 export const SampleActionSchema = Type.Object(
   { ...ACTION, principal: Type.Optional(Principal), used: Type.Optional(Used) },
   { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." },

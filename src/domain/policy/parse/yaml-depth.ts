@@ -1,18 +1,18 @@
-/** How deep a YAML text nests, by its tokens alone: what goes deeper is not handed to the parser, whose stack it would overflow. */
+/** Bounds the nesting of a YAML text by its tokens, because deeper texts would overflow the parser's stack. */
 import { Lexer } from "yaml";
 
 export interface ExceededBound {
-  /** Of the first token beyond the bound. */
+  /** Offset of the first token beyond the bound. */
   offset: number;
   what: "depth" | "documents";
 }
 
-/** Zero-width marks of the lexer: document, scalar, end of a flow collection by fault. */
+/** Zero-width tokens of the lexer: document, scalar, flow error end. */
 const MARKS = ["\u0002", "\u001f", "\u0018"];
 
 /**
- * Columns stand for block collections, so that `- - -` counts; a list as deep as the key above it does not, so that the
- * true depth is at most twice what is counted. Null for a text that stays within.
+ * Returns the first bound that the text exceeds, or null. Counts block collections by column, so that `- - -` counts as
+ * three. A list at the column of its key does not count, so the true depth is at most twice the counted one.
  */
 export function findExceededBound(text: string, maxDepth: number, maxDocuments: number): ExceededBound | null {
   const columns: number[] = [];
@@ -32,7 +32,7 @@ export function findExceededBound(text: string, maxDepth: number, maxDocuments: 
       while ((columns.at(-1) ?? -1) > column) columns.pop();
       if (columns.at(-1) !== column) columns.push(column);
     }
-    // A bracket opens a collection; what else stands at the last column may be a leaf.
+    // A bracket opens a collection; any other token in the last column may be a leaf.
     if (columns.length + flow > maxDepth + (first === "[" || first === "{" ? 0 : 1)) return { offset, what: "depth" };
     offset += token.length;
     const line = token.lastIndexOf("\n");
@@ -41,7 +41,7 @@ export function findExceededBound(text: string, maxDepth: number, maxDocuments: 
   return null;
 }
 
-/** White space, comments, commas, colons, anchors and tags begin no node of their own. */
+/** Whether a token starts a node. White space, comments, commas, colons, anchors and tags do not. */
 function startsNode(token: string): boolean {
   return !/^(?:[\s#,&!]|:$|\ufeff)/.test(token);
 }

@@ -1,4 +1,4 @@
-/** YAML text to JSON values, each with the places its parts stand at. What JSON cannot say is refused where it stands. */
+/** Parses YAML into JSON values and their positions. Reports anything that JSON cannot express. */
 import {
   isAlias,
   isMap,
@@ -26,14 +26,14 @@ export interface Place {
 
 export interface YamlValue {
   value: JsonValue;
-  /** Where the value behind an RFC 6901 pointer stands, or the nearest one above it. */
+  /** Returns the position of the value at an RFC 6901 pointer, or of the nearest existing parent. */
   locate(pointer: string, at?: PlaceOptions): Place;
 }
 
 export interface PlaceOptions {
-  /** The key instead of the value. */
+  /** Whether to locate the key and not the value. */
   key?: boolean;
-  /** UTF-16 code units into a text. */
+  /** Offset into a text value, in UTF-16 code units. */
   offset?: number;
 }
 
@@ -41,13 +41,13 @@ export interface YamlFault extends Partial<Place> {
   message: string;
 }
 
-// A file of many anchors may unfold to this many times its nodes; one that doubles at each line cannot.
+// Maximum expansion of aliases, as a multiple of the nodes. A file that doubles on each line exceeds it.
 const MAX_UNFOLDING = 50;
-// The parser goes through all anchors for each alias.
+// Bounded because the parser scans all anchors for each alias.
 export const MAX_ALIASES = 1_000;
 export const MAX_DOCUMENTS = 2_000;
 
-/** YAML 1.2, core schema. Empty documents are left out. */
+/** Parses YAML 1.2 with the core schema. Leaves out empty documents. */
 export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
   const text = source.replace(/^\uFEFF/, "");
   const lines = new LineCounter();
@@ -63,17 +63,17 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
       beyond.what === "depth"
         ? `the file nests deeper than ${MAX_DEPTH} levels`
         : `the file has more than ${MAX_DOCUMENTS} documents; split it`;
-    // The parser has not counted the lines.
+    // The parser has not run, so count the lines here.
     lines.addNewLine(0);
     for (let at = text.indexOf("\n"); at >= 0 && at < beyond.offset; at = text.indexOf("\n", at + 1))
       lines.addNewLine(at + 1);
     return { values, faults: [{ ...place(beyond.offset), message }] };
   }
-  // Duplicate keys are found below: the parser would compare each key with all before it.
+  // Duplicate keys are detected below, because the parser's check is quadratic.
   const parsed = parse(text, lines);
   for (const document of parsed as Iterable<Document>) {
-    // A warning says that a tag or a directive is not understood: what it stands for is not known then.
-    // Only the first is told: what the parser makes of the rest of the document follows from it.
+    // A warning means an unknown tag or directive, so the value is unknown. Report only the first problem, because
+    // later ones follow from it.
     const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
     if (wrong !== undefined) {
       faults.push({ ...place(wrong.pos[0]), message: explainYamlError(wrong) + quotingHint(text, wrong) });
@@ -82,7 +82,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     if (document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
     const documentFaults = findNonJsonFaults(document);
-    // One by one: a file can hold more faults than a call takes arguments.
+    // Push one by one: the number of faults can exceed the maximum number of call arguments.
     for (const { offset, message } of documentFaults) faults.push({ ...place(offset), message });
     if (documentFaults.length > 0) continue;
     try {
@@ -98,7 +98,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
   return { values, faults };
 }
 
-/** An error with its stack and a picture of its line costs more than what it is about, and a text can hold one a character. */
+/** Parses without stack traces and source excerpts, because a text can cause one error per character. */
 function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseAllDocuments> {
   const depth = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -118,7 +118,7 @@ function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseA
 
 function findNonJsonFaults(document: Document): { offset: number; message: string }[] {
   const faults: { offset: number; message: string }[] = [];
-  // An alias means the last anchor of its name before it; `resolve` would walk the document for each.
+  // An alias refers to the last anchor with its name. `resolve` would walk the document for each alias.
   const anchors = new Map<string, Node>();
   let aliases = 0;
   const fault = (node: Node | null, message: string): void => {
@@ -159,7 +159,7 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
   return faults;
 }
 
-/** Every key whose name stands earlier in the same map. */
+/** Returns every key that repeats an earlier key of the map. */
 function findRepeatedKeys({ items }: YAMLMap): Scalar[] {
   const seen = new Set<unknown>();
   const repeated: Scalar[] = [];
@@ -209,7 +209,10 @@ function offsetOf(document: Document, text: string, pointer: string, { key = fal
   return offset !== undefined && isScalar(node) ? (placeInText(node, text, offset) ?? at) : at;
 }
 
-/** Where a character of a text stands in the file; null where escapes are in the way. Folding changes white space only. */
+/**
+ * Returns the position of a character of a text in the file, or null if escapes make it unknown. Folding changes only
+ * white space.
+ */
 function placeInText(node: Scalar, text: string, offset: number): number | null {
   const value = String(node.value);
   let at = node.range?.[0] ?? 0;
@@ -225,7 +228,7 @@ function placeInText(node: Scalar, text: string, offset: number): number | null 
   return offset < value.length ? last : at;
 }
 
-/** What comes of a text without quotes that holds a colon, or begins with what YAML reads otherwise. */
+/** Errors that unquoted text causes when it contains a colon or starts with a YAML indicator. */
 const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   "BLOCK_AS_IMPLICIT_KEY",
   "MULTILINE_IMPLICIT_KEY",
@@ -236,7 +239,7 @@ const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
 const TEXT_KEY = /^[ -]*(when|per|sum|name|description|reason): +\S/;
 const ANY_KEY = /^[ -]*[A-Za-z_]+:( |$)/;
 
-/** Where the fault lies in a text that stands there without quotes: a colon, a `!` or a quote means something to YAML. */
+/** Returns a hint if the fault is in unquoted text, where a colon, `!` or quote has a meaning in YAML. */
 function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAMLWarning): string {
   if (!UNQUOTED_TEXT_ERRORS.has(code)) return "";
   const upTo = text.slice(0, offset + 1).split("\n");

@@ -1,26 +1,29 @@
-/** Which rules the tests beside the policies reach. Pure: it counts what the tests have found. */
+/** Measures which rules the policy tests reach. Pure: counts test results. */
 import type { TestResult } from "./run-tests.ts";
 import type { PolicyDocument } from "../types.ts";
 
 export interface RuleCoverage {
   policy: string;
   rule: string;
-  /** Cases in which the rule was its policy's answer, or the limit was exceeded, whether or not another policy was stricter. */
+  /** Cases in which the rule was its policy's answer or the limit was exceeded, even if another policy was stricter. */
   reached: number;
-  /** Cases in which its condition could not be evaluated; they do not show what the rule does. */
+  /** Cases in which its condition failed, which do not show the rule's effect. */
   failed: number;
 }
 
 export interface Coverage {
   /** Every rule and every limit, in the order of the policies and inside them. */
   rules: RuleCoverage[];
-  /** Those that no case reaches, in the same order. */
+  /** The rules that no case reaches, in the same order. */
   uncovered: RuleCoverage[];
-  /** Share of the rules that some case reaches, 0 to 100, not rounded; 100 where there are no rules. */
+  /** Percentage of rules that some case reaches, not rounded; 100 if there are no rules. */
   percent: number;
 }
 
-/** @param results of all tests of these policies; a test that looked at some of them counts for those */
+/**
+ * Measures the coverage of the policies.
+ * @param results results of all tests of these policies
+ */
 export function measureCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
   const counts = ({ policy, rules, limits = [] }: PolicyDocument) =>
     new Map(

@@ -1,4 +1,4 @@
-/** Runs the tests that stand beside policies. Pure: the clock is in the tests. */
+/** Runs policy tests. Pure: the tests define the clock. */
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject } from "../../json.ts";
 import { parseRfc3339 } from "../../time.ts";
@@ -10,14 +10,14 @@ import type { Decision, Facts, PolicyDocument } from "../types.ts";
 
 export interface TestResult {
   name: string;
-  /** Null when the case holds; else what differs. */
+  /** Null if the case passes; else the differences. */
   failure: string | null;
   decision: Decision | null;
-  /** What each policy under test said, also where another one was stricter. */
+  /** The answer of each policy under test, even if another policy was stricter. */
   findings: readonly Finding[];
 }
 
-/** Who submits where a test names nobody. */
+/** The principal if a test names none. */
 export const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
@@ -35,46 +35,48 @@ export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyT
   const compiled = compilePolicySet(
     buildPolicySet(chosen.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
   );
-  return test.cases.map((one) => runCase(compiled, test, one));
+  return test.cases.map((testCase) => runCase(compiled, test, testCase));
 }
 
-function runCase(compiled: CompiledPolicySet, test: PolicyTest, one: PolicyTest["cases"][number]): TestResult {
-  const { agent_id, tool, operation } = one.action;
+function runCase(compiled: CompiledPolicySet, test: PolicyTest, testCase: PolicyTest["cases"][number]): TestResult {
+  const { agent_id, tool, operation } = testCase.action;
   const request: ActionRequest = {
     agent_id,
     tool,
     operation,
-    params: (one.action.params ?? {}) as JsonObject,
-    context: (one.action.context ?? {}) as JsonObject,
+    params: (testCase.action.params ?? {}) as JsonObject,
+    context: (testCase.action.context ?? {}) as JsonObject,
   };
-  const now = parseRfc3339(one.now ?? test.now) ?? 0;
-  const baseFacts: Facts = { principal: { ...DEFAULT_PRINCIPAL, ...one.principal } };
-  const used = one.used ?? {};
+  const now = parseRfc3339(testCase.now ?? test.now) ?? 0;
+  const baseFacts: Facts = { principal: { ...DEFAULT_PRINCIPAL, ...testCase.principal } };
+  const used = testCase.used ?? {};
   const stray = findUnknownLimit(compiled, Object.keys(used));
   if (stray !== null)
     return {
-      name: one.name,
+      name: testCase.name,
       failure: `there is no limit "${stray}" in the policies under test`,
       decision: null,
       findings: [],
     };
   const facts = withAssumedUsage(compiled, request, baseFacts, now, used);
   const decision = decide(compiled, request, facts, now);
-  const seen = {
+  const actual = {
     effect: decision.effect,
     policy: decision.policy,
     rule: decision.rule,
     reason_code: decision.reason_code,
     risk: decision.risk_level,
   };
-  const wrong = Object.entries(one.expect).filter(
-    ([name, wanted]) => wanted !== undefined && seen[name as keyof typeof seen] !== wanted,
+  const wrong = Object.entries(testCase.expect).filter(
+    ([name, wanted]) => wanted !== undefined && actual[name as keyof typeof actual] !== wanted,
   );
   const failure =
     wrong.length === 0
       ? null
       : wrong
-          .map(([name, wanted]) => `${name} is ${String(seen[name as keyof typeof seen])}, expected ${String(wanted)}`)
+          .map(
+            ([name, wanted]) => `${name} is ${String(actual[name as keyof typeof actual])}, expected ${String(wanted)}`,
+          )
           .join("; ") + ` (${decision.reason})`;
-  return { name: one.name, failure, decision, findings: evaluateAllPolicies(compiled, request, facts, now) };
+  return { name: testCase.name, failure, decision, findings: evaluateAllPolicies(compiled, request, facts, now) };
 }
