@@ -14,10 +14,10 @@ import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
 
 /**
- * What a plugin brings. A closed set: a new kind is a change to the core.
- * `start` and `stop` live here and not on the plugin, so that two runtimes in one process share no
- * state. `start` runs in order of configuration once the store is open; `stop` in reverse, also
- * when a later plugin's start failed, and must be idempotent.
+ * Everything that a plugin can contribute. New kinds require a change to the core.
+ * `start` and `stop` are here and not on the plugin, so that two runtimes in one process share no state. `start` runs
+ * in the order of the configuration once the store is open. `stop` runs in reverse order, also after a later plugin
+ * failed to start, and must be idempotent.
  */
 export interface Contributions {
   routes?: Route[];
@@ -25,7 +25,7 @@ export interface Contributions {
   notifiers?: Notifier[];
   pages?: Page[];
   facades?: Facade[];
-  /** Told of every request once its response is made. Must be quick; what it throws is logged and harms nobody. */
+  /** Called after each response is created. Must be fast. Errors are logged and do not affect the response. */
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
   stop?(): Promise<void>;
@@ -33,44 +33,44 @@ export interface Contributions {
 
 export interface CompletedRequest {
   method: string;
-  /** The route's path with its parameters' names, e.g. `/v1/actions/:id`; null where none matched. */
+  /** The route's path template, e.g. `/v1/actions/:id`; null if no route matched. */
   route: string | null;
   status: number;
-  /** Until the response was made; a stream goes on behind it. */
+  /** Milliseconds until the response was created. Excludes the time to send a stream. */
   ms: number;
 }
 
 export interface Plugin<Options extends TObject = TObject> {
   name: string;
-  /** Checked before `setup`; unknown keys are refused. Absent: the plugin takes no options. */
+  /** Schema of the options, validated before `setup`. Unknown keys are refused. Absent: the plugin has no options. */
   options?: Options;
-  /** Scopes that it brings: what `defineScopes` gives. */
+  /** Additional scopes, from `defineScopes`. */
   scopes?: Readonly<Record<string, PluginScope>>;
-  /** Errors that it brings: what `defineErrors` gives. */
+  /** Additional errors, from `defineErrors`. */
   errors?: Readonly<Record<string, ErrorKind>>;
-  /** Types of ledger entries that it brings, `<name>:<type>`, each with the form of its `data`. */
+  /** Additional ledger entry types, `<name>:<type>`, each with the schema of its `data`. */
   entries?: Readonly<Record<PluginEntryType, TObject>>;
-  /** A command of the command line, run as `assent <name>`. It runs without the service, and asks it. */
+  /** A command, run as `assent <name>`. It runs outside the service and calls its API. */
   command?: PluginCommand;
   /**
-   * Exactly one plugin brings the storage, not yet open. Beside `setup` and not in it: a command that works on the
-   * store alone runs nothing else of any plugin.
+   * Returns the storage, not yet open. Exactly one plugin must have this. It is separate from `setup` so that commands
+   * that need only the store run no other plugin code.
    */
   storage?(host: StorageHost, options: Static<Options>): Storage | Promise<Storage>;
-  /** Everything else that the plugin brings. */
+  /** Returns all other contributions of the plugin. */
   setup?(host: Host, options: Static<Options>): Contributions | Promise<Contributions>;
 }
 
-/** What there is when the storage is made: nothing is open yet. */
+/** Services that are available when the storage is created. Nothing is open yet. */
 export interface StorageHost {
   readonly log: Logger;
   /** The data folder. */
   readonly data: string;
-  /** Where the configuration has the database; null when it names none. */
+  /** The configured database URL; null if there is none. */
   readonly databaseUrl: string | null;
 }
 
-/** Gives `setup` its option types. */
+/** Returns the plugin unchanged, and infers the option types of `setup`. */
 export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): Plugin<Options> {
   return plugin;
 }

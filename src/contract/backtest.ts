@@ -1,20 +1,20 @@
-/** Past decisions made again: which of them, and what comes of it. */
+/** Input and result of a backtest, which evaluates past requests against another policy set. */
 import type { Effect } from "../domain/policy/types.ts";
 import type { Visibility } from "./storage.ts";
 
 export interface BacktestRange {
   visibility: Visibility;
-  /** Milliseconds; of the actions' creation. Inclusive. */
+  /** Earliest creation time of the actions, in milliseconds. Inclusive. */
   since: number;
   /** Exclusive. */
   until: number;
-  /** Only decisions with a smaller sequence: the cursor of an earlier answer. */
+  /** Only decisions with a smaller sequence number: the `next` of an earlier report. */
   before_seq?: number;
-  /** Most decisions. */
+  /** Maximum number of decisions. */
   limit: number;
-  /** Most milliseconds. */
+  /** Time limit in milliseconds. */
   budgetMs: number;
-  /** Examples of each kind of flip. */
+  /** Maximum number of examples in each flip group. */
   examples: number;
   signal?: AbortSignal;
   progress?(done: BacktestCounts): void;
@@ -35,7 +35,7 @@ export interface FlipExample {
   operation: string;
 }
 
-/** Decisions that go from one outcome to another. */
+/** Decisions that change from one outcome to the same other outcome. */
 export interface FlipGroup {
   from: DecisionOutcome;
   to: DecisionOutcome;
@@ -45,23 +45,23 @@ export interface FlipGroup {
 
 export interface BacktestCounts {
   evaluated: number;
-  /** Another effect. */
+  /** The effect changed. */
   flipped: number;
-  /** The same effect by another rule, or on other terms of approval. */
+  /** The effect is the same, but another rule matched or the approval terms differ. */
   otherwise: number;
-  /** Not evaluated, because what was asked was erased. */
+  /** Not evaluated, because the request was erased. */
   erased: number;
-  /** Not evaluated, because the store's row cannot be read as what the service wrote: someone changed it. */
+  /** Not evaluated, because someone changed the stored row. */
   altered: number;
 }
 
 export interface BacktestReport extends BacktestCounts {
   /** Most frequent first. */
   flips: FlipGroup[];
-  /** Flips of kinds beyond those listed. */
+  /** Flips in groups that `flips` does not list. */
   unlisted: number;
-  /** Limits that had no recorded use: counted from the decisions that this report is about, as if nothing was used before. */
+  /** Limits without recorded use. The backtest counts their use from its own decisions, starting at zero. */
   counted: { policy: string; limit: string; decisions: number }[];
-  /** Sequence to go on before; null when the range is done. */
+  /** Value of `before_seq` for the next page; null after the last page. */
   next: number | null;
 }

@@ -1,6 +1,6 @@
-/** A command of the command line that a plugin brings: `assent <name of the plugin>`. */
+/** The command that a plugin adds to the command line: `assent <plugin name>`. */
 
-/** Names that the core has. */
+/** Command names that plugins cannot use. */
 export const CORE_COMMANDS = [
   "init",
   "serve",
@@ -32,22 +32,22 @@ export const CORE_COMMANDS = [
 export type CoreCommand = (typeof CORE_COMMANDS)[number];
 
 export interface PluginCommand {
-  /** A few words, for the list of commands. */
+  /** Short description for the list of commands. */
   readonly summary: string;
-  /** Whole help text: usage, options, examples. */
+  /** Complete help text: usage, options, examples. */
   readonly help: string;
-  /** Returns the exit code: 0 for done, 1 for failed, 2 for wrong usage; docs/cli.md has the others. */
+  /** Returns the exit code: 0 for success, 1 for failure, 2 for wrong usage; docs/cli.md lists the others. */
   run(args: string[], context: CommandContext): Promise<number>;
 }
 
 export interface CommandContext {
-  /** A line of the result, on standard output, without the control characters that could drive a terminal. */
+  /** Prints a line of the result to standard output, without terminal control characters. */
   out(line: string): void;
-  /** A line of anything else, on standard error. */
+  /** Prints any other line to standard error. */
   err(line: string): void;
   /**
-   * Asks the service that ASSENT_URL names, with ASSENT_API_KEY, and resolves to its JSON. A refusal, and a service
-   * that is not there, ends the command with a sentence and the exit code that stands for it.
+   * Sends a request to the service at ASSENT_URL with ASSENT_API_KEY and resolves to the JSON response. If the service
+   * refuses or is unreachable, the command ends with an error message and the matching exit code.
    */
   call(method: string, path: string, body?: unknown): Promise<unknown>;
 }

@@ -1,11 +1,11 @@
-/** Ends what is open of an agent or of a key. */
+/** Cancels the open actions of an agent or a key. */
 import type { Actor } from "../domain/entries.ts";
 import type { LedgerTransaction } from "./host.ts";
 
-/** Whose actions are cancelled: an agent's, however its name is written, or those that a key submitted. */
+/** Selects the actions to cancel: all of an agent (in any spelling of its name), or all that a key submitted. */
 export type ContainmentTarget = { agent_id: string } | { key_id: string };
 
-/** Where a look through what is open stands. */
+/** Position in the list of open actions. */
 export interface OpenActionCursor {
   status: "pending_approval" | "allowed" | "approved";
   ends: number;
@@ -14,9 +14,10 @@ export interface OpenActionCursor {
 
 export interface Containment {
   /**
-   * Cancels, in this job, what is open of them: what waits for approval, and what may start and has not. A page at a
-   * time, so that nobody waits long for the lock: resolves with where the next job goes on, null when nothing is left.
-   * @param from null begins
+   * Cancels one page of open actions in this job: pending actions, and allowed or approved ones that have not started.
+   * Works in pages so that the ledger's lock is held only briefly. Resolves to the cursor for the next job, or null
+   * when no open actions remain.
+   * @param from null for the first page
    */
   cancelOpen(
     tx: LedgerTransaction,

@@ -1,9 +1,9 @@
 /**
- * Every refusal the API can give, in one table. `code` is stable: programs match on it.
- * `docs/errors.md` lists the same table; a test holds the two together.
+ * All error codes of the API. Codes are stable, because clients match on them.
+ * `docs/errors.md` lists the same table; a test compares the two.
  */
 export const ERRORS = {
-  // what arrives
+  // requests and credentials
   MALFORMED_JSON: [400, "The body is not valid JSON"],
   INVALID_UTF8: [400, "The body is not valid UTF-8"],
   DUPLICATE_KEY: [400, "An object has a duplicate key"],
@@ -99,7 +99,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** A code, and what is said with it: of the table above, or of a plugin. */
+/** An error code with its status and title, from the table above or from a plugin. */
 export interface ErrorKind {
   readonly code: string;
   /** 400 to 599. */
@@ -113,14 +113,14 @@ export function resolveErrorKind(error: ErrorCode | ErrorKind): ErrorKind {
   return { code: error, status, title };
 }
 
-/** What the error codes of a plugin begin with: `MY_PLUGIN_` for `my-plugin`. */
+/** Returns the prefix of a plugin's error codes: `MY_PLUGIN_` for `my-plugin`. */
 export function errorCodePrefix(plugin: string): string {
   return `${plugin.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_`;
 }
 
 /**
- * Errors of a plugin's own: `defineErrors("notes", { FULL: [409, "No room for another note"] }).FULL` has the code
- * `NOTES_FULL`. A route lists it, and `new Refusal(it, detail)` refuses with it.
+ * Defines a plugin's own errors: `defineErrors("notes", { FULL: [409, "No room for another note"] }).FULL` has the code
+ * `NOTES_FULL`. List it in the route's `errors`, and throw `new Refusal(kind, detail)` to return it.
  */
 export function defineErrors<const Name extends string>(
   plugin: string,
@@ -144,7 +144,7 @@ export interface FieldError {
   column?: number;
 }
 
-/** A deliberate "no". The core answers it as problem+json; everything else thrown is a fault (500 or 503). */
+/** A deliberate error response. The core returns it as problem+json; any other error becomes a 500 or 503. */
 export class Refusal extends Error {
   readonly kind: ErrorKind;
   readonly errors: FieldError[];

@@ -2,29 +2,29 @@ import type { Logger } from "./host.ts";
 import type { Reply } from "./resource.ts";
 
 /**
- * Another protocol's door to the service: it reads the request itself, asks `/v1` as the same client, and says the
- * answer, and whatever goes wrong, in that protocol's words.
+ * An endpoint that speaks another protocol. It parses the request itself, calls `/v1` with the caller's key, and
+ * translates the response or the error into its protocol.
  */
 export interface Facade {
-  /** As a route's: literal segments and `:name`. */
+  /** Path with literal segments and `:name` parameters, as in a route. */
   path: string;
-  /** Takes whatever lies below `path`, too, however it is written. `path` has no parameters then. */
+  /** Also matches every path below `path`, in any encoding. `path` must have no parameters then. */
   includesSubpaths?: boolean;
   title: string;
-  /** `any` passes every method on, HEAD and OPTIONS among them. */
+  /** `any` accepts every method, including HEAD and OPTIONS. */
   methods: "any" | readonly ("GET" | "POST")[];
   /** Request header that holds the API key, alone or as `Bearer <key>`. Default: `Authorization`. */
   keyHeader?: string;
-  /** Takes the key as the password of HTTP Basic, too: for callers that are configured with nothing but a URL. */
+  /** Also accepts the key as the HTTP Basic password, for callers that can be configured only with a URL. */
   acceptsBasicAuth?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;
   serve(call: FacadeCall): Promise<Reply> | Reply;
-  /** The answer where `serve` was not reached or failed: it must never read as permission. */
+  /** Returns the response when `serve` was not reached or failed. It must never be readable as permission. */
   fault(fault: FacadeFault): Reply;
 }
 
-/** What the core would have said as problem details. */
+/** The error that the core would return as problem details. */
 export interface FacadeFault {
   status: number;
   code: string;
@@ -34,17 +34,17 @@ export interface FacadeFault {
 export interface FacadeCall {
   readonly request: Request;
   /**
-   * Path and query as the client sent them. `request.url` is normalised: dot segments are resolved, and backslashes are
-   * slashes. Null where the server only knows that form (Bun).
+   * Path and query as the client sent them. `request.url` is normalised: dot segments are resolved, and backslashes
+   * become slashes. Null if the server provides only the normalised form (Bun).
    */
   readonly target: string | null;
   /** Percent-decoded. */
   readonly params: Readonly<Record<string, string>>;
-  /** The whole body, as it came. */
+  /** The complete, unmodified body. */
   readonly body: Uint8Array;
   /**
-   * Sends a request to this service's own API in this process, with the caller's key. It ends with the caller's: a
-   * caller that went away waits for nothing.
+   * Calls this service's own API in this process with the caller's key. The call is aborted when the caller
+   * disconnects.
    * @param path of this service, e.g. `/v1/actions?join=open`
    */
   callApi(method: string, path: string, options?: ApiCallOptions): Promise<ApiResponse>;
@@ -56,10 +56,10 @@ export interface ApiCallOptions {
   headers?: Record<string, string>;
 }
 
-/** What the API answered. */
+/** A response of the service's own API. */
 export interface ApiResponse {
   status: number;
   headers: Headers;
-  /** Parsed; null where there is no JSON. */
+  /** The parsed body; null if it is not JSON. */
   json: unknown;
 }

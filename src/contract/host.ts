@@ -1,6 +1,6 @@
 /**
- * What the core offers a plugin. Members marked "after start" throw when they are used in `setup`:
- * the store is not open yet.
+ * The core's services for plugins. Members marked "after start" throw if `setup` uses them, because the store is
+ * not open yet.
  */
 import type { EntryBody, EntryType } from "../domain/entries.ts";
 import type { Facts } from "../domain/policy/types.ts";
@@ -42,75 +42,73 @@ export interface Logger {
 /** An authenticated API key. */
 export interface Credential {
   readonly key: KeyRow;
-  /** The ledger's epoch that `key` was read under, or an older one. */
+  /** The ledger's epoch when `key` was read, or an earlier one. */
   readonly epoch: number;
-  /** Who this counts as for quorum and self-approval: `owner:<owner>` or `key:<id>`. */
+  /** The identity that counts for quorum and self-approval: `owner:<owner>` or `key:<id>`. */
   readonly principal: string;
   readonly visibility: Visibility;
   hasScope(scope: Scope): boolean;
 }
 
-/** The part of a decision's facts that is about the agent. */
+/** The facts of a decision that concern the agent. */
 export type AgentFacts = Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms">;
 
-/** Where an entry came to stand. */
+/** Sequence number and leaf hash of a recorded entry. */
 export interface AppendedEntry {
   seq: number;
   /** Lowercase hex. */
   hash: string;
 }
 
-/** One job's view of the batch it runs in. Reads see all earlier jobs of the batch. */
+/** A job's access to its batch. Reads see the writes of all earlier jobs in the batch. */
 export interface LedgerTransaction extends Omit<
   StorageTransaction,
   "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites
 > {
-  /** The service's clock, read once for the batch: not before any entry of the ledger. Milliseconds. */
+  /** The service's time in milliseconds, read once per batch. Never earlier than the last ledger entry. */
   readonly now: number;
-  /** The active policy set under the lock. */
+  /** The active policy set, read under the ledger's lock. */
   readonly activePolicies: ActivePolicies;
   /**
-   * Adds an entry to the batch: canonicalised, numbered and hashed here. `submittedBy` is the key
-   * that submitted the action the entry speaks of. Throws TypeError for a type that no plugin declares, for data of
-   * another form than it declares, and for a plugin's entry that names an action without its submitter.
+   * Adds an entry to the batch, and canonicalises, numbers and hashes it. `submittedBy` is the key that submitted the
+   * entry's action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
+   * schema, or if a plugin's entry names an action without its submitter.
    */
   record(entry: EntryBody, submittedBy?: string): AppendedEntry;
   /**
-   * A write of this job that must change a row, and that the job does not wait for: the others need not either. The batch
-   * waits for it before it commits, and runs again without the job where it is false. Write last, and answer with what
-   * the row then is.
+   * Registers a write that must change a row, without waiting for it, so that later jobs need not wait either. The batch
+   * awaits the write before it commits. If the write resolves to false, the batch runs again without this job. Make
+   * this the job's last write, and return the row as it will be.
    */
   expectChange(write: Promise<boolean>): void;
   /**
-   * The credential as it stands under the lock. Rejects with INVALID_CREDENTIAL when the key was
-   * revoked or has expired since the request was authenticated.
+   * Reads the credential again under the lock. Rejects with INVALID_CREDENTIAL if the key was revoked or expired after
+   * the request was authenticated.
    */
   confirm(credential: Credential): Promise<Credential>;
-  /** What a decision must know of the agent, as it stands under the lock. */
+  /** Reads the agent's facts for a decision under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
-  /** Likewise of stops, those that this batch placed or lifted included. */
+  /** Returns the stops that apply to an action, including changes made earlier in this batch. */
   stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): StopFacts;
   readonly stops: Stops;
-  /** Makes this set the active one when the batch commits. The job must record it. */
+  /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Says that a key, an agent or a stop changed: what other processes cached is stale. The job must record the change. */
+  /** Invalidates the caches of other processes after a change of a key, agent or stop. The job must also record an entry. */
   bumpEpoch(): void;
 }
 
 /**
- * Work for one batch. Checks first, then writes: a `Refusal` thrown before the first write or
- * record rejects this job alone; anything thrown later costs the batch a second run without it.
- * May run more than once, so it keeps no state between runs.
+ * Work for one batch. Check first, then write: a `Refusal` before the first write rejects only this job, but any later
+ * error makes the batch run again without it. A job can run more than once, so it must keep no state between runs.
  */
 export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 
-/** Work that asks no policy, and so is done also where the active set cannot be loaded. */
+/** A job that needs no policy, so it runs even if the active policy set cannot be loaded. */
 export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
 
 /**
- * Thrown by a job, whatever it has written: something takes too long to be done under the ledger's lock. The batch is
- * rolled back, `prepare` is called without the lock, and the batch runs again. Where `prepare` returns a promise, the
- * job runs with a later batch, and nobody else waits for it.
+ * Thrown by a job that needs work too slow for the ledger's lock. The batch rolls back, calls `prepare` without the lock
+ * and runs again. If `prepare` returns a promise, the job moves to a later batch, so other jobs do not wait for it.
  */
 export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;
@@ -122,13 +120,13 @@ export class PreparationRequired extends Error {
 }
 
 export interface Keys {
-  /** Null when no live key has this value. */
+  /** Resolves to null if no live key has this value. */
   authenticate(value: string): Promise<Credential | null>;
-  /** The credential as it stands now; null when its key was revoked or has expired. For what lasts longer than a request. */
+  /** Reads the credential again; null if its key was revoked or expired. For work that outlasts a request. */
   refresh(credential: Credential): Promise<Credential | null>;
-  /** A key as the ledger has it, of every key that was there when a request was last authenticated or a batch begun. */
+  /** Returns a key as recorded in the ledger. Current as of the last authentication or batch start in this process. */
   recordedKey(id: string): RecordedKey | null;
-  /** A new key's row and its value, which exists nowhere else. */
+  /** Creates a key's row and its secret value. The value is stored nowhere else. */
   mint(input: {
     name: string;
     scopes: readonly Scope[];
@@ -140,52 +138,52 @@ export interface Keys {
   }): { row: KeyRow; value: string };
 }
 
-/** A job that one process at a time does for all that share the store. */
+/** A lease on a background job, which only one of the processes that share the store runs at a time. */
 export interface LeaderLease {
-  /** True while this process is the one, for some seconds at least. Rejects with StorageError. */
+  /** Acquires or renews the lease. True if this process holds it for at least a few seconds. Rejects with StorageError. */
   isLeader(): Promise<boolean>;
-  /** Lets another take over at once. */
+  /** Ends the lease, so that another process can take over at once. */
   release(): Promise<void>;
 }
 
 export interface Agents {
-  /** What a decision made now would know of the agent. */
+  /** Returns the agent's facts for a decision made now. */
   facts(agentId: string): Promise<AgentFacts>;
-  /** Ids under which this agent was registered, of those that are not written in the form that names are compared in. */
+  /** Returns registered ids that are other spellings of this agent's id. */
   registeredIds(agentId: string): readonly string[];
 }
 
 /** The processes that share the store. */
 export interface Processes {
-  /** Those that live, this one among them, and the jobs that one of them does for all. Rejects with StorageError. */
+  /** Counts the live processes, including this one, and lists the leased jobs. Rejects with StorageError. */
   list(): Promise<{ count: number; duties: { name: string; here: boolean }[] }>;
 }
 
-/** The channels of policies, as the configuration maps them to people. */
+/** The notification channels of the configuration. */
 export interface Channels {
   names(): readonly string[];
-  /** Whether one of these channels, or one that they escalate to, tells this person. */
+  /** Whether one of these channels, or a channel they escalate to, notifies this person. */
   notifiesPerson(named: readonly string[], owner: string): boolean;
 }
 
-/** Signing and secrets that plugins may use but never see. */
+/** Signing operations for plugins. Plugins never see the secrets. */
 export interface Vault {
   /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
   mac(purpose: string, message: Uint8Array): Uint8Array;
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
 }
 
-/** What plugins may know of the configuration: nothing in it is a secret. */
+/** The part of the configuration that plugins can read. It contains no secrets. */
 export interface HostConfig extends Pick<Config, "data" | "policies" | "agents" | "approvals" | "retention" | "stop"> {
   readonly permits: Pick<Config["permits"], "valid_seconds">;
   readonly server: Pick<Config["server"], "max_wait_seconds" | "max_page_bytes" | "public_url">;
 }
 
-/** The store, to be read. What is written goes through the ledger. */
+/** Read access to the store. Writes go through the ledger. */
 export type HostStorage = Omit<StorageReader, keyof DocumentReads> &
   Pick<Storage, "name" | "exclusive" | "schema" | "ping">;
 
-/** What the documentation says besides the routes. */
+/** Text of the OpenAPI document in addition to the routes. */
 export interface ApiDescription {
   description: string;
   /** Descriptions of tags. */
@@ -195,37 +193,37 @@ export interface ApiDescription {
 export interface Host {
   readonly config: HostConfig;
   readonly log: Logger;
-  /** Milliseconds since the epoch: the time of day, and never before the last entry of the ledger. */
+  /** Returns the time in milliseconds since the epoch. Never earlier than the last ledger entry. */
   clock(): number;
-  /** How much of what this process bounds is in use. */
+  /** Current use of this process's limits. */
   readonly load: {
     /** Bytes of request bodies in flight. */
     bodyBytes(): number;
-    /** Bytes of large responses that are put together or not read yet. */
+    /** Bytes of large responses that are being built or sent. */
     responseBytes(): number;
-    /** Requests of agents on their way into the ledger. */
+    /** Agent requests in the ledger's queue. */
     queued(): number;
   };
   /**
-   * Resolves in a later turn of the event loop, for one caller a turn. Await it before each slice of a long read, so
-   * that decisions are made between the slices, however many clients read.
+   * Resolves in a later turn of the event loop, for one caller per turn. Await it before each slice of a long read, so
+   * that decisions run between slices even with many readers.
    */
   waitForReadSlot(): Promise<void>;
   /** UUIDv7. */
   newId(): string;
-  /** Aborts when the service begins to stop: long waits answer what they have. */
+  /** Aborts when the service begins to stop. Long waits must then return what they have. */
   readonly stopping: AbortSignal;
-  /** Every route that plugins brought. After start. */
+  /** All routes of all plugins. After start. */
   readonly routes: readonly Route[];
   /** Every route as one OpenAPI 3.1 document. After start. */
   openapi(about: ApiDescription): Record<string, unknown>;
-  /** Every scope that a key can hold: the core's, then those that plugins bring. */
+  /** All scopes: the core's, then those of plugins. */
   readonly scopes: readonly Scope[];
-  /** Every type that an entry of the ledger can have: the core's, then those that plugins bring. */
+  /** All types of ledger entries: the core's, then those of plugins. */
   readonly entryTypes: readonly EntryType[];
-  /** Errors that plugins bring. */
+  /** Errors that plugins define. */
   readonly errors: readonly ErrorKind[];
-  /** What this plugin keeps for itself. After start. */
+  /** This plugin's private documents. After start. */
   readonly documents: Documents;
   /** After start. */
   readonly storage: HostStorage;
@@ -247,6 +245,6 @@ export interface Host {
   readonly channels: Channels;
   /** After start. */
   readonly processes: Processes;
-  /** Where several processes share the store, the one that does this job. After start. */
+  /** Returns the lease on a background job that only one process runs. After start. */
   leaderLease(name: string): LeaderLease;
 }

@@ -1,13 +1,13 @@
 /**
- * What tells people. The core keeps an outbox, written in the transaction of the decision, and calls a notifier for
- * each message until it resolves: at least once, one at a time for each destination. A notifier that throws, hangs or is
- * slow delays its own destination and nothing else.
+ * The contract of notifiers, which send messages to people and feeds. The core writes an outbox in the transaction of
+ * the decision and calls the notifier for each message until it resolves. Delivery is at least once, one message at a
+ * time for each destination. A notifier that throws, hangs or is slow delays only its own destination.
  */
 import type { JsonObject } from "../domain/json.ts";
 import type { ActionStatus } from "../domain/actions.ts";
 import type { DeliveryKind } from "./storage.ts";
 
-/** The action that a message is about, as it stands when the message is sent. Times are RFC 3339. */
+/** The action of a message, read when the message is sent. Times are RFC 3339. */
 export interface MessageAction {
   id: string;
   agent_id: string;
@@ -16,7 +16,7 @@ export interface MessageAction {
   params: JsonObject;
   context: JsonObject;
   status: ActionStatus;
-  /** Why a person is asked. */
+  /** Why the action requires approval. */
   reason: string;
   risk_level: string | null;
   policy: string | null;
@@ -24,7 +24,7 @@ export interface MessageAction {
   /** Principal that submitted it. */
   submitted_by: string;
   request_hash: string;
-  /** JSON pointers of the members of `params` and `context` that the policy names: to show first. */
+  /** JSON pointers of the members of `params` and `context` that the policy wants displayed first. */
   shown_first: readonly string[];
   /** How many people must approve. */
   quorum: number;
@@ -34,72 +34,72 @@ export interface MessageAction {
 }
 
 export interface MessageBase {
-  /** The same for every attempt, so that receivers recognise a repeat. */
+  /** The same for every attempt, so that receivers can detect duplicates. */
   id: string;
   /** From 1. */
   attempt: number;
   kind: DeliveryKind;
-  /** Whom or what to tell, as `assent.yaml` or the feed names it. */
+  /** The recipient, as named in `assent.yaml` or the feed. */
   to: string;
-  /** When it was put into the outbox. RFC 3339. */
+  /** When the message was added to the outbox. RFC 3339. */
   at: string;
 }
 
-/** Asks somebody to decide: at first, because another channel has not decided, or as a reminder. */
+/** Requests an approval: for the first time, as an escalation from another channel, or as a reminder. */
 export interface ApprovalMessage extends MessageBase {
   kind: "approval_requested" | "approval_escalated" | "approval_reminder";
   channel: string;
-  /** Owner that the link is made for; null for a place that several people see, where the link names nobody. */
+  /** Owner that the link is made for; null if several people see the destination, where the link names no one. */
   person: string | null;
-  /** Opens the approval page. The token stands in its fragment. It is a secret of `person`. */
+  /** URL of the approval page. Its fragment contains a token that is a secret of `person`. */
   link: string;
   action: MessageAction;
-  /** What the request to this destination answered, for reminders. */
+  /** The reference that the notifier returned for the first request to this destination, for reminders. */
   reference: string | null;
 }
 
 /**
- * The request is closed: `action.status` says how (`approved`, `denied`, `expired` or `cancelled`), or what came of an
- * approval meanwhile (`executing`, `succeeded`, `failed`).
+ * Reports that the request is closed. `action.status` is the outcome (`approved`, `denied`, `expired` or `cancelled`),
+ * or a later status of an approved action (`executing`, `succeeded`, `failed`).
  */
 export interface ClosedMessage extends MessageBase {
   kind: "approval_closed";
   channel: string;
   person: string | null;
   action: MessageAction;
-  /** What the request to this destination answered: to change that message in place. */
+  /** The reference that the notifier returned for the request, to update that message in place. */
   reference: string | null;
 }
 
-/** Decisions were halted, let go on, or somebody wants that. */
+/** Reports that a stop was placed or lifted, or that someone asked to lift it. */
 export interface StopMessage extends MessageBase {
   kind: "stop";
   channel: string;
   person: string | null;
-  /** The console. Nothing secret is in it. */
+  /** URL of the console. Contains no secret. */
   link: string;
   stop: {
     id: string;
-    /** `lift_asked`: by fewer people than it takes; it still holds. */
+    /** `lift_asked`: too few people have asked so far, and the stop is still in effect. */
     change: "placed" | "lift_asked" | "lifted";
-    /** Globs, and the name of a policy: all must fit. Null for every one. */
+    /** Two globs and a policy name. All that are not null must match. */
     agent: string | null;
     tool: string | null;
     policy: string | null;
     reason: string;
-    /** When it ends by itself; null when never. */
+    /** When the stop expires; null if it does not. */
     until: string | null;
-    /** Principal that placed it, or asked for it to be lifted. */
+    /** Principal that placed the stop or asked to lift it. */
     by: string;
-    /** Why it is to be lifted. */
+    /** Reason for lifting the stop. */
     comment: string | null;
-    /** How many people have asked for it to be lifted, and how many that takes. */
+    /** How many people have asked to lift the stop, and how many must. */
     approvals: number;
     needed: number;
   };
 }
 
-/** An entry of the ledger, for feeds. It holds no token and no parameters, as the ledger does. */
+/** A ledger entry for a feed. Like the ledger, it contains no tokens and no parameters. */
 export interface EventMessage extends MessageBase {
   kind: "event";
   event: { seq: number; hash: string; type: string; entry: JsonObject };
@@ -107,17 +107,17 @@ export interface EventMessage extends MessageBase {
 
 export type Message = ApprovalMessage | ClosedMessage | StopMessage | EventMessage;
 
-/** How long a message is retried before it is given up. Milliseconds. */
+/** How long delivery is retried before the message is dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;
 
 export interface Delivered {
-  /** At most 500 characters, to find the message again. */
+  /** Identifies the sent message, so that it can be updated later. At most 500 characters. */
   reference?: string;
 }
 
-/** Entries of the ledger that a destination wants, without a policy naming it. */
+/** A subscription of a destination to ledger entries, independent of policies. */
 export interface Feed {
-  /** `to` of its messages. */
+  /** The `to` of the feed's messages. */
   to: string;
   /** Entry types; all when absent. */
   types?: readonly string[];
@@ -126,23 +126,24 @@ export interface Feed {
 }
 
 export interface Notifier {
-  /** What channels call it. */
+  /** The name that channels in `assent.yaml` use. */
   readonly name: string;
   readonly feeds?: readonly Feed[];
   /**
-   * Says what is wrong with a `to` of the configuration; null when nothing is. Asked at start. With a `person` (owner), what is
-   * sent there decides as them, so nobody else may see it; null for a place.
+   * Checks a `to` of the configuration at startup. Returns an error message, or null if it is valid. With a `person`
+   * (an owner), messages to this address contain a link that votes as that person, so no one else may read them. Null
+   * for an address that several people read.
    */
   check?(to: string, person: string | null): string | null;
-  /** One attempt. Rejects when it was not delivered; `signal` aborts when the time is over or the service stops. */
+  /** Makes one attempt. Rejects if it fails. `signal` aborts on timeout and when the service stops. */
   deliver(message: Message, signal: AbortSignal): Promise<Delivered | void>;
 }
 
-/** Thrown by `deliver` to say more than that it failed. */
+/** Thrown by `deliver` to control the next attempt. */
 export class NotifierError extends Error {
-  /** Trying again cannot help. */
+  /** True if a retry cannot succeed. */
   readonly permanent: boolean;
-  /** The least wait before the next attempt. Milliseconds. */
+  /** Minimum delay before the next attempt, in milliseconds. */
   readonly retryAfterMs: number | null;
   constructor(message: string, options: { permanent?: boolean; retryAfterMs?: number | null; cause?: unknown } = {}) {
     super(message, { cause: options.cause });

@@ -1,4 +1,4 @@
-/** A page for people, served without a credential. Its scripts and styles come from the same origin. */
+/** A web page, served without a credential. Its scripts and styles must come from the same origin. */
 export interface Page {
   path: string;
   title: string;

@@ -1,21 +1,21 @@
 import type { PermitFault, PermitTerms, PermitKey, PermitSubject } from "../domain/permit.ts";
 
-/** A key whose permits are taken, as it is published. */
+/** A published permit key. Permits that it signed are accepted. */
 export interface PublishedPermitKey extends PermitKey {
-  /** Until when, of one that another has followed. Milliseconds; null for the one that signs. */
+  /** When a replaced key stops being accepted, in milliseconds; null for the signing key. */
   until: number | null;
 }
 
 export interface Permits {
-  /** Throws PERMIT_KEY_RETIRED where `make` signs no permit that ends then: to be asked before one is granted. */
+  /** Throws PERMIT_KEY_RETIRED if this process cannot sign a permit with this expiry. Call it before granting one. */
   assertSigns(expiresAt: number): void;
   /**
-   * A new permit, signed with this process's key. Rejects with PERMIT_KEY_RETIRED where another key has followed that
-   * one, and the permit would last longer than permits of that one are taken.
+   * Creates a permit and signs it with this process's key. Rejects with PERMIT_KEY_RETIRED if that key was replaced and
+   * the permit would outlast its acceptance period.
    */
   make(subject: PermitSubject, grant: PermitTerms): Promise<string>;
-  /** What is wrong with a permit as one for `subject` at `now`; null when nothing is. In a job: by the keys as they stand under the lock. */
+  /** Verifies a permit for `subject` at `now`. Returns the fault, or null if it is valid. In a job, uses the keys read under the lock. */
   check(permit: string, subject: PermitSubject, now: number): PermitFault | null;
-  /** Every key whose permits are taken now, the one that signs first. Rejects with StorageError. */
+  /** Lists the accepted keys, the signing key first. Rejects with StorageError. */
   published(): Promise<readonly PublishedPermitKey[]>;
 }

@@ -1,4 +1,4 @@
-/** The policies as plugins see them: the active set, what changes it, and what others would have decided. */
+/** Policies for plugins: read, change and test the active policy set. */
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
@@ -11,20 +11,20 @@ export interface ActivePolicies {
   /** Null before the first activation. */
   readonly digest: string | null;
   readonly compiled: CompiledPolicySet;
-  /** What made it active last, as in its ledger entry: `{kind: "git", commit, …}`, for instance. Null where that is not known. */
+  /** Source of the last activation, as in its ledger entry, for example `{kind: "git", commit, …}`. Null if unknown. */
   readonly source: Readonly<Record<string, string>> | null;
 }
 
 export interface Policies {
-  /** Names of the configured policy sources. What another one brought, which is no longer configured, is nobody's. */
+  /** Names of the configured policy sources. Policies from a source that is no longer configured have no owner. */
   readonly sources: readonly string[];
-  /** The active set as of now. */
+  /** Returns the active policy set. */
   current(): Promise<ActivePolicies>;
-  /** Any set ever active, by digest; null when it never was. */
+  /** Returns any policy set that was ever active; null for an unknown digest. */
   byDigest(digest: string | null): Promise<ActivePolicies | null>;
   /**
-   * Stores new versions where content changed, and activates the whole. Resolves to the digest; to null, with nothing
-   * changed, when another offer of this source was taken after `basis` was read.
+   * Stores new versions of changed policies and activates the complete bundle. Resolves to the digest. Resolves to null
+   * and changes nothing if another bundle of this source was accepted after `basis` was read.
    */
   activate(
     sourceName: string,
@@ -32,11 +32,11 @@ export interface Policies {
     by: Credential | null,
     basis?: { value: string | null },
   ): Promise<string | null>;
-  /** The set that these changes would make active: a version, or null to take the policy out, by name. Reads only. Throws POLICY_INVALID. */
+  /** Computes the set that these edits would activate. Keys are policy names; null removes the policy. Writes nothing. Throws POLICY_INVALID. */
   plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet;
   /**
-   * Stores a planned set, records it with what became of policies, and makes it active with the batch. When it is the
-   * active one, it is recorded only if policies changed all the same.
+   * Stores a planned set, records it with the policy changes, and activates it when the batch commits. If the set is
+   * already active, it is recorded only if `changes` is not empty.
    */
   commit(
     tx: LedgerTransaction,
@@ -45,11 +45,11 @@ export interface Policies {
     by: Credential | null,
     changes: readonly PolicyChange[],
   ): Promise<void>;
-  /** Of the committed head, whichever process moved it. */
+  /** Returns the state at the committed head, including commits of other processes. */
   state(): Promise<PolicyState>;
-  /** What callers send, read and tried out away from what decides. */
+  /** Compiles and tests callers' policies on a separate thread. */
   readonly trials: PolicyTrials;
-  /** What a policy in shadow mode said at the time, had it been enforced. Decisions that it had no say in are left out. */
+  /** Reports which past decisions would have changed if a shadow policy had been enforced, from its recorded results. */
   shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport>;
 }
 
@@ -59,7 +59,7 @@ export interface PolicyEdit {
 }
 
 export interface PlannedPolicySet {
-  /** Null where no policy was ever active and none is planned. */
+  /** Null if no policy was ever active and none is planned. */
   digest: string | null;
   document: PolicySetDocument;
   /** The document's canonical JSON. */

@@ -1,28 +1,28 @@
 import type { PolicyDocument } from "../domain/policy/types.ts";
 
-/** One policy as a source found it. `origin` says where, for messages: a path, or path@commit. */
+/** A policy from a source. `origin` is its location for messages: a path, or path@commit. */
 export interface SourcedPolicy {
   document: PolicyDocument;
   origin: string;
 }
 
-/** A whole set as a source offers it. It is activated as a whole or not at all. */
+/** All policies of a source. They are activated together or not at all. */
 export interface PolicyBundle {
   policies: SourcedPolicy[];
-  /** What goes into the ledger with the activation, e.g. `{kind: "folder", path: "policies"}`. */
+  /** Recorded in the ledger with the activation, e.g. `{kind: "folder", path: "policies"}`. */
   source: Record<string, string>;
 }
 
-/** What a source was seen to have. */
+/** The latest bundle of a source. */
 export interface PolicyOffer {
   /** Name of the source. */
   name: string;
-  /** As in `PolicyBundle`, such as kind and commit; empty where nothing is known. */
+  /** As in `PolicyBundle`, such as kind and commit; empty if unknown. */
   source: Readonly<Record<string, string>>;
   accepted: boolean;
 }
 
-/** A fault in a policy file, 1-based. */
+/** A fault in a policy file. Lines and columns start at 1. */
 export interface PolicyFault {
   file: string;
   line: number | null;
@@ -30,10 +30,10 @@ export interface PolicyFault {
   message: string;
 }
 
-/** Without faults the message is the fault, and the source its file. */
+/** A source could not be read or is not valid. If `faults` is empty, the message is the only fault. */
 export class PolicySourceError extends Error {
   readonly faults: PolicyFault[];
-  /** What was looked at, as in `PolicyBundle`: it goes into the ledger with the refusal. */
+  /** The rejected content, as in `PolicyBundle`. Recorded in the ledger with the refusal. */
   readonly source: Record<string, string>;
   constructor(message: string, faults: PolicyFault[] = [], source: Record<string, string> = {}) {
     super(message);
@@ -46,24 +46,24 @@ export class PolicySourceError extends Error {
 export interface PolicySource {
   readonly name: string;
   /**
-   * Reads everything now. Rejects with `PolicySourceError` when anything in it is not good or cannot be read; the last
-   * good set then stays. Any other error is a fault of the source itself: it stops a start, and later the load is tried
-   * again. Null: another process sees to it.
+   * Reads all policies. Rejects with `PolicySourceError` if any is invalid or unreadable; the last good set then stays
+   * active. Any other error is a fault of the source itself: it aborts startup, and later causes a retry. Resolves to
+   * null if another process handles this source.
    */
   load(): Promise<PolicyBundle | null>;
-  /** Calls `changed` when a new `load` may give something else; also when it was called late or for nothing. Returns a function that stops it. */
+  /** Calls `changed` when the content might have changed. Late or unnecessary calls are fine. Returns a function that stops watching. */
   watch?(changed: () => void): () => Promise<void>;
 }
 
-/** The active set, and how it stands to what the sources have. */
+/** The active policy set, compared with the content of the sources. */
 export interface PolicyState {
   digest: string | null;
   count: number;
-  /** Faults of sources whose newest content could not be taken; the last good set is served. */
+  /** Faults in the newest content of sources. The last good set stays active meanwhile. */
   faults: PolicyFault[];
   stale_since: number | null;
-  /** Of the active set. */
+  /** Source of the active set. */
   source: Readonly<Record<string, string>> | null;
-  /** What each configured source offered last: the newest that was taken, by whichever process, or what this one refused since. */
+  /** Latest bundle of each configured source: the newest accepted by any process, or a later one that this process refused. */
   offers: readonly PolicyOffer[];
 }

@@ -1,21 +1,21 @@
-/** Background work that is done again and again until it is stopped. One run at a time. */
+/** Runs a background task repeatedly until it is stopped, one run at a time. */
 
 export interface RepeatingTaskOptions {
   task(): Promise<unknown>;
-  /** From the end of one run to the next. Milliseconds. */
+  /** Delay from the end of one run to the start of the next. Milliseconds. */
   everyMs: number;
-  /** After a run that failed; `everyMs` without it. */
+  /** Delay after a failed run. Default: `everyMs`. */
   afterFailureMs?: number;
-  /** Hears of a run that rejected. Not of what fails because it was stopped. */
+  /** Called with the error of a failed run, except after `stop`. */
   onFailure(error: unknown): void;
 }
 
 export interface RepeatingTask {
-  /** Begins. The first run comes after `ms`, at once without it. */
+  /** Starts the first run after `ms`. Default: immediately. */
   start(ms?: number): void;
-  /** A run now, or the one that is under way. Never rejects. */
+  /** Runs the task now, or joins the current run. Never rejects. */
   run(): Promise<void>;
-  /** Resolves when the run under way has ended; none follows. */
+  /** Prevents further runs. Resolves when the current run has ended. */
   stop(): Promise<void>;
 }
 

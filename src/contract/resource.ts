@@ -5,7 +5,7 @@ import type { Credential, Logger } from "./host.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** What a handler gets. Everything here was checked against the route's schemas, which `defineRoute` infers the types from. */
+/** Input of a route handler, validated against the route's schemas. `defineRoute` infers the types from them. */
 export interface RequestContext<
   Params = Record<string, string>,
   Query = Record<string, unknown>,
@@ -18,25 +18,25 @@ export interface RequestContext<
   readonly params: Params;
   /** Numbers and booleans are converted. */
   readonly query: Query;
-  /** The parsed and validated JSON body, or the text for a non-JSON body type; undefined where the route takes none. */
+  /** The parsed and validated JSON body, or the text for a non-JSON body type; undefined if the route accepts none. */
   readonly body: Body;
   readonly contentType: string | null;
-  /** Null only where the route's `scope` is null. */
+  /** Null only if the route's `scope` is null. */
   readonly credential: Who;
   readonly headers: Headers;
-  /** Aborts when the client went away or the service stops. Made when it is read, which is not free: read it only to wait. */
+  /** Aborts when the client disconnects or the service stops. Creating it has a cost, so read it only to wait. */
   readonly signal: AbortSignal;
-  /** For a route that is `queued`: its work is done, and what is left is waiting. It makes room for the next. */
+  /** Releases the queue slot of a `queued` route early, when only waiting remains. */
   releaseQueueSlot(): void;
   /**
-   * Counts bytes of a large response before they are held in memory. Throws TOO_MANY_BYTES or OVERLOADED when this key,
-   * or all together, have as many on their way as they may. They are given back with the request.
+   * Reserves memory for a large response before it is built. Throws TOO_MANY_BYTES if the key's limit is reached, and
+   * OVERLOADED if the process's limit is. The reservation ends with the request.
    */
   reserveResponseBytes(bytes: number): void;
   readonly log: Logger;
 }
 
-/** What a handler gives back. `body` is serialised as JSON unless it is text, bytes or a stream. */
+/** Result of a handler. Set at most one of `json`, `text`, `bytes` and `stream`. */
 export interface Reply {
   status: number;
   headers?: Record<string, string>;
@@ -50,15 +50,15 @@ export interface ResponseSpec {
   description: string;
   schema?: TSchema;
   contentType?: string;
-  /** Other media types that the same status may come in. */
+  /** Other media types of the same status. */
   otherContentTypes?: readonly string[];
-  /** Headers that the answer may have besides those of every answer, and what each says. */
+  /** Additional response headers with their descriptions. */
   headers?: Readonly<Record<string, string>>;
 }
 
 export interface Route {
   method: Method;
-  /** Literal segments and `:name` parameters, e.g. `/v1/actions/:id`; the last may be `:name+`, which takes the rest of the path. */
+  /** Literal segments and `:name` parameters, e.g. `/v1/actions/:id`; the last can be `:name+`, which matches the rest of the path. */
   path: string;
   summary: string;
   description?: string;
@@ -69,30 +69,30 @@ export interface Route {
   query?: TObject;
   /** Request headers that the handler reads, for the documentation: the handler checks them. */
   headers?: TObject;
-  /** JSON body; an empty one stands for `{}` where the schema takes that. Absent: the route takes no body, and one that is sent is refused. */
+  /** Schema of the JSON body. An empty body counts as `{}` if the schema accepts that. Absent: a body is refused. */
   body?: TSchema;
-  /** Media types taken as text instead of JSON, e.g. `application/yaml`. */
+  /** Media types that are passed on as text instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
-  /** Never counted against the rate limit of a key or an address, but for wrong keys: for probes. */
+  /** Excludes the route from rate limits, except for wrong keys. For health probes. */
   exemptFromRateLimit?: boolean;
-  /** Counts in `ledger.max_queue` until it is answered, and is refused with OVERLOADED, before its body is read, while that is full: for what agents send, not for what people decide. */
+  /** Counts requests against `ledger.max_queue` until the response. While the queue is full, refuses with OVERLOADED before reading the body. For requests of agents, not for votes. */
   queued?: boolean;
   /**
-   * Its handler confirms the credential under the ledger's lock (`tx.confirm`) before it answers anything: a key that
-   * was revoked a moment ago may get as far as that, and no look at the store is needed before.
+   * The handler confirms the credential under the ledger's lock (`tx.confirm`) before it returns anything. The core then
+   * skips its own read of the key, because a revoked key cannot get past the handler.
    */
   confirmsCredential?: boolean;
   /**
-   * Taken whatever else the service is busy with: no rate limit and no bound of what is in flight refuses it to a key
-   * that holds its scope. For what must not wait; its `bodyLimit` is to be small.
+   * Accepts requests from keys with the route's scope even under load: no rate limit or in-flight limit applies. For
+   * emergencies. Set a small `bodyLimit`.
    */
   urgent?: boolean;
   /** Bytes. Default: the configured limit. */
   bodyLimit?: number;
-  /** Reads the `Idempotency-Key` header; documented only, the handler does the work. */
+  /** Documents that the handler reads the `Idempotency-Key` header. */
   idempotent?: boolean;
   responses: Record<number, ResponseSpec>;
-  /** What the handler refuses with, besides what the core answers on any such route (src/http/core-errors.ts). */
+  /** Errors of the handler, in addition to the core's errors (src/http/core-errors.ts). */
   errors?: readonly (ErrorCode | ErrorKind)[];
   handle(context: RequestContext): Promise<Reply> | Reply;
 }
@@ -138,8 +138,8 @@ export interface RouteDefinition<
 }
 
 /**
- * A route whose handler's context has the types of the route's own schemas: `params`, `query` and `body`, and a
- * `credential` that is not null where `scope` names one.
+ * Returns the route, and infers the types of the handler's `params`, `query` and `body` from its schemas. `credential`
+ * is not null if `scope` names a scope.
  */
 export function defineRoute<
   const Path extends string,

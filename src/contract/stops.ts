@@ -1,14 +1,14 @@
-/** What plugins may know of the stops that hold. */
+/** Stops in effect, as plugins can read them. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { Facts } from "../domain/policy/types.ts";
 import type { Stops } from "../domain/stops.ts";
 
-/** The part of a decision's facts that is about stops. */
+/** The facts of a decision that concern stops. */
 export type StopFacts = Pick<Facts, "stops">;
 
 export interface StopList {
-  /** As the newest commit that this process knows of left them. Rejects with StorageError. */
+  /** Returns the stops at the newest commit that this process knows. Rejects with StorageError. */
   list(): Promise<Stops>;
-  /** What a decision made now would know. */
+  /** Returns the facts for a decision made now. */
   facts(action: Pick<ActionRequest, "agent_id" | "tool">): Promise<StopFacts>;
 }

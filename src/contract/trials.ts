@@ -1,13 +1,13 @@
-/** Policies that somebody sends, tried out on another thread: what they cost, whoever sent them waits for, and nobody else. */
+/** Compiles and tests callers' policies on a separate thread, so that only the caller waits for their cost. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Facts, PolicyDocument } from "../domain/policy/types.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
-/** As they came: one policy as JSON, with where it stands in the body, or one or more as YAML. */
+/** Unparsed policies: one as JSON with its JSON pointer in the request body, or one or more as YAML. */
 export type Candidates = { policy: unknown; pointer: string } | { yaml: string };
 
-/** A policy that compiles. */
+/** A parsed policy that compiles. */
 export interface ParsedPolicy {
   document: PolicyDocument;
   /** Canonical JSON, and its SHA-256 in hex. */
@@ -15,7 +15,7 @@ export interface ParsedPolicy {
   digest: string;
 }
 
-/** A policy set that is written out. */
+/** A policy set as JSON text. */
 export interface SerializedPolicySet {
   /** SHA-256 in hex; null for the set of no policies. */
   readonly digest: string | null;
@@ -23,7 +23,7 @@ export interface SerializedPolicySet {
   readonly text: string;
 }
 
-/** One action at one moment. What the facts do not know of limits counts as unused. */
+/** An action at a point in time. Limits that the facts do not mention count as unused. */
 export interface TrialCase {
   request: ActionRequest;
   facts: Facts;
@@ -32,16 +32,16 @@ export interface TrialCase {
 }
 
 /**
- * Each rejects with TOO_MANY_TRIALS when as many are under way as this process takes, with TRIAL_TOO_LONG when it
- * takes longer than one request may, with TRIAL_LOST when the thread was lost, and with SHUTTING_DOWN when `signal`
- * aborted. No failure is a decision.
+ * Each method rejects with TOO_MANY_TRIALS if this process's limit is reached, TRIAL_TOO_LONG if it exceeds the time
+ * limit of a request, TRIAL_LOST if the thread failed, and SHUTTING_DOWN if `signal` aborted. A failure is never a
+ * decision.
  */
 export interface PolicyTrials {
-  /** At least one, each of another name. Rejects with POLICY_INVALID. */
+  /** Parses at least one policy. Names must be unique. Rejects with POLICY_INVALID. */
   read(candidates: Candidates, signal: AbortSignal): Promise<ParsedPolicy[]>;
   /**
-   * The set in which the candidates take the place of the active policies of their names, or join them; or stand
-   * `alone`. Rejects with POLICY_INVALID.
+   * Builds the set in which the candidates replace active policies of the same name or are added to them. With `alone`,
+   * the set contains only the candidates. Rejects with POLICY_INVALID.
    */
   withCandidates(
     active: CompiledPolicySet,
@@ -49,12 +49,12 @@ export interface PolicyTrials {
     alone: boolean,
     signal: AbortSignal,
   ): Promise<SerializedPolicySet>;
-  /** What each set decides about each case: by set, then in the order of the cases. */
+  /** Decides every case with every set. The result is one array for each set, in the order of the cases. */
   decide(
     sets: readonly (CompiledPolicySet | SerializedPolicySet)[],
     cases: readonly TrialCase[],
     signal: AbortSignal,
   ): Promise<Decision[][]>;
-  /** What a set would have decided: past decisions made again, each with its own request, facts and clock. */
+  /** Evaluates past decisions again with another set, each with its own request, facts and time. */
   backtest(set: CompiledPolicySet | SerializedPolicySet, range: BacktestRange): Promise<BacktestReport>;
 }

@@ -2,8 +2,8 @@ import { StorageError } from "./errors.ts";
 import type { EntryRow } from "./ledger.ts";
 
 /**
- * The entries as they were read. Throws StorageError "corrupt" unless they are `from` and those behind it, one after
- * another, and all up to `to` where it is given: what a store lacks must not be passed over in silence.
+ * Returns the entries unchanged. Throws StorageError "corrupt" unless they start at `from`, have no gap and, if `to` is
+ * given, include every entry below `to`. Missing entries must never be skipped silently.
  */
 export function assertContiguous<Rows extends readonly EntryRow[]>(
   rows: Rows,

@@ -1,7 +1,7 @@
 /** A store's tables as rows, for `assent copy`. */
 import type { LedgerHead } from "./ledger.ts";
 
-/** Tables of a store, in an order in which they can be filled. What can be made again (sums, leases) is not among them. */
+/** Tables of a store, in the order in which they are copied. Excludes data that can be rebuilt (sums, leases). */
 export const COPIED_TABLES = [
   "entries",
   "tiles",
@@ -20,24 +20,24 @@ export const COPIED_TABLES = [
   "meta",
 ] as const;
 export type CopiedTable = (typeof COPIED_TABLES)[number];
-/** A row as it is stored. Only stores look inside. */
+/** A stored row. Its content is private to the storage plugin. */
 export type CopiedRow = Readonly<Record<string, string | number | Uint8Array | null>>;
 
-/** A row that a repair takes out. */
+/** A row that a repair removes. */
 export interface RemovedRow {
   table: CopiedTable;
   row: CopiedRow;
 }
 
-/** A whole store, table by table, into an empty one. The head comes last: until then the copy is no ledger. */
+/** Copies a complete store into an empty one, table by table. The head is written last and makes the copy valid. */
 export interface StorageCopying {
-  /** Rows behind `after` by primary key, ascending; from the first one when it is null. */
+  /** Reads rows after `after` in ascending order of the primary key; null starts at the first row. */
   read(table: CopiedTable, after: CopiedRow | null, limit: number): Promise<CopiedRow[]>;
   /** The last row by primary key. */
   last(table: CopiedTable): Promise<CopiedRow | null>;
   count(table: CopiedTable): Promise<number>;
-  /** One durable transaction. A row of a known key is replaced where rows may change, and refused where they may not. */
+  /** Writes rows in one durable transaction. Replaces existing rows in mutable tables, and refuses them in immutable ones. */
   write(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void>;
-  /** Sets the head and the checkpoint as they were read from the source. */
+  /** Writes the head and checkpoint of the source. */
   finish(head: LedgerHead, checkpoint: { size: number; note: string } | null): Promise<void>;
 }

@@ -1,21 +1,21 @@
-/** What plugins keep for themselves, each under its own name, in the transaction of a decision where they wish. */
+/** Private documents of plugins. They can be written in the same transaction as a decision. */
 
 export interface DocumentRow {
-  /** Whose it is. Plugins see their own documents only: the core gives them this name. */
+  /** The plugin that owns the document. The core sets it, so plugins can access only their own documents. */
   plugin: string;
   /** Unique for the plugin. */
   key: string;
   /** JSON text. The store does not look inside. */
   value: string;
-  /** Grows with every write to any document of the store, and is never given twice, also not after a deletion. */
+  /** Increases with every write to any document, and is never reused, even after a deletion. */
   version: number;
 }
 
 export interface DocumentFilter {
   plugin: string;
-  /** What the key begins with; empty for all. */
+  /** Prefix of the key; empty for all keys. */
   prefix: string;
-  /** Only keys behind this one: the cursor. */
+  /** Only keys after this one: the cursor. */
   after?: string;
   limit: number;
 }
@@ -28,10 +28,10 @@ export interface DocumentReads {
 
 export interface DocumentWrites {
   /**
-   * Compare-and-set: resolves to the new version, or to null, with nothing changed, unless the stored document has the
-   * version `ifVersion`; null stands for a document that is not there.
+   * Compare-and-set. Writes the document if its stored version is `ifVersion` (null: it does not exist) and resolves to
+   * the new version. Otherwise changes nothing and resolves to null.
    */
   putDocument(plugin: string, key: string, value: string, ifVersion: number | null): Promise<number | null>;
-  /** Compare-and-set: false, and nothing changed, unless the stored document has this version. */
+  /** Compare-and-set. Deletes the document if its stored version is `ifVersion`; otherwise resolves to false. */
   deleteDocument(plugin: string, key: string, ifVersion: number): Promise<boolean>;
 }

@@ -1,8 +1,9 @@
 /**
- * `full`: no room. `readonly`: may not write. `locked`: another process holds the store. `unavailable`: anything
- * passing. `conflict`: another transaction was in the way; nothing of this one was kept, and the same work may be done
- * again. `corrupt`: what was read cannot be. `invalid`: a value that could not be given back as it was; the
- * caller's fault, and nobody else's.
+ * - `full`: no disk space. `readonly`: writes are not permitted. `locked`: another process has the store open.
+ * - `unavailable`: a temporary failure.
+ * - `conflict`: another transaction interfered. This one was rolled back, and the same work can be retried.
+ * - `corrupt`: the stored data is damaged.
+ * - `invalid`: the caller passed a value that the store cannot represent exactly.
  */
 export type StorageErrorKind = "full" | "readonly" | "locked" | "unavailable" | "conflict" | "corrupt" | "invalid";
 
@@ -15,7 +16,7 @@ export class StorageError extends Error {
   }
 }
 
-/** What a read resolves to; null where the store holds it and it was damaged. Rejects with everything else. */
+/** Resolves to the result of a read, or null if the stored data is corrupt. Rejects with any other error. */
 export async function nullIfCorrupt<T>(read: Promise<T>): Promise<T | null> {
   try {
     return await read;

@@ -1,10 +1,10 @@
-/** What counts against the limits of policies. */
+/** Recorded uses of policy limits. */
 /** One action that counted against a policy's limit. Unique by limit, subject and action. */
 export interface LimitUseRow {
   policy: string;
   /** Name of the limit inside the policy. */
   limit_name: string;
-  /** What it is counted for. */
+  /** Value that the limit counts by, such as the agent. */
   subject: string;
   action_id: string;
   at: number;
@@ -14,7 +14,7 @@ export interface LimitUseRow {
   until: number;
 }
 
-/** Whose uses are counted, and from when on. */
+/** Selects the uses of one limit and subject since a time. */
 export interface LimitSpan {
   policy: string;
   limit_name: string;
@@ -24,7 +24,7 @@ export interface LimitSpan {
 }
 
 export interface LimitReads {
-  /** How many uses with `at >= since`, and the sum of their amounts, at most 2^53 - 1. */
+  /** Counts the uses with `at >= since` and sums their amounts, up to 2^53 - 1. */
   limitUsed(policy: string, limitName: string, subject: string, since: number): Promise<{ count: number; sum: number }>;
   /** The same for several at once, in their order. */
   limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]>;
@@ -32,7 +32,7 @@ export interface LimitReads {
 
 export interface LimitWrites {
   insertLimitUse(row: LimitUseRow): Promise<void>;
-  /** Removes what an action counted. */
+  /** Removes all uses of an action. */
   releaseLimitUses(actionId: string): Promise<void>;
   /** Removes up to `max` uses with `until <= now`. Returns how many. */
   pruneLimitUses(now: number, max: number): Promise<number>;

@@ -1,14 +1,14 @@
-/** A store as a whole: opened, written to one transaction at a time, shared or not. */
+/** A store: opening it, its write transactions, its leases, and the processes that share it. */
 import type { RemovedRow, StorageCopying } from "./copying.ts";
 import type { StoredHead } from "./ledger.ts";
 import type { StorageReader, StorageTransaction } from "./transaction.ts";
 
-/** What a process wrote of itself. Ages are by the database's clock. */
+/** The row that a process writes about itself. Ages use the database's clock. */
 export interface ProcessRow {
   instance: string;
-  /** The database that it wrote to. A restored copy holds rows that were written to another one. */
+  /** The database incarnation that the process wrote to. A restored copy contains rows of an earlier incarnation. */
   incarnation: string;
-  /** Size and root of the newest ledger that the process has signed or seen. */
+  /** Size and root of the newest ledger state that the process has signed or read. */
   size: number;
   root: Uint8Array;
   /** Milliseconds since its first row in this incarnation. */
@@ -36,19 +36,19 @@ export interface Storage extends StorageReader {
    */
   readonly exclusive: boolean;
   /**
-   * Takes the lock, migrates, and leaves an empty store with a head of size 0. Idempotent. `readOnly` looks at a
-   * store that others may be writing: no lock, no migration, and everything that writes rejects. A store that is
-   * not there rejects then, too.
+   * Acquires the lock and runs migrations. A new store gets a head of size 0. Idempotent. `readOnly` opens a store that
+   * other processes may be writing, without a lock or migrations. All writes then reject, and so does opening a store
+   * that does not exist.
    */
   open(options?: { readOnly?: boolean }): Promise<void>;
   /**
-   * Migrations that the store has had, and that this version knows. More applied than known: a newer version migrated
-   * it.
+   * Counts the migrations applied to the store and those known to this version. If `applied` is larger, a newer version
+   * migrated the store.
    */
   schema(): Promise<{ applied: number; known: number }>;
   /** Waits for running work. Idempotent. The same object may be opened again. */
   close(): Promise<void>;
-  /** Rejects when the store cannot take a write now. */
+  /** Rejects if the store cannot accept a write now. */
   ping(): Promise<void>;
   /**
    * Runs `work` in one serialised write transaction that holds the head's lock from its first
@@ -58,53 +58,53 @@ export interface Storage extends StorageReader {
    */
   write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
   /**
-   * True when `holder` has the lease for the next `ms` milliseconds: it was free, had ended, or was the holder's
-   * already. The store times it, by one clock for all processes: theirs may be wrong. Everybody asks for a lease of
-   * one name for the same time: what is left of it is longer than twice that only where the store's clock was set back,
-   * and then it has ended, too. One statement.
+   * Acquires or renews a lease for `ms` milliseconds, in one statement. True if it was free, expired, or already the
+   * holder's. The store's clock decides, because the clocks of processes can be wrong. All processes request a lease of
+   * one name for the same time. A remaining time of more than twice `ms` therefore means that the store's clock was set
+   * back, and the lease counts as expired.
    */
   lease(name: string, holder: string, ms: number): Promise<boolean>;
-  /** Ends the lease if it is the holder's. */
+  /** Ends the lease if `holder` has it. */
   release(name: string, holder: string): Promise<void>;
-  /** Leases that last, of those that are taken for `ms` at most, in order of name. Those that ended long ago may be forgotten. */
+  /** Lists active leases that were acquired for at most `ms`, ordered by name. Leases that expired long ago may be deleted. */
   leases(ms: number): Promise<{ name: string; holder: string }[]>;
   /**
-   * Writes a consistent copy of the whole store into a new file, also while others write to the store; for a store
-   * that is opened to be read, too. Absent where the database has its own tools for that.
+   * Writes a consistent copy of the store to a new file, even during writes. Also works on a store opened with
+   * `readOnly`. Absent if the database has its own backup tools.
    */
   backup?(path: string): Promise<void>;
   /**
-   * Does up to `max` pieces of work that the store puts off, such as sums that make `analytics` fast or bundles of old entries, and resolves to
-   * how many it did. It changes nothing that anybody can read. Absent where a store puts nothing off.
+   * Does up to `max` units of deferred work, such as the sums that make `analytics` fast, and resolves to the number
+   * done. Changes nothing that readers can observe. Absent if the store defers no work.
    */
   upkeep?(max: number): Promise<number>;
   /**
-   * For the audit: what is wrong with what the store keeps beside these tables and nobody who reads through this
-   * contract would notice. Absent where there is no such thing.
+   * Lists faults in the store's internal data that reads through this contract would not reveal. For the audit. Absent
+   * if there is no such data.
    */
   inspect?(): Promise<string[]>;
   /**
-   * For `assent audit --repair`: takes out the entries behind the head, which no head ever covered, with all that came
-   * with them, in one transaction. `keep` has the rows before they go, may write down that it happened, and stops it by
-   * rejecting. Resolves to the number of entries removed. Rejects with "corrupt" where a stored checkpoint covers them.
-   * Absent where that cannot come about.
+   * Removes entries after the head, and all rows written with them, in one transaction, for `assent audit --repair`.
+   * `keep` receives the rows before they are removed, can record the repair, and cancels it by rejecting. Resolves to
+   * the number of entries removed. Rejects with "corrupt" if a stored checkpoint covers them. Absent if such entries
+   * cannot occur.
    */
   cutBack?(
     keep: (rows: readonly RemovedRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
   ): Promise<number>;
-  /** For `assent copy`; absent where a store cannot be moved. */
+  /** For `assent copy`. Absent if the store cannot be copied. */
   readonly copying?: StorageCopying;
-  /** The processes that share the store, by what each has written of itself. Absent where `exclusive`. */
+  /** The rows of the processes that share the store. Absent if `exclusive`. */
   readonly processes?: ProcessTable;
   /**
-   * Calls `changed` soon after any process moved the head, with the new size where that is told. A hint: it may come late, more often than needed, or not at
-   * all while a connection is down. Absent where `exclusive`. Resolves to a function that stops it.
+   * Calls `changed` soon after any process moves the head, with the new size if known. This is a hint: calls can be late,
+   * unnecessary, or missing while a connection is down. Absent if `exclusive`. Resolves to a function that stops it.
    */
   watch?(changed: (size?: number) => void): Promise<() => Promise<void>>;
   /**
-   * Calls `check` with what reads through each new connection, before anything else goes through it, and gives up a
-   * connection that `check` rejects: what asked for it rejects with the same error. A new connection may lead to
-   * another server, which lacks what this process has seen. Absent where no server stands behind the store.
+   * Calls `check` with a reader on each new connection before its first use. If `check` rejects, the connection is closed
+   * and the waiting operation rejects with the same error. This matters because a new connection can reach another
+   * server that lacks entries this process has read. Absent if the store has no server.
    */
   onConnection?(check: (reader: StorageReader) => Promise<void>): void;
 }
