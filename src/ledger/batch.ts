@@ -187,7 +187,7 @@ class Batch {
       confirm: (credential: Credential) => this.context.confirm(tx, credential, this.epoch, this.context.now),
       agentFacts: (agentId: string) =>
         this.context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
-      expect: (write: Promise<boolean>) => {
+      expectChange: (write: Promise<boolean>) => {
         // It may fail before anybody waits for it; and nobody does once the batch is over.
         write.catch(() => undefined);
         this.move();
