@@ -1,4 +1,7 @@
-/** The proxy as a whole: a service to ask, servers to reach, and clients on standard input and output or over HTTP. */
+/**
+ * The MCP proxy: connects clients, on standard input and output or over HTTP, with servers, and asks the service
+ * about each call.
+ */
 import type { Readable, Writable } from "node:stream";
 import { createAssent } from "../client/index.ts";
 import { createAgentIdResolver } from "./decisions/agent-id.ts";
@@ -14,15 +17,15 @@ import type { SessionOptions } from "./session/client-session.ts";
 
 export interface ProxyOptions {
   config: ProxyConfig;
-  /** Address and key of the service. */
+  /** URL and API key of the Assent service. */
   url: string;
   apiKey: string;
-  /** Folder of what was accepted. */
+  /** Folder of the accepted tool definitions. */
   folder: string;
   log(line: string): void;
 }
 
-/** An answer of the service that takes longer is none: the client waits, and its patience is short. Seconds. */
+/** Timeout of requests to the service. Short, because the client is waiting. Seconds. */
 const SERVICE_TIMEOUT = 10;
 
 export type Proxy = ReturnType<typeof createProxy>;
@@ -38,8 +41,8 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
     log,
   });
   const store = createDefinitionStore(folder);
-  /** Options of one client's session. */
-  const session = (): SessionOptions => ({
+  /** Returns the options for a new client session. */
+  const newSessionOptions = (): SessionOptions => ({
     servers: config.servers,
     store,
     gate,
@@ -53,7 +56,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
     async serveHttp(): Promise<HttpEndpoint> {
       const { createHttpEndpoint: createHttpEdge } = await import("./clients/http-endpoint.ts");
       return createHttpEdge({
-        session,
+        newSessionOptions,
         token: config.token ?? null,
         hosts: config.listen?.hosts ?? [],
         replyTo: replyToInvalidMessage,
@@ -66,22 +69,22 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
         input,
         output,
         parse: parseMessage,
-        closeReason: () => "the client has ended",
-        // A client that keeps it open would keep the proxy alive.
+        closeReason: () => "the client closed the connection",
+        // Destroy the input, because an open one would keep the process alive.
         onClose: () => Promise.resolve(void input.destroy()),
         onInvalidMessage(fault, send) {
-          log(`a message of the client is refused: ${fault.message}`);
+          log(`rejected a message of the client: ${fault.message}`);
           send({ jsonrpc: "2.0", id: fault.request?.id ?? null, ...replyToInvalidMessage(fault) });
         },
       });
-      return connectClient(channel, session());
+      return connectClient(channel, newSessionOptions());
     },
   };
 }
 
-/** What a message is answered with that does not mean one thing to everybody, or nothing at all. */
+/** Returns the reply to an invalid or ambiguous message. */
 export function replyToInvalidMessage({ code, message, request }: MessageError): Reply {
   if (request?.method !== "tools/call") return errorReply(code, message);
-  const why = `The arguments cannot be passed on exactly: ${message}. Write them otherwise, for instance a large number as a text.`;
-  return { result: refusalToolResult(proxyRefusal(why, "NOT_EXACT"), false) };
+  const reason = `The arguments are ambiguous JSON: ${message}. Write them differently, for example a large number as a string.`;
+  return { result: refusalToolResult(proxyRefusal(reason, "NOT_EXACT"), false) };
 }

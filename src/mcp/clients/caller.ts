@@ -1,22 +1,25 @@
-/** Who made a request, while it is being dealt with. */
+/** The client behind one request, for as long as the proxy works on that request. */
 import type { JsonObject, Reply } from "../transport/message.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 
 export interface Caller {
-  /** Aborted when the client has cancelled the request or has hung up. */
+  /** Aborted when the client cancels the request or disconnects. */
   readonly signal: AbortSignal;
-  /** Name and version of the client's program. */
+  /** Name and version of the client program. */
   readonly info: JsonObject;
   readonly capabilities: JsonObject;
-  /** Resolves while the client is there, or when it is gone for good. Since 2026-07-28 it goes away to answer a question. */
+  /**
+   * Resolves as soon as the client is connected, or has disconnected for good. A client of 2026-07-28 disconnects
+   * while it answers a question.
+   */
   whenAttached(): Promise<void>;
-  /** How long its call may wait for an approval, where the client has said so. Seconds. */
+  /** Seconds that the call may wait for an approval, if the client set a limit. */
   readonly maxWait?: number;
-  /** Whether it was asked for progress. */
+  /** Whether the client asked for progress notifications. */
   readonly wantsProgress: boolean;
-  /** The params of a progress notification, without the token. */
+  /** Sends a progress notification. `params` do not contain the progress token. */
   sendProgress(params: JsonObject): void;
   notify(method: string, params: JsonObject): void;
-  /** Asks the client, in the course of the request. */
+  /** Asks the client for input as part of this request. */
   askClient(question: ServerQuestion): Promise<Reply>;
 }

@@ -1,4 +1,4 @@
-/** One client on one channel, in either era of the protocol: which, its first message says. */
+/** Serves one client on one channel. The first message shows which protocol revision the client speaks. */
 import type { Caller } from "./caller.ts";
 import {
   ERROR_CODE,
@@ -16,20 +16,20 @@ import { createPeer, type Channel, type IncomingRequest, type Peer } from "../tr
 import { createClientSession, type ClientSession, type SessionOptions } from "../session/client-session.ts";
 
 export interface ClientConnection {
-  /** Resolves to a sentence when it is over. */
+  /** Resolves, when the connection closes, to the reason as a sentence. */
   readonly closed: Promise<string>;
-  /** Whether a client was greeted, or is being greeted. */
+  /** Whether the client has sent `initialize`, even if the answer is still on its way. */
   readonly isInitialized: boolean;
   close(): Promise<void>;
 }
 
 export function connectClient(channel: Channel, options: SessionOptions): ClientConnection {
-  let over = (_why: string): void => {};
-  const closed = new Promise<string>((resolve) => (over = resolve));
-  let greeted: ClientSession | null = null;
-  let ready = (): void => {};
-  /** In 2025-11-25 a client is asked nothing before it says that it is ready. */
-  const initialized = new Promise<void>((resolve) => (ready = resolve));
+  let resolveClosed = (_why: string): void => {};
+  const closed = new Promise<string>((resolve) => (resolveClosed = resolve));
+  let session: ClientSession | null = null;
+  let markInitialized = (): void => {};
+  /** A client of 2025-11-25 must not be asked anything before it sends `notifications/initialized`. */
+  const initialized = new Promise<void>((resolve) => (markInitialized = resolve));
 
   const peer: Peer = createPeer(channel, {
     onrequest(incoming) {
@@ -39,79 +39,80 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
         : answer(incoming);
     },
     onnotification(notification) {
-      if (notification.method === "notifications/initialized") ready();
-      else greeted?.forwardNotification(notification);
+      if (notification.method === "notifications/initialized") markInitialized();
+      else session?.forwardNotification(notification);
     },
-    onclose: (why) => void end(why),
+    onclose: (reason) => void endConnection(reason),
   });
-  const modern = createStatelessEndpoint(options, (why) => void end(why));
+  const modern = createStatelessEndpoint(options, (reason) => void endConnection(reason));
 
   async function answer({ request, signal }: IncomingRequest): Promise<Reply> {
-    if (request.method === "initialize") return greet(request);
-    if (greeted === null)
+    if (request.method === "initialize") return initialize(request);
+    if (session === null)
       return request.method === "ping"
         ? { result: {} }
-        : errorReply(ERROR_CODE.invalidRequest, `"${request.method}" came before "initialize"`);
-    return greeted.handle(request, callerOf(peer, request, signal, greeted));
+        : errorReply(ERROR_CODE.invalidRequest, `"${request.method}" was sent before "initialize"`);
+    return session.handle(request, createCaller(peer, request, signal, session));
   }
 
-  async function greet({ params = {} }: Request): Promise<Reply> {
-    if (greeted !== null) return errorReply(ERROR_CODE.invalidRequest, "this connection has begun already");
+  async function initialize({ params = {} }: Request): Promise<Reply> {
+    if (session !== null) return errorReply(ERROR_CODE.invalidRequest, "this connection is initialized already");
     const { protocolVersion, clientInfo, capabilities } = params;
-    if (typeof protocolVersion !== "string") return errorReply(ERROR_CODE.invalidParams, "protocolVersion is a text");
+    if (typeof protocolVersion !== "string")
+      return errorReply(ERROR_CODE.invalidParams, "protocolVersion must be a string");
     const facts = {
       version: LEGACY_VERSIONS.includes(protocolVersion) ? protocolVersion : (LEGACY_VERSIONS[0] as string),
       info: isObject(clientInfo) ? clientInfo : {},
       capabilities: isObject(capabilities) ? capabilities : {},
     };
-    const session = createClientSession(options, {
+    const newSession = createClientSession(options, {
       notify: (method, params) => void peer.notify(method, params),
-      async askClient({ method, params: of }, given) {
+      async askClient({ method, params: questionParams }, questionSignal) {
         await initialized;
-        return peer.request(method, of, { signal: given });
+        return peer.request(method, questionParams, { signal: questionSignal });
       },
-      ended: (why) => void end(why),
+      ended: (reason) => void endConnection(reason),
     });
-    greeted = session;
+    session = newSession;
     try {
-      await session.open(facts);
-      const greeting = await session.serverInfo();
+      await newSession.open(facts);
+      const serverInfo = await newSession.serverInfo();
       const version =
-        LEGACY_VERSIONS.includes(greeting.version) && greeting.version < facts.version
-          ? greeting.version
+        LEGACY_VERSIONS.includes(serverInfo.version) && serverInfo.version < facts.version
+          ? serverInfo.version
           : facts.version;
       return {
         result: {
           protocolVersion: version,
-          capabilities: greeting.capabilities,
-          serverInfo: { name: "assent-mcp-proxy", version: "0", ...greeting.info },
-          ...(greeting.instructions === undefined ? {} : { instructions: greeting.instructions }),
+          capabilities: serverInfo.capabilities,
+          serverInfo: { name: "assent-mcp-proxy", version: "0", ...serverInfo.info },
+          ...(serverInfo.instructions === undefined ? {} : { instructions: serverInfo.instructions }),
         },
       };
     } catch (error) {
-      greeted = null;
-      await session.close();
-      const why = error instanceof Error ? error.message : String(error);
-      options.log(why);
-      return errorReply(ERROR_CODE.internal, `the proxy cannot begin: ${why}`);
+      session = null;
+      await newSession.close();
+      const reason = error instanceof Error ? error.message : String(error);
+      options.log(reason);
+      return errorReply(ERROR_CODE.internal, `the proxy cannot start the session: ${reason}`);
     }
   }
 
-  async function end(why: string): Promise<void> {
-    over(why);
-    await Promise.all([peer.closed === null ? peer.close() : null, greeted?.close(), modern.close()]);
+  async function endConnection(reason: string): Promise<void> {
+    resolveClosed(reason);
+    await Promise.all([peer.closed === null ? peer.close() : null, session?.close(), modern.close()]);
   }
 
   return {
     closed,
     get isInitialized() {
-      return greeted !== null;
+      return session !== null;
     },
-    close: () => end("closed"),
+    close: () => endConnection("closed"),
   };
 }
 
-function callerOf(peer: Peer, { id, params }: Request, signal: AbortSignal, { facts }: ClientSession): Caller {
+function createCaller(peer: Peer, { id, params }: Request, signal: AbortSignal, { facts }: ClientSession): Caller {
   const token = readMeta(params)["progressToken"];
   return {
     signal,
@@ -122,6 +123,6 @@ function callerOf(peer: Peer, { id, params }: Request, signal: AbortSignal, { fa
     sendProgress: (params: JsonObject) =>
       void peer.notify("notifications/progress", { ...params, progressToken: token ?? null }, id),
     notify: (method, params) => void peer.notify(method, params, id),
-    askClient: ({ method, params: of }) => peer.request(method, of, { signal, related: id }),
+    askClient: (question) => peer.request(question.method, question.params, { signal, related: id }),
   };
 }

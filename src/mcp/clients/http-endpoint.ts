@@ -1,6 +1,7 @@
 /**
- * Clients over Streamable HTTP, in both eras: sessions of 2025-11-25 each have servers of their own, requests of
- * 2026-07-28 share theirs. The official server transports write the answers; the text of a request is read here first.
+ * Serves clients over Streamable HTTP, in both protocol revisions. Each session of 2025-11-25 has its own connections
+ * to the servers; requests of 2026-07-28 share one set. The transports of the official SDK write the responses. This
+ * file parses the request body first, so that ambiguous JSON is rejected.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import {
@@ -34,21 +35,21 @@ import { createPeer, type Channel } from "../transport/peer.ts";
 import type { SessionOptions } from "../session/client-session.ts";
 
 export interface HttpEndpointOptions {
-  /** Of one client. */
-  session(): SessionOptions;
-  /** What a client shows as `Authorization: Bearer`; null where the address alone is trusted. */
+  /** Returns the options for a new client session. */
+  newSessionOptions(): SessionOptions;
+  /** Token that clients send as `Authorization: Bearer`; null if every client that can connect is trusted. */
   token: string | null;
-  /** Names under which the proxy is reached, besides those of this machine to itself. */
+  /** Host names that clients may use, in addition to the loopback names. */
   hosts: readonly string[];
-  /** What a text is answered with that is no exact message. */
+  /** Returns the reply to a body that is not an unambiguous message. */
   replyTo(fault: MessageError): Reply;
   log(line: string): void;
 }
 
 export const MCP_PATH = "/mcp";
-/** Sessions at once: each has its own servers. */
+/** Limit of concurrent sessions, because each session has its own server connections. */
 const MAX_SESSIONS = 64;
-/** After which a session is ended that nobody uses. Milliseconds. */
+/** Closes a session after this time without a request. Milliseconds. */
 const SESSION_IDLE_MS = 30 * 60_000;
 
 interface HttpSession {
@@ -60,19 +61,19 @@ interface HttpSession {
 
 export type HttpEndpoint = ReturnType<typeof createHttpEndpoint>;
 
-export function createHttpEndpoint({ session, token, hosts, replyTo, log }: HttpEndpointOptions) {
-  const names = [...localhostAllowedHostnames(), ...hosts];
+export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, log }: HttpEndpointOptions) {
+  const allowedHosts = [...localhostAllowedHostnames(), ...hosts];
   const sessions = new Map<string, HttpSession>();
-  const modern = createStatelessEndpoint(session(), log);
+  const modern = createStatelessEndpoint(newSessionOptions(), log);
   const sweep = setInterval(() => {
-    for (const kept of sessions.values())
-      if (kept.streams === 0 && Date.now() - kept.lastUsed > SESSION_IDLE_MS) void kept.connection.close();
+    for (const session of sessions.values())
+      if (session.streams === 0 && Date.now() - session.lastUsed > SESSION_IDLE_MS) void session.connection.close();
   }, 60_000);
   sweep.unref();
 
-  async function post(request: Request): Promise<Response> {
+  async function handlePost(request: Request): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type")))
-      return errorResponse(415, ERROR_CODE.invalidRequest, "the body is JSON: say so in Content-Type");
+      return errorResponse(415, ERROR_CODE.invalidRequest, "Content-Type must be application/json");
     const body = await readRequestBody(request);
     if (body.tooLarge) return errorResponse(413, ERROR_CODE.invalidRequest, "the body is too large");
     let message: Message;
@@ -80,7 +81,7 @@ export function createHttpEndpoint({ session, token, hosts, replyTo, log }: Http
       message = parseMessage(body.text);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
-      log(`a message of a client is refused: ${error.message}`);
+      log(`rejected a message of a client: ${error.message}`);
       const reply = replyTo(error);
       return Response.json(
         { jsonrpc: "2.0", id: error.request?.id ?? null, ...reply },
@@ -88,26 +89,26 @@ export function createHttpEndpoint({ session, token, hosts, replyTo, log }: Http
       );
     }
     const header = (name: string) => request.headers.get(name) ?? undefined;
-    const kind = classifyInboundRequest({
+    const classification = classifyInboundRequest({
       httpMethod: "POST",
       body: message,
       ...optional("protocolVersionHeader", header("mcp-protocol-version")),
       ...optional("mcpMethodHeader", header("mcp-method")),
       ...optional("mcpNameHeader", header("mcp-name")),
     } as never);
-    if (kind.kind === "legacy") return legacy(request, message);
-    if (kind.kind !== "modern")
+    if (classification.kind === "legacy") return handleSessionRequest(request, message);
+    if (classification.kind !== "modern")
       return Response.json(
-        { jsonrpc: "2.0", id: isRequest(message) ? message.id : null, error: classificationError(kind) },
-        { status: kind.httpStatus },
+        { jsonrpc: "2.0", id: isRequest(message) ? message.id : null, error: classificationError(classification) },
+        { status: classification.httpStatus },
       );
-    return isRequest(message) ? inOneExchange(request, message) : new Response(null, { status: 202 });
+    return isRequest(message) ? handleStatelessRequest(request, message) : new Response(null, { status: 202 });
   }
 
-  /** A request of 2026-07-28: everything is in it, and the end of its answer's stream ends it. */
-  async function inOneExchange(request: Request, message: RpcRequest): Promise<Response> {
-    const fault = headerMismatch(request.headers, message) ?? (await ofParams(request.headers, message));
-    if (fault !== null) return errorResponse(400, ERROR_CODE.headerMismatch, fault, message.id);
+  /** Answers a request of 2026-07-28. Such a request is complete in itself; closing its response stream cancels it. */
+  async function handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
+    const mismatch = headerMismatch(request.headers, message) ?? (await paramMismatch(request.headers, message));
+    if (mismatch !== null) return errorResponse(400, ERROR_CODE.headerMismatch, mismatch, message.id);
     if (readMeta(message.params)[META_KEY.version] !== MODERN_VERSION)
       return errorResponse(
         400,
@@ -132,80 +133,86 @@ export function createHttpEndpoint({ session, token, hosts, replyTo, log }: Http
     return transport.handleMessage(message as never, { request });
   }
 
-  async function ofParams(headers: Headers, message: RpcRequest): Promise<string | null> {
+  async function paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
-    // A server that cannot be asked now has no tool that wants headers. What is decided is the body all the same.
+    // If the server cannot be reached, its tool has no header rules to check. The policy decides on the body in any
+    // case.
     const tool = await modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
     return paramHeaderMismatch(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
   }
 
-  async function legacy(request: Request, message: Message | null): Promise<Response> {
+  async function handleSessionRequest(request: Request, message: Message | null): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
-    let kept = id === null ? undefined : sessions.get(id);
-    if (id !== null && kept === undefined)
-      return errorResponse(404, -32001, "there is no such session; begin a new one");
-    if (kept === undefined) {
+    let session = id === null ? undefined : sessions.get(id);
+    if (id !== null && session === undefined)
+      return errorResponse(404, -32001, "the session does not exist or has expired; start a new one with initialize");
+    if (session === undefined) {
       if (message === null || !isRequest(message) || message.method !== "initialize")
-        return errorResponse(400, ERROR_CODE.invalidRequest, "a session begins with initialize");
-      if (sessions.size >= MAX_SESSIONS) await dropUnbegun();
+        return errorResponse(400, ERROR_CODE.invalidRequest, "the first request of a session must be initialize");
+      if (sessions.size >= MAX_SESSIONS) await closeUninitialized();
       if (sessions.size >= MAX_SESSIONS) return errorResponse(503, ERROR_CODE.internal, "there are too many sessions");
-      kept = begin();
+      session = openSession();
     }
-    kept.lastUsed = Date.now();
-    const response = await kept.transport.handleRequest(request, message === null ? {} : { parsedBody: message });
-    return message !== null && isRequest(message) ? watched(response, kept, message) : onEnd(response, kept);
+    session.lastUsed = Date.now();
+    const response = await session.transport.handleRequest(request, message === null ? {} : { parsedBody: message });
+    return message !== null && isRequest(message)
+      ? cancelOnDisconnect(response, session, message)
+      : trackStream(response, session);
   }
 
-  function begin(): HttpSession {
+  function openSession(): HttpSession {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
-      onsessioninitialized: (id) => void sessions.set(id, kept),
-      onsessionclosed: () => void kept.connection.close(),
+      onsessioninitialized: (id) => void sessions.set(id, session),
+      onsessionclosed: () => void session.connection.close(),
     });
-    const kept: HttpSession = {
+    const session: HttpSession = {
       transport,
-      connection: connectClient(toChannel(transport), session()),
+      connection: connectClient(toChannel(transport), newSessionOptions()),
       lastUsed: Date.now(),
       streams: 0,
     };
-    void kept.connection.closed.then(() => {
+    void session.connection.closed.then(() => {
       if (transport.sessionId !== undefined) sessions.delete(transport.sessionId);
-      return kept.connection.close();
+      return session.connection.close();
     });
-    return kept;
+    return session;
   }
 
-  /** Sessions whose servers did not start: their clients are told so, and begin others. */
-  function dropUnbegun(): Promise<unknown> {
+  /** Closes sessions that failed to initialize. Their clients received an error and open new sessions. */
+  function closeUninitialized(): Promise<unknown> {
     const idle = [...sessions.values()].filter(({ connection, streams }) => !connection.isInitialized && streams === 0);
     return Promise.all(idle.map(({ connection }) => connection.close()));
   }
 
-  /** Without its stream no answer reaches the client: a call that waits must not be made any more. */
-  function watched(response: Response, kept: HttpSession, { id }: RpcRequest): Response {
-    return onEnd(response, kept, (cut) => {
-      if (cut)
-        kept.transport.onmessage?.({
+  /**
+   * Cancels the request when the client closes the response stream, because the answer cannot reach the client any
+   * more. A call that still waits must then not run.
+   */
+  function cancelOnDisconnect(response: Response, session: HttpSession, { id }: RpcRequest): Response {
+    return trackStream(response, session, (interrupted) => {
+      if (interrupted)
+        session.transport.onmessage?.({
           jsonrpc: "2.0",
           method: "notifications/cancelled",
-          params: { requestId: id, reason: "the client has hung up" },
+          params: { requestId: id, reason: "the client disconnected" },
         });
     });
   }
 
-  function onEnd(response: Response, kept: HttpSession, ended?: (cut: boolean) => void): Response {
+  function trackStream(response: Response, session: HttpSession, onEnd?: (interrupted: boolean) => void): Response {
     const { body } = response;
     if (body === null || !response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
-    kept.streams++;
+    session.streams++;
     const reader = body.getReader();
     let open = true;
-    const end = (cut: boolean): void => {
+    const end = (interrupted: boolean): void => {
       if (!open) return;
       open = false;
-      kept.streams--;
-      kept.lastUsed = Date.now();
-      ended?.(cut);
+      session.streams--;
+      session.lastUsed = Date.now();
+      onEnd?.(interrupted);
     };
     const stream = new ReadableStream<Uint8Array>({
       async pull(controller) {
@@ -227,21 +234,22 @@ export function createHttpEndpoint({ session, token, hosts, replyTo, log }: Http
 
   return {
     async fetch(request: Request): Promise<Response> {
-      const refused = hostHeaderValidationResponse(request, names) ?? originValidationResponse(request, names);
+      const refused =
+        hostHeaderValidationResponse(request, allowedHosts) ?? originValidationResponse(request, allowedHosts);
       if (refused !== undefined) return refused;
       if (token !== null && !hasBearerToken(request.headers.get("authorization"), token))
         return new Response(null, { status: 401, headers: { "www-authenticate": 'Bearer realm="assent mcp proxy"' } });
       if (new URL(request.url).pathname !== MCP_PATH)
         return errorResponse(404, ERROR_CODE.invalidRequest, `MCP is served at ${MCP_PATH}`);
       try {
-        if (request.method === "POST") return await post(request);
-        if (request.method === "GET" || request.method === "DELETE") return await legacy(request, null);
+        if (request.method === "POST") return await handlePost(request);
+        if (request.method === "GET" || request.method === "DELETE") return await handleSessionRequest(request, null);
         return new Response(null, { status: 405, headers: { allow: "GET, POST, DELETE" } });
       } catch (error) {
         log(
           `a request failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
         );
-        return errorResponse(500, ERROR_CODE.internal, "the proxy failed");
+        return errorResponse(500, ERROR_CODE.internal, "internal error of the proxy");
       }
     },
     async close(): Promise<void> {
@@ -251,7 +259,10 @@ export function createHttpEndpoint({ session, token, hosts, replyTo, log }: Http
   };
 }
 
-/** Requests that may wait for a person: their answer begins at once, so that the client sees it live. */
+/**
+ * Methods whose request may wait for an approval. Their response stream opens at once, so that the client sees
+ * progress.
+ */
 const STREAMED_METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
 
 function hasBearerToken(header: string | null, token: string): boolean {
@@ -292,15 +303,15 @@ function toChannel(transport: ServerTransport): Channel {
       transport.send(message as never, related === undefined ? {} : { relatedRequestId: related }),
     async close() {
       await transport.close();
-      over();
+      markClosed();
     },
   };
-  const over = (): void => {
+  const markClosed = (): void => {
     if (closed) return;
     closed = true;
-    channel.onclose("the client has ended");
+    channel.onclose("the client closed the connection");
   };
   transport.onmessage = (message: unknown) => channel.onmessage(message as Message);
-  transport.onclose = over;
+  transport.onclose = markClosed;
   return channel;
 }

@@ -1,4 +1,7 @@
-/** One request of 2026-07-28 over all its rounds: the client goes away to answer what it is asked, and comes back. */
+/**
+ * One request of 2026-07-28 over all its rounds. To ask the client for input, the proxy ends the response with the
+ * questions; the client then sends the request again with the answers.
+ */
 import type { Caller } from "./caller.ts";
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
 import { AnswerLostError } from "../transport/peer.ts";
@@ -6,7 +9,7 @@ import type { ServerQuestion } from "../upstreams/upstream.ts";
 
 export type SendNotification = (method: string, params: JsonObject) => void;
 
-/** Capabilities without which a client is not asked. */
+/** Capability that the client must declare before the proxy asks it with this method. */
 const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
   "elicitation/create": "elicitation",
   "sampling/createMessage": "sampling",
@@ -15,9 +18,12 @@ const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
 
 export interface MultiRoundRequest {
   digest: string;
-  /** The client is there: with answers to what it was asked. Resolves to the answer, which may ask more. */
-  attach(signal: AbortSignal, tell: SendNotification, token: unknown, answers: JsonObject): Promise<Reply>;
-  /** The client does not come back. */
+  /**
+   * Connects the client, which may bring answers to earlier questions. Resolves to the reply: the result, or new
+   * questions.
+   */
+  attach(signal: AbortSignal, notify: SendNotification, token: unknown, answers: JsonObject): Promise<Reply>;
+  /** Ends the request because the client did not return. */
   abandon(): void;
 }
 
@@ -25,99 +31,101 @@ export function createMultiRoundRequest(
   wish: string,
   client: { info: JsonObject; capabilities: JsonObject },
   work: (caller: Caller) => Promise<Reply>,
-  keep: (round: MultiRoundRequest) => string,
+  storeRequest: (multiRound: MultiRoundRequest) => string,
 ): MultiRoundRequest {
-  const gone = new AbortController();
+  const disconnected = new AbortController();
   const questions = new Map<string, { question: ServerQuestion; settle(reply: Reply): void }>();
-  let here: { tell: SendNotification; token: unknown; settle(reply: Reply): void } | null = null;
-  const comes: (() => void)[] = [];
-  let final: Promise<Reply> | null = null;
-  let last = 0;
+  let connected: { notify: SendNotification; token: unknown; settle(reply: Reply): void } | null = null;
+  const attachWaiters: (() => void)[] = [];
+  let finalReply: Promise<Reply> | null = null;
+  let lastQuestion = 0;
 
-  /** Sends the client away with the questions that have come up together. */
-  function askNow(): void {
-    if (here === null || questions.size === 0) return;
-    const { settle } = here;
-    here = null;
+  /** Ends the current response with all open questions. */
+  function sendQuestions(): void {
+    if (connected === null || questions.size === 0) return;
+    const { settle } = connected;
+    connected = null;
     settle({
       result: {
         resultType: "input_required",
         inputRequests: Object.fromEntries(
           [...questions].map(([key, { question }]) => [key, { method: question.method, params: question.params }]),
         ),
-        requestState: keep(round),
+        requestState: storeRequest(multiRound),
       },
     });
   }
 
   const caller: Caller = {
-    signal: gone.signal,
+    signal: disconnected.signal,
     ...client,
     get wantsProgress() {
-      return here !== null && here.token !== undefined;
+      return connected !== null && connected.token !== undefined;
     },
     whenAttached: () =>
-      here !== null || gone.signal.aborted ? Promise.resolve() : new Promise<void>((resolve) => comes.push(resolve)),
+      connected !== null || disconnected.signal.aborted
+        ? Promise.resolve()
+        : new Promise<void>((resolve) => attachWaiters.push(resolve)),
     sendProgress(params) {
-      if (here?.token !== undefined)
-        here.tell("notifications/progress", { ...params, progressToken: here.token as string });
+      if (connected?.token !== undefined)
+        connected.notify("notifications/progress", { ...params, progressToken: connected.token as string });
     },
-    notify: (method, params) => here?.tell(method, params),
+    notify: (method, params) => connected?.notify(method, params),
     askClient(question) {
-      const needed = REQUIRED_CAPABILITY[question.method];
-      if (needed === undefined || !isObject(client.capabilities[needed]))
+      const capability = REQUIRED_CAPABILITY[question.method];
+      if (capability === undefined || !isObject(client.capabilities[capability]))
         return Promise.resolve(
-          errorReply(ERROR_CODE.missingCapability, `the client does not take "${question.method}"`),
+          errorReply(ERROR_CODE.missingCapability, `the client does not support "${question.method}"`),
         );
       return new Promise((resolve) => {
-        questions.set(`q${++last}`, { question, settle: resolve });
-        setTimeout(askNow, 0);
+        questions.set(`q${++lastQuestion}`, { question, settle: resolve });
+        setTimeout(sendQuestions, 0);
       });
     },
   };
 
-  const round: MultiRoundRequest = {
+  const multiRound: MultiRoundRequest = {
     digest: wish,
-    attach(signal, tell, token, answers) {
+    attach(signal, notify, token, answers) {
       return new Promise((resolve, reject) => {
-        here = { tell, token, settle: resolve };
-        const leave = (): void => {
-          // Away with a question is not gone; away while nothing was asked is.
-          if (here?.settle !== resolve) return;
-          here = null;
-          gone.abort(signal.reason ?? new AnswerLostError("the client has hung up"));
-          reject(new AnswerLostError("the client has hung up"));
+        connected = { notify, token, settle: resolve };
+        const disconnect = (): void => {
+          // A client that left to answer a question is expected back. A client that left without a question has
+          // disconnected.
+          if (connected?.settle !== resolve) return;
+          connected = null;
+          disconnected.abort(signal.reason ?? new AnswerLostError("the client disconnected"));
+          reject(new AnswerLostError("the client disconnected"));
         };
-        if (signal.aborted) return leave();
-        signal.addEventListener("abort", leave, { once: true });
+        if (signal.aborted) return disconnect();
+        signal.addEventListener("abort", disconnect, { once: true });
         for (const [key, { settle }] of questions)
           if (isObject(answers[key])) {
             questions.delete(key);
             settle({ result: answers[key] as JsonObject });
           }
-        final ??= work(caller);
-        final.then(
+        finalReply ??= work(caller);
+        finalReply.then(
           (reply) => {
-            const now = here;
-            here = null;
-            now?.settle(reply);
+            const current = connected;
+            connected = null;
+            current?.settle(reply);
           },
           (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
         );
-        // What was not answered is asked again, and then the client is away once more.
+        // Questions without an answer are sent again, which ends this response too.
         setTimeout(() => {
-          askNow();
-          if (here !== null) for (const come of comes.splice(0)) come();
+          sendQuestions();
+          if (connected !== null) for (const resolveAttached of attachWaiters.splice(0)) resolveAttached();
         }, 0);
       });
     },
     abandon() {
-      gone.abort(new AnswerLostError("the client did not come back with what it was asked"));
-      for (const { settle } of questions.values())
-        settle(errorReply(ERROR_CODE.internal, "the client did not come back"));
+      disconnected.abort(new AnswerLostError("the client did not return with its answers"));
+      for (const { settle } of questions.values()) settle(errorReply(ERROR_CODE.internal, "the client did not return"));
       questions.clear();
-      for (const come of comes.splice(0)) come();
+      for (const resolveAttached of attachWaiters.splice(0)) resolveAttached();
     },
   };
-  return round;
+  return multiRound;
 }

@@ -1,6 +1,7 @@
 /**
- * Clients of 2026-07-28: no handshake, everything in each request. Such a client is asked by an answer that wants input;
- * it sends its request again with what was asked. A call that the proxy is in the middle of waits for that in memory.
+ * Serves clients of 2026-07-28, which send no `initialize`: each request contains all it needs. The proxy asks such a
+ * client by a result of type `input_required`, and the client repeats the request with its answers. Until then the
+ * proxy holds the request in memory.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -24,12 +25,15 @@ import { createClientSession, type ClientSession, type SessionOptions } from "..
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { ClientFacts } from "../upstreams/upstream.ts";
 
-/** How long a client may take to come back with what it was asked. Milliseconds. */
+/** Limit for a client to return with its answers. Milliseconds. */
 const ROUND_TIMEOUT_MS = 10 * 60_000;
 
 export type StatelessEndpoint = ReturnType<typeof createStatelessEndpoint>;
 
-/** Results that a client may keep; ours hold for one moment and one client. */
+/**
+ * Methods whose results need cache members. The proxy forbids caching: its results are valid for one client at one
+ * moment.
+ */
 const CACHEABLE_METHODS = new Set([
   "tools/list",
   "prompts/list",
@@ -39,33 +43,36 @@ const CACHEABLE_METHODS = new Set([
   "server/discover",
 ]);
 
-export function createStatelessEndpoint(options: SessionOptions, ended: (why: string) => void) {
+export function createStatelessEndpoint(options: SessionOptions, onEnded: (reason: string) => void) {
   const subscriptions = createSubscriptions();
-  const rounds = new Map<string, MultiRoundRequest>();
-  let opening: Promise<ClientSession> | null = null;
+  const waitingRequests = new Map<string, MultiRoundRequest>();
+  let sharedSession: Promise<ClientSession> | null = null;
 
-  /** All clients of this edge share its servers. They are connected with what the first one says of itself. */
-  function session(facts: ClientFacts): Promise<ClientSession> {
-    if (opening !== null) return opening;
-    const shared = createClientSession(options, {
+  /**
+   * Opens the session that all clients of this endpoint share. The servers receive the client information of the
+   * first one.
+   */
+  function openSession(facts: ClientFacts): Promise<ClientSession> {
+    if (sharedSession !== null) return sharedSession;
+    const newSession = createClientSession(options, {
       notify: (method, params) => subscriptions.publish(method, params ?? {}),
       askClient: null,
-      ended(why) {
-        opening = null;
-        void shared.close();
-        ended(why);
+      ended(reason) {
+        sharedSession = null;
+        void newSession.close();
+        onEnded(reason);
       },
     });
-    const started = shared.open(facts).then(() => shared);
-    opening = started;
-    started.catch(() => {
-      opening = null;
-      void shared.close();
+    const openedSession = newSession.open(facts).then(() => newSession);
+    sharedSession = openedSession;
+    openedSession.catch(() => {
+      sharedSession = null;
+      void newSession.close();
     });
-    return started;
+    return openedSession;
   }
 
-  async function answer({ request, signal }: IncomingRequest, tell: SendNotification): Promise<Reply> {
+  async function answer({ request, signal }: IncomingRequest, notify: SendNotification): Promise<Reply> {
     const meta = readMeta(request.params);
     const [version, info, capabilities] = [meta[META_KEY.version], meta[META_KEY.client], meta[META_KEY.capabilities]];
     if (version !== MODERN_VERSION)
@@ -75,90 +82,91 @@ export function createStatelessEndpoint(options: SessionOptions, ended: (why: st
       });
     if (!isObject(info) || !isObject(capabilities))
       return errorReply(ERROR_CODE.invalidParams, `_meta has ${META_KEY.client} and ${META_KEY.capabilities}`);
-    let of: ClientSession;
+    let session: ClientSession;
     try {
-      of = await session({ version: MODERN_VERSION, info, capabilities });
+      session = await openSession({ version: MODERN_VERSION, info, capabilities });
     } catch (error) {
       return errorReply(
         ERROR_CODE.internal,
-        `the proxy cannot begin: ${error instanceof Error ? error.message : String(error)}`,
+        `the proxy cannot start the session: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
-    const greeting = await of.serverInfo();
-    const stamp = (reply: Reply): Reply => addResultMetadata(reply, request.method, greeting.info);
+    const serverInfo = await session.serverInfo();
+    const withMetadata = (reply: Reply): Reply => addResultMetadata(reply, request.method, serverInfo.info);
     if (request.method === "server/discover")
-      return stamp({
+      return withMetadata({
         result: {
           supportedVersions: [MODERN_VERSION],
-          capabilities: greeting.capabilities,
-          ...(greeting.instructions === undefined ? {} : { instructions: greeting.instructions }),
+          capabilities: serverInfo.capabilities,
+          ...(serverInfo.instructions === undefined ? {} : { instructions: serverInfo.instructions }),
         },
       });
     if (request.method === "subscriptions/listen") {
-      const uris = subscriptions.requestedUris(request, greeting.capabilities);
-      const tellServers = async (verb: string, about: string[]): Promise<void> => {
+      const uris = subscriptions.requestedUris(request, serverInfo.capabilities);
+      const updateSubscriptions = async (verb: string, resourceUris: string[]): Promise<void> => {
         const caller = silentCaller(AbortSignal.timeout(LIST_TIMEOUT_MS), info, capabilities);
-        const replies = about.map((uri) =>
-          of.handle({ ...request, method: `resources/${verb}`, params: { uri } }, caller).catch(() => undefined),
+        const replies = resourceUris.map((uri) =>
+          session.handle({ ...request, method: `resources/${verb}`, params: { uri } }, caller).catch(() => undefined),
         );
         await settlesWithin(Promise.all(replies));
       };
-      await tellServers("subscribe", uris);
-      const reply = await subscriptions.serve({ request, signal }, greeting.capabilities, tell);
-      const left = uris.filter((uri) => !subscriptions.hasSubscriber(uri));
-      void tellServers("unsubscribe", left);
+      await updateSubscriptions("subscribe", uris);
+      const reply = await subscriptions.serve({ request, signal }, serverInfo.capabilities, notify);
+      const unusedUris = uris.filter((uri) => !subscriptions.hasSubscriber(uri));
+      void updateSubscriptions("unsubscribe", unusedUris);
       return reply;
     }
-    return stamp(await exchange(of, request, signal, tell, info, capabilities));
+    return withMetadata(await handleRequest(session, request, signal, notify, info, capabilities));
   }
 
-  /** A request, or the next round of one. */
-  async function exchange(
-    of: ClientSession,
+  /** Starts a request, or continues one whose client returns with answers. */
+  async function handleRequest(
+    session: ClientSession,
     request: Request,
     signal: AbortSignal,
-    tell: SendNotification,
+    notify: SendNotification,
     info: JsonObject,
     capabilities: JsonObject,
   ): Promise<Reply> {
     const { requestState, inputResponses, ...rest } = request.params ?? {};
-    const wish = requestDigest(request.method, rest);
-    let round: MultiRoundRequest;
-    if (requestState === undefined) round = begin(of, { ...request, params: rest }, wish, info, capabilities);
+    const digest = requestDigest(request.method, rest);
+    let multiRound: MultiRoundRequest;
+    if (requestState === undefined)
+      multiRound = startRequest(session, { ...request, params: rest }, digest, info, capabilities);
     else {
-      const kept = typeof requestState === "string" ? rounds.get(requestState) : undefined;
-      if (kept === undefined || kept.digest !== wish)
+      const waitingRequest = typeof requestState === "string" ? waitingRequests.get(requestState) : undefined;
+      if (waitingRequest === undefined || waitingRequest.digest !== digest)
         return errorReply(
           ERROR_CODE.invalidParams,
-          "requestState is not of this request, or no longer held; what became of the request is in the record of its action",
+          "requestState belongs to another request or has expired; the record of the action shows the outcome",
         );
-      rounds.delete(requestState as string);
-      round = kept;
+      waitingRequests.delete(requestState as string);
+      multiRound = waitingRequest;
     }
-    return round.attach(
+    return multiRound.attach(
       signal,
-      tell,
+      notify,
       readMeta(request.params)["progressToken"],
       isObject(inputResponses) ? inputResponses : {},
     );
   }
 
-  function begin(
-    of: ClientSession,
+  function startRequest(
+    session: ClientSession,
     request: Request,
-    wish: string,
+    digest: string,
     info: JsonObject,
     capabilities: JsonObject,
   ): MultiRoundRequest {
     return createMultiRoundRequest(
-      wish,
+      digest,
       { info, capabilities },
-      (caller) => of.handle(request, caller),
-      (round) => {
+      (caller) => session.handle(request, caller),
+      (multiRound) => {
         const token = randomUUID();
-        rounds.set(token, round);
+        waitingRequests.set(token, multiRound);
         setTimeout(() => {
-          if (rounds.delete(token)) round.abandon();
+          if (waitingRequests.delete(token)) multiRound.abandon();
         }, ROUND_TIMEOUT_MS).unref();
         return token;
       },
@@ -167,24 +175,29 @@ export function createStatelessEndpoint(options: SessionOptions, ended: (why: st
 
   return {
     answer,
-    /** The tool that a call is for; undefined when there is none that may be called. */
+    /** Returns the tool that a call names; undefined if there is none that may be called. */
     async findTool({ params }: Request): Promise<Tool | undefined> {
       const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
       const name = params?.["name"];
       if (typeof name !== "string" || !isObject(info) || !isObject(capabilities)) return undefined;
-      const tool = await session({ version: MODERN_VERSION, info, capabilities }).then((of) => of.tool(name));
+      const tool = await openSession({ version: MODERN_VERSION, info, capabilities }).then((session) =>
+        session.tool(name),
+      );
       return tool?.withheld === null ? tool : undefined;
     },
     async close(): Promise<void> {
-      for (const round of rounds.values()) round.abandon();
-      rounds.clear();
+      for (const multiRound of waitingRequests.values()) multiRound.abandon();
+      waitingRequests.clear();
       subscriptions.close();
-      await (await opening?.catch(() => null))?.close();
+      await (await sharedSession?.catch(() => null))?.close();
     },
   };
 }
 
-/** What makes a request the same when it comes again: everything but what differs by the nature of coming again. */
+/**
+ * Digest that a repeated request shares with the first one: all parameters except `_meta`, which differs between
+ * rounds.
+ */
 function requestDigest(method: string, { _meta, ...params }: JsonObject): string {
   return createHash("sha256").update(canonicalText({ method, params })).digest("hex");
 }
@@ -211,6 +224,6 @@ function silentCaller(signal: AbortSignal, info: JsonObject, capabilities: JsonO
     whenAttached: () => Promise.resolve(),
     sendProgress() {},
     notify() {},
-    askClient: () => Promise.resolve(errorReply(ERROR_CODE.missingCapability, "nobody can be asked here")),
+    askClient: () => Promise.resolve(errorReply(ERROR_CODE.missingCapability, "this request cannot ask the client")),
   };
 }

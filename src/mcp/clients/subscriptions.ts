@@ -1,4 +1,7 @@
-/** `subscriptions/listen` of 2026-07-28: a request that stays open, and what is told on it. */
+/**
+ * Serves `subscriptions/listen` of 2026-07-28: a request that stays open and carries the notifications that it asked
+ * for.
+ */
 import { META_KEY, isObject, type RequestId, type JsonObject, type Reply, type Request } from "../transport/message.ts";
 import type { IncomingRequest } from "../transport/peer.ts";
 
@@ -11,19 +14,19 @@ const LIST_CHANGE_FILTERS: Readonly<Record<string, [string, string]>> = {
 };
 
 export function createSubscriptions() {
-  const open = new Map<symbol, { id: RequestId; filter: JsonObject; tell: SendNotification; end(): void }>();
+  const subscriptions = new Map<symbol, { id: RequestId; filter: JsonObject; notify: SendNotification; end(): void }>();
 
-  /** What of the wanted the servers can tell. */
+  /** Returns the part of the requested notifications that the servers support. */
   function acceptedFilter({ params }: Request, capabilities: JsonObject): JsonObject {
-    const wanted = params?.["notifications"];
+    const requested = params?.["notifications"];
     const filter: JsonObject = {};
-    if (!isObject(wanted)) return filter;
-    const can = (kind: string, what: string): boolean =>
-      isObject(capabilities[kind]) && capabilities[kind][what] === true;
+    if (!isObject(requested)) return filter;
+    const supports = (kind: string, feature: string): boolean =>
+      isObject(capabilities[kind]) && capabilities[kind][feature] === true;
     for (const [name, kind] of Object.values(LIST_CHANGE_FILTERS))
-      if (wanted[name] === true && can(kind, "listChanged")) filter[name] = true;
-    const uris = wanted["resourceSubscriptions"];
-    if (Array.isArray(uris) && can("resources", "subscribe"))
+      if (requested[name] === true && supports(kind, "listChanged")) filter[name] = true;
+    const uris = requested["resourceSubscriptions"];
+    if (Array.isArray(uris) && supports("resources", "subscribe"))
       filter["resourceSubscriptions"] = uris.filter((uri) => typeof uri === "string");
     return filter;
   }
@@ -31,45 +34,46 @@ export function createSubscriptions() {
   const filterUris = (filter: JsonObject): string[] => (filter["resourceSubscriptions"] ?? []) as string[];
 
   return {
-    /** Resources whose changes are wanted. */
+    /** Returns the resources whose updates the request asks for. */
     requestedUris: (request: Request, capabilities: JsonObject): string[] =>
       filterUris(acceptedFilter(request, capabilities)),
-    /** Whether somebody listens for changes of a resource. */
-    hasSubscriber: (uri: string): boolean => [...open.values()].some(({ filter }) => filterUris(filter).includes(uri)),
-    /** Resolves when the client has ended it, or the proxy ends. */
-    serve({ request, signal }: IncomingRequest, capabilities: JsonObject, tell: SendNotification): Promise<Reply> {
+    /** Whether an open subscription includes a resource. */
+    hasSubscriber: (uri: string): boolean =>
+      [...subscriptions.values()].some(({ filter }) => filterUris(filter).includes(uri)),
+    /** Keeps a subscription open. Resolves when the client ends it or the proxy closes. */
+    serve({ request, signal }: IncomingRequest, capabilities: JsonObject, notify: SendNotification): Promise<Reply> {
       const filter = acceptedFilter(request, capabilities);
-      const mark = Symbol("subscription");
+      const key = Symbol("subscription");
       return new Promise((resolve) => {
         const end = (): void => {
-          if (open.delete(mark))
+          if (subscriptions.delete(key))
             resolve({ result: { resultType: "complete", _meta: { [META_KEY.subscription]: request.id } } });
         };
-        open.set(mark, { id: request.id, filter, tell, end });
+        subscriptions.set(key, { id: request.id, filter, notify, end });
         signal.addEventListener("abort", end, { once: true });
-        tell("notifications/subscriptions/acknowledged", {
+        notify("notifications/subscriptions/acknowledged", {
           notifications: filter,
           _meta: { [META_KEY.subscription]: request.id },
         });
       });
     },
-    /** Tells who has asked for it; nobody is told anything else. */
+    /** Sends a notification to the subscriptions that asked for it, and to no others. */
     publish(method: string, params: JsonObject): void {
-      for (const { id, filter, tell } of open.values()) {
+      for (const { id, filter, notify } of subscriptions.values()) {
         const [name] = LIST_CHANGE_FILTERS[method] ?? [];
-        const wanted =
+        const requested =
           name === undefined
             ? method === "notifications/resources/updated" && filterUris(filter).some((uri) => uri === params["uri"])
             : filter[name] === true;
-        if (wanted)
-          tell(method, {
+        if (requested)
+          notify(method, {
             ...params,
             _meta: { ...(isObject(params["_meta"]) ? params["_meta"] : {}), [META_KEY.subscription]: id },
           });
       }
     },
     close(): void {
-      for (const { end } of open.values()) end();
+      for (const { end } of subscriptions.values()) end();
     },
   };
 }

@@ -1,4 +1,4 @@
-/** `assent-mcp.yaml`, and the flags that say the same of one server. */
+/** Reads `assent-mcp.yaml`, and the command-line flags that configure a single server. */
 import { Type, type Static } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
@@ -54,11 +54,11 @@ const File = Type.Object(
 
 export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   servers: ServerConfig[];
-  /** What clients show over HTTP, as a bearer token. */
+  /** Bearer token that HTTP clients must send. */
   token?: string;
 }
 
-/** A configuration that cannot be used; the message says which member and why. */
+/** An invalid configuration. The message names the member and the reason. */
 export class ProxyConfigError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -69,81 +69,84 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const [error] = document.errors;
   if (error !== undefined) throw new ProxyConfigError(error.message);
   const value: unknown = expandVariables(document.toJS(), env, "");
-  const faults = new Map<string, string>();
+  const errors = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
     const { path } = findInnermostFault(fault);
-    // The first one of a member says what is wrong with it.
-    if (!faults.has(path)) faults.set(path, explainFault(findInnermostFault(fault), siblingNames(File, path)));
+    // Report the first error of each member; later ones repeat it.
+    if (!errors.has(path)) errors.set(path, explainFault(findInnermostFault(fault), siblingNames(File, path)));
   }
-  if (faults.size > 0)
+  if (errors.size > 0)
     throw new ProxyConfigError(
-      [...faults].map(([path, why]) => `${path === "" ? "the file" : path}: ${why}`).join("; "),
+      [...errors].map(([path, why]) => `${path === "" ? "the file" : path}: ${why}`).join("; "),
     );
-  const { servers: given, ...rest } = value as Static<typeof File>;
-  const servers = Object.entries(given).map(([name, server]) => readServerConfig(name, server));
-  const owners = new Map<string, string>();
+  const { servers: values, ...rest } = value as Static<typeof File>;
+  const servers = Object.entries(values).map(([name, server]) => readServerConfig(name, server));
+  const serverByTool = new Map<string, string>();
   for (const { name, tool } of servers) {
-    const other = owners.get(foldName(tool));
-    // What is approved for one of them would be run by the other.
+    const other = serverByTool.get(foldName(tool));
+    // Actions of both servers would look alike, so an approval for one server could run on the other.
     if (other !== undefined)
-      throw new ProxyConfigError(`/servers/${name}/tool: "${tool}" is the tool of the server "${other}" already`);
-    owners.set(foldName(tool), name);
+      throw new ProxyConfigError(
+        `/servers/${name}/tool: "${tool}" is used by the server "${other}" already; choose another name`,
+      );
+    serverByTool.set(foldName(tool), name);
   }
   return { ...rest, servers };
 }
 
 /** @throws ConfigFault */
-export function readServerConfig(name: string, given: Static<typeof Server>): ServerConfig {
-  const where = `/servers/${name}`;
+export function readServerConfig(name: string, values: Static<typeof Server>): ServerConfig {
+  const path = `/servers/${name}`;
   if (!/^[A-Za-z0-9._-]{1,32}$/.test(name))
-    throw new ProxyConfigError(`${where}: a server's name has up to 32 letters, digits, dots, dashes and underscores`);
-  const { command, args = [], env = {}, cwd, url, headers = {}, tool = `mcp.${name}` } = given;
-  if ((command === undefined) === (url === undefined))
-    throw new ProxyConfigError(`${where}: it has either a command or a url`);
-  if (url === undefined ? "headers" in given : "args" in given || "env" in given || "cwd" in given)
-    throw new ProxyConfigError(`${where}: headers go with a url; args, env and cwd go with a command`);
+    throw new ProxyConfigError(
+      `${path}: a server's name must have 1 to 32 letters, digits, dots, dashes or underscores`,
+    );
+  const { command, args = [], env = {}, cwd, url, headers = {}, tool = `mcp.${name}` } = values;
+  if ((command === undefined) === (url === undefined)) throw new ProxyConfigError(`${path}: set either command or url`);
+  if (url === undefined ? "headers" in values : "args" in values || "env" in values || "cwd" in values)
+    throw new ProxyConfigError(`${path}: headers need url; args, env and cwd need command`);
   const fault = findNameFault(tool);
-  if (fault !== null) throw new ProxyConfigError(`${where}/tool: the name ${fault}`);
+  if (fault !== null) throw new ProxyConfigError(`${path}/tool: the name ${fault}`);
   return {
     name,
     tool,
-    era: given.era ?? "auto",
-    hide: given.hide ?? [],
-    open: (given.open ?? []) as GovernedMethod[],
-    meta: given.meta ?? [],
-    definitions: given.definitions ?? "first",
+    era: values.era ?? "auto",
+    hide: values.hide ?? [],
+    open: (values.open ?? []) as GovernedMethod[],
+    meta: values.meta ?? [],
+    definitions: values.definitions ?? "first",
     target: url === undefined ? { command: command as string, args, env, cwd } : { url, headers },
   };
 }
 
-/** `${NAME}` and `${NAME:-default}` in texts, so that no secret stands in the file. */
-function expandVariables(value: unknown, env: Environment, where: string): unknown {
+/** Replaces `${NAME}` and `${NAME:-default}` in strings, so that the file contains no secrets. */
+function expandVariables(value: unknown, env: Environment, path: string): unknown {
   if (typeof value === "string")
     return value.replaceAll(
       /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
       (_, name: string, otherwise: string | undefined) => {
-        const given = env[name] ?? otherwise;
-        if (given === undefined)
+        const variable = env[name] ?? otherwise;
+        if (variable === undefined)
           throw new ProxyConfigError(
-            `${where}: the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
+            `${path}: the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
           );
-        return given;
+        return variable;
       },
     );
-  if (Array.isArray(value)) return value.map((item, i) => expandVariables(item, env, `${where}/${i}`));
+  if (Array.isArray(value)) return value.map((item, i) => expandVariables(item, env, `${path}/${i}`));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, expandVariables(item, env, `${where}/${key}`)]),
+    Object.entries(value).map(([key, item]) => [key, expandVariables(item, env, `${path}/${key}`)]),
   );
 }
 
 const RUNNER_NAME =
   /^(?:npx|pnpx|bunx|uvx|pipx|uv|npm|pnpm|yarn|bun|deno|node|python3?|docker|podman|cmd|\/c|exec|run|dlx|x|tool)(?:\.exe|\.cmd)?$/;
 
-/** Files and folders that are called alike in every program. */
+/** Names that say nothing about the program. */
 const GENERIC_NAME = /^(?:index|main|server|cli|app|dist|build|out|src|bin|lib|)$/;
 
-/** What a server is called whose command or address is all that is known of it. */
+/** Derives a server's name from its command or URL. */
 export function deriveServerName(reach: readonly string[] | URL): string {
   if (reach instanceof URL) return reach.hostname.slice(0, 32);
   const words = reach.filter(
@@ -159,10 +162,10 @@ export function deriveServerName(reach: readonly string[] | URL): string {
   return (name || part).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
 }
 
-/** Clients by the name that they give themselves, and how long they are known to wait. Seconds. */
+/** Seconds that known clients wait for a tool call, by the name they send. */
 const CLIENT_TIMEOUTS: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
 
-/** Below the 60 s after which clients give up that say nothing else. */
+/** Seconds for other clients: less than the 60 s after which most give up. */
 const DEFAULT_WAIT = 50;
 
 export function approvalWaitFor(client: Readonly<Record<string, unknown>>, configured: number | undefined): number {

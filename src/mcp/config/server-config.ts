@@ -1,19 +1,19 @@
-/** One MCP server behind the proxy. */
+/** Configuration of one MCP server behind the proxy. */
 
 export interface ServerConfig {
-  /** As it stands in tool names that have a prefix, and in `assent mcp accept`. */
+  /** Name of the server: the prefix of ambiguous tool names, and the argument of `assent mcp accept`. */
   name: string;
-  /** `tool` of its actions. */
+  /** Value of `tool` in the server's actions. */
   tool: string;
-  /** Which protocol it is spoken to in; `auto` is the one that the client speaks, or else the other. */
+  /** Protocol revision; `auto` tries the client's revision first and then the other one. */
   era: "auto" | "2025-11-25" | "2026-07-28";
-  /** Tools that clients are not shown and cannot call, as patterns with `*`. */
+  /** Tools that clients cannot list or call, as patterns with `*`. */
   hide: string[];
-  /** Methods that pass without a decision. */
+  /** Methods that the proxy forwards without a decision. */
   open: GovernedMethod[];
-  /** Keys of a call's `_meta` that the server gets, as patterns with `*`: they are decided with the call. */
+  /** Keys of a call's `_meta` that the server receives, as patterns with `*`. Policies see them. */
   meta: string[];
-  /** `first`: what is seen first is accepted. `accepted`: nothing is until someone accepts it. */
+  /** `first`: the definitions of the first start are accepted. `accepted`: a person must accept all definitions. */
   definitions: "first" | "accepted";
   target: ProcessTarget | HttpTarget;
 }
@@ -21,7 +21,7 @@ export interface ServerConfig {
 export interface ProcessTarget {
   command: string;
   args: string[];
-  /** Beside the proxy's own environment, which is passed on without what begins with ASSENT_. */
+  /** Added to the proxy's own environment, which the process inherits without the variables that begin with ASSENT_. */
   env: Record<string, string>;
   cwd?: string | undefined;
 }
@@ -31,7 +31,7 @@ export interface HttpTarget {
   headers: Record<string, string>;
 }
 
-/** What can be decided besides `tools/call`, which always is. */
+/** Methods that need a decision in addition to `tools/call`, which always needs one. */
 export const GOVERNED_METHODS = [
   "resources/read",
   "prompts/get",

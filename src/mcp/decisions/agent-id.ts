@@ -1,7 +1,10 @@
-/** As whom calls are submitted. */
+/** Finds the agent id under which the proxy submits calls. */
 import { RequestRefused, type Assent } from "../../client/index.ts";
 
-/** The agent that is configured, or the one that the key is bound to: asked for when it is needed, until it is known. */
+/**
+ * Returns a function that resolves to the configured agent id, or to the agent that the key is bound to. The id is
+ * fetched on first use and cached; a failed fetch is repeated.
+ */
 export function createAgentIdResolver(assent: Assent, configured: string | undefined): () => Promise<string> {
   let pending: Promise<string> | null = configured === undefined ? null : Promise.resolve(configured);
   return () => {
@@ -17,7 +20,7 @@ async function fetchBoundAgentId(assent: Assent): Promise<string> {
   const { key } = await assent.call<{ key?: { agent_id?: string | null } }>("GET", "/v1/me");
   const id = key?.agent_id;
   if (typeof id === "string") return id;
-  throw new RequestRefused("the key is bound to no agent: give the proxy one that is, or name the agent with --agent", {
+  throw new RequestRefused("the key is not bound to an agent: use a key that is, or name the agent with --agent", {
     status: 403,
     code: "AGENT_UNBOUND",
   });

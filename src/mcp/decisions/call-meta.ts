@@ -1,38 +1,41 @@
 /**
- * What becomes of a call's `_meta`. Servers may act by it, as by a tenant's name, so none of it reaches one undecided but
- * what only says where a call belongs.
+ * Splits the `_meta` of a call. A server may act on `_meta` (for example on a tenant's name), so the server receives
+ * only members that the policy has seen, and the trace context.
  */
 import { isTraceparent } from "../../domain/meta.ts";
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import type { JsonObject } from "../transport/message.ts";
 
-/** W3C Trace Context (SEP-414): other in each call, so that no approval could cover them. `baggage` has values of the application's. */
+/**
+ * W3C Trace Context (SEP-414). It differs in each call, so no approval could cover it. `baggage` is not included
+ * because the application chooses its values.
+ */
 const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 
-/** Set by the proxy itself, for each side anew. */
+/** The proxy sets these keys itself, separately for client and server. */
 const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
 export interface CallMeta {
-  /** What the other side gets: `decided`, and where the call belongs. */
+  /** What the receiver gets: `decided`, and the trace context. */
   sent: JsonObject;
-  /** Of what is sent, what is part of the question. */
+  /** The forwarded members that policies see. */
   decided: JsonObject;
-  /** The rest, and where the call belongs: for the record. */
+  /** For the record only: all other members, including the trace context. */
   recorded: JsonObject;
 }
 
-/** @param keys patterns of the configuration; none where nothing is decided */
+/** @param keys patterns from the configuration; empty for methods that need no decision */
 export function readCallMeta(meta: JsonObject, keys: readonly string[]): CallMeta {
-  const all = Object.entries(meta).filter(([key]) => !isProxyKey(key));
+  const members = Object.entries(meta).filter(([key]) => !isProxyKey(key));
   const { traceparent: parent } = meta;
-  // Without a trace there is no state of one, and any text could stand in either.
+  // Without a valid `traceparent`, `tracestate` has no meaning, and either could carry any text.
   const isTraced = typeof parent === "string" && isTraceparent(parent);
-  const traces = ([key, value]: [string, unknown]): boolean =>
+  const isTraceMember = ([key, value]: [string, unknown]): boolean =>
     isTraced && TRACE_KEYS.has(key) && typeof value === "string";
-  const decides = ([key]: [string, unknown]): boolean => !TRACE_KEYS.has(key) && matchesAny(keys, key);
+  const isDecidedMember = ([key]: [string, unknown]): boolean => !TRACE_KEYS.has(key) && matchesAny(keys, key);
   return {
-    sent: Object.fromEntries(all.filter((member) => traces(member) || decides(member))),
-    decided: Object.fromEntries(all.filter(decides)),
-    recorded: Object.fromEntries(all.filter((member) => !decides(member))),
+    sent: Object.fromEntries(members.filter((member) => isTraceMember(member) || isDecidedMember(member))),
+    decided: Object.fromEntries(members.filter(isDecidedMember)),
+    recorded: Object.fromEntries(members.filter((member) => !isDecidedMember(member))),
   };
 }

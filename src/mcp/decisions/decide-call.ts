@@ -1,6 +1,6 @@
 /**
- * The decision about one call, and the wait for it. A call runs only after the service has said `executing` for it, while
- * the client that made it is still there: every other way out of here is a refusal.
+ * Requests the decision about a call and waits for approval. A call runs only after the service has confirmed the
+ * start, while the client is still connected. Every other outcome is a refusal.
  */
 import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../../client/index.ts";
 import { clipText } from "../../domain/text.ts";
@@ -20,23 +20,26 @@ export type CallDecision =
   | { mayRun: true; id: string; report(success: boolean, error?: string): void }
   | { mayRun: false; refusal: Refusal };
 
-/** Why a call cannot be made any more as it was decided; null when it can. `held`: whether a person had to approve it. */
-export type Recheck = (held: boolean) => Promise<Refusal | null>;
+/**
+ * Checks, just before the start, that the call is still what was decided. Resolves to a refusal if not; otherwise to
+ * null. `needsApproval` says whether a person approved it.
+ */
+export type Recheck = (needsApproval: boolean) => Promise<Refusal | null>;
 
 export interface CallGateOptions {
   assent: Assent;
-  /** As whom calls are submitted. @throws AssentError */
+  /** Resolves to the agent id of the calls. @throws AssentError */
   agentId(): Promise<string>;
-  /** How long a call of a client is held for an approval. Seconds. */
+  /** Returns the seconds that a client's call waits for an approval. */
   maxWait(client: JsonObject): number;
-  /** Between two signs of life to a client that wants them. Milliseconds. */
+  /** Interval between progress notifications. Milliseconds. */
   progressIntervalMs?: number;
-  /** Of a page where an action can be approved; null where none is known. */
+  /** Returns the address of an action's approval page; null if there is none. */
   approvalPage: ((id: string) => string) | null;
   log(line: string): void;
 }
 
-/** An action that somebody else started first is not this call's: it asks again, this often. */
+/** If another call has started the action first, the call is submitted again, at most this often. */
 const MAX_SUBMISSIONS = 4;
 const PROGRESS_INTERVAL_MS = 10_000;
 const MAX_SHOWN_PAGES = 10_000;
@@ -46,40 +49,46 @@ export type CallGate = ReturnType<typeof createCallGate>;
 export function createCallGate({
   assent,
   agentId,
-  maxWait: budget,
-  progressIntervalMs: beat = PROGRESS_INTERVAL_MS,
+  maxWait,
+  progressIntervalMs = PROGRESS_INTERVAL_MS,
   approvalPage,
   log,
 }: CallGateOptions) {
-  /** Actions whose page was shown: a call that comes again does not open it again. */
+  /** Actions whose approval page was shown. A repeated call does not show the page again. */
   const shownPages = new Set<string>();
 
-  /** Holds the call until there is a verdict, the budget is spent, or the client is gone. */
-  async function waitForApproval(action: ActionRecord, caller: Caller, end: number): Promise<ActionRecord> {
-    const begun = performance.now();
-    const sign = (): void => {
-      const waited = Math.round((performance.now() - begun) / 1000);
-      // Progress has to grow, and the server will begin at its own.
-      caller.sendProgress({ progress: waited / 1e6, message: `waiting for approval ${action.id} (${waited} s)` });
+  /** Waits until the action is decided, `deadline` passes, or the client disconnects. */
+  async function waitForApproval(action: ActionRecord, caller: Caller, deadline: number): Promise<ActionRecord> {
+    const startedAt = performance.now();
+    const sendProgress = (): void => {
+      const waitedSeconds = Math.round((performance.now() - startedAt) / 1000);
+      // MCP requires progress to increase. The server's own progress follows, so these values stay close to 0.
+      caller.sendProgress({
+        progress: waitedSeconds / 1e6,
+        message: `waiting for approval ${action.id} (${waitedSeconds} s)`,
+      });
     };
-    if (caller.wantsProgress) sign();
-    const timer = caller.wantsProgress ? setInterval(sign, beat) : undefined;
+    if (caller.wantsProgress) sendProgress();
+    const timer = caller.wantsProgress ? setInterval(sendProgress, progressIntervalMs) : undefined;
     try {
-      // Not waited for: somebody may approve before the client has answered, or without it.
-      const invited = showApprovalPage(action, caller);
-      const timeout = Math.max(0, (end - performance.now()) / 1000);
-      const verdict = await assent.wait(action.id, { timeout, signal: caller.signal });
-      if (invited && verdict.status !== "pending_approval") {
+      // Do not wait for the client's answer: an approval can arrive before it, or without it.
+      const pageShown = showApprovalPage(action, caller);
+      const timeout = Math.max(0, (deadline - performance.now()) / 1000);
+      const decision = await assent.wait(action.id, { timeout, signal: caller.signal });
+      if (pageShown && decision.status !== "pending_approval") {
         shownPages.delete(action.id);
         caller.notify("notifications/elicitation/complete", { elicitationId: action.id });
       }
-      return verdict;
+      return decision;
     } finally {
       clearInterval(timer);
     }
   }
 
-  /** Shows the approval's page, where the client says that it can. Its answer means only that the page was opened. */
+  /**
+   * Asks the client to open the approval page, if the client supports that. The client's answer means only that the
+   * page was opened.
+   */
   function showApprovalPage({ id, reason }: ActionRecord, caller: Caller): boolean {
     const { elicitation } = caller.capabilities;
     if (approvalPage === null || !isObject(elicitation) || !isObject(elicitation["url"]) || shownPages.has(id))
@@ -97,57 +106,58 @@ export function createCallGate({
   }
 
   async function submitAndStart(
-    wish: ToolCall,
+    call: ToolCall,
     caller: Caller,
-    end: number,
-    stands: Recheck,
-  ): Promise<CallDecision | "taken"> {
-    const { meta, ...request } = wish;
+    deadline: number,
+    recheck: Recheck,
+  ): Promise<CallDecision | "started elsewhere"> {
+    const { meta, ...request } = call;
     let id: string | null = null;
     let action: ActionRecord;
     try {
       const agent = await agentId();
       action = await assent.submit({ agent_id: agent, ...request }, { join: true, meta, signal: caller.signal });
       id = action.id;
-      const held = action.status === "pending_approval";
-      if (held) action = await waitForApproval(action, caller, end);
-      // What is executing already is another call's: an action runs once.
-      if (action.status === "executing" || action.status === "succeeded" || action.status === "failed") return "taken";
+      const needsApproval = action.status === "pending_approval";
+      if (needsApproval) action = await waitForApproval(action, caller, deadline);
+      // An action that is already executing belongs to another call, because each action runs once.
+      if (action.status === "executing" || action.status === "succeeded" || action.status === "failed")
+        return "started elsewhere";
       if (action.status !== "allowed" && action.status !== "approved")
         return { mayRun: false, refusal: callRefusal(action) };
       await caller.whenAttached();
-      // Approved while nobody waited, it may be as old.
-      const fallen = await stands(held || action.status === "approved");
-      if (fallen !== null) return { mayRun: false, refusal: fallen };
+      // An action that was approved earlier may be just as outdated.
+      const refusal = await recheck(needsApproval || action.status === "approved");
+      if (refusal !== null) return { mayRun: false, refusal };
       caller.signal.throwIfAborted();
     } catch (error) {
       if (caller.signal.aborted)
-        log(`the client${id === null ? "" : ` that waited for action ${id}`} is gone, and the call is not made`);
+        log(`the client${id === null ? "" : ` that waited for action ${id}`} disconnected; the call does not run`);
       if (!(error instanceof AssentError)) throw error;
       return { mayRun: false, refusal: serviceErrorRefusal(error, id) };
     }
     const attempt = newAttempt();
     try {
-      // Without the caller's signal: whether it has begun has to be known.
+      // Do not pass the caller's signal: the proxy must learn whether the start was recorded.
       await assent.start(id, { permit: action.permit ?? undefined, attempt });
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
-      if (error instanceof RequestRefused && RETRYABLE_START_ERRORS.has(error.code)) return "taken";
-      // It may have begun where only the answer is missing. It is not run, and the record is told so; where another call
-      // began it, that one's attempt is another.
+      if (error instanceof RequestRefused && RETRYABLE_START_ERRORS.has(error.code)) return "started elsewhere";
+      // The start may be recorded although its answer was lost. The call does not run, and this report says so. If
+      // another call started the action, the attempt differs and the report changes nothing.
       if (!(error instanceof RequestRefused))
-        report(id, attempt, false, "the start was not confirmed, so nothing was run");
+        report(id, attempt, false, "the start was not confirmed, so the call did not run");
       return { mayRun: false, refusal: serviceErrorRefusal(error, id) };
     }
     const started = id;
     if (caller.signal.aborted) {
-      report(started, attempt, false, "the client was gone before the call was made; nothing was run");
+      report(started, attempt, false, "the client disconnected before the call ran");
       caller.signal.throwIfAborted();
     }
     return { mayRun: true, id: started, report: (success, error) => report(started, attempt, success, error) };
   }
 
-  /** No client waits for it: the tool has run, whatever becomes of the report. */
+  /** The report is sent in the background: the tool has run, whether or not the report succeeds. */
   function report(id: string, attempt: string, success: boolean, error?: string): void {
     assent
       .result(id, { success, attempt, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })
@@ -159,28 +169,38 @@ export function createCallGate({
   }
 
   return {
-    /** Whether policies deny a tool whatever is in the call. What cannot be said is not: then its calls are decided. */
+    /**
+     * Resolves to true if the policies deny the tool with any arguments. If the service cannot answer, resolves to
+     * false; each call is then decided.
+     */
     async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
       try {
         const names = { agent_id: await agentId(), tool, operation, params: {}, context: {} };
         return (await assent.gate(names, { signal })).never_allowed === true;
       } catch (error) {
         if (!(error instanceof AssentError)) throw error;
-        log(`whether "${operation}" is denied cannot be asked: ${error.message}`);
+        log(`the service did not say whether "${operation}" is always denied: ${error.message}`);
         return false;
       }
     },
-    /** @throws the reason of the caller's signal, when it is gone: then nothing was run. */
-    async decide(wish: ToolCall, caller: Caller, stands: Recheck = () => Promise.resolve(null)): Promise<CallDecision> {
-      const end = performance.now() + (caller.maxWait ?? budget(caller.info)) * 1000;
+    /**
+     * Submits the call, waits, and starts it. @throws the reason of the caller's signal if the client disconnects;
+     * nothing has run then.
+     */
+    async decide(
+      call: ToolCall,
+      caller: Caller,
+      recheck: Recheck = () => Promise.resolve(null),
+    ): Promise<CallDecision> {
+      const deadline = performance.now() + (caller.maxWait ?? maxWait(caller.info)) * 1000;
       for (let attempt = 0; attempt < MAX_SUBMISSIONS; attempt++) {
-        const verdict = await submitAndStart(wish, caller, end, stands);
-        if (verdict !== "taken") return verdict;
+        const decision = await submitAndStart(call, caller, deadline, recheck);
+        if (decision !== "started elsewhere") return decision;
       }
       return {
         mayRun: false,
         refusal: proxyRefusal(
-          "The same call is being made many times at once, and each approval or decision is for one. Call again when the others are done.",
+          "The same call is running several times at once, and each decision covers one run. Call again when the others have finished.",
           "TAKEN",
         ),
       };
@@ -188,7 +208,7 @@ export function createCallGate({
   };
 }
 
-/** Refusals of a start that come from a change since it was decided: the same call is asked about again. */
+/** Start errors after which the same call is submitted again, because the action changed after its decision. */
 const RETRYABLE_START_ERRORS = new Set([
   "ACTION_NOT_STARTABLE",
   "NO_LONGER_ALLOWED",

@@ -1,4 +1,4 @@
-/** One governed request: decided, begun, sent, answered, reported. */
+/** Runs one governed request: decides, starts, forwards, and reports the result. */
 import { clipText } from "../../domain/text.ts";
 import { readCallMeta } from "./call-meta.ts";
 import type { Caller } from "../clients/caller.ts";
@@ -17,33 +17,36 @@ import { refusalToolResult, type Refusal } from "./refusal.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, Upstream } from "../upstreams/upstream.ts";
 
-/** Of a refusal where there is no result that could say so. Outside of what MCP reserves. */
+/**
+ * JSON-RPC error code of a refusal, for requests whose result cannot express one. It is outside the range that MCP
+ * reserves.
+ */
 const REFUSED_CODE = -32010;
-/** How long a server may take to hear that its task is cancelled. Milliseconds. */
+/** Limit for telling a server that its task is cancelled. Milliseconds. */
 const CANCEL_TIMEOUT_MS = 5000;
-/** Of `_meta` that goes into the record. Bytes of JSON. */
+/** Limit of the `_meta` that is recorded. Bytes of JSON. */
 const MAX_META_BYTES = 2048;
 
 export interface UpstreamCall {
   upstream: Upstream;
   method: string;
-  /** As it is sent. */
+  /** Parameters that the server receives. */
   params: JsonObject;
   id: RequestId;
   operation: string;
-  /** As it is decided. */
+  /** Parameters that policies see. */
   decidedParams: JsonObject;
-  /** What its server wants in headers besides, where it is called over HTTP. */
+  /** Additional headers, for servers that are called over HTTP. */
   headers?: Readonly<Record<string, string>>;
   context: JsonObject;
-  /** Asked last, before it begins. */
+  /** Last check before the call starts. */
   recheck?: Recheck;
 }
 
 export interface DecisionOptions {
   gate: CallGate;
   session: string;
-  /** Whether tools that policies always deny are left out of lists. */
+  /** Whether lists leave out tools that policies always deny. */
   hideDenied: boolean;
 }
 
@@ -53,7 +56,7 @@ export function toToolCall(
   options: DecisionOptions,
 ): ToolCall {
   const { decided, recorded: remarks } = readCallMeta(readMeta(params), upstream.config.meta);
-  const { traceparent, ...rest } = remarks;
+  const { traceparent, ...otherMeta } = remarks;
   return {
     tool: upstream.config.tool,
     operation,
@@ -66,7 +69,7 @@ export function toToolCall(
         client: { name: clip(info["name"]), version: clip(info["version"]) },
         session: options.session,
         request_id: typeof id === "string" ? clip(id) : id,
-        ...recordedMeta(rest),
+        ...recordedMeta(otherMeta),
       },
     },
   };
@@ -76,17 +79,13 @@ const mcpContext = ({ mcp }: JsonObject): JsonObject => (isObject(mcp) ? mcp : {
 
 const clip = (value: unknown): string | null => (typeof value === "string" ? clipText(value, 100) : null);
 
-/** What else the client says about the call, such as the id that its model knows it by. */
-function recordedMeta(rest: JsonObject): JsonObject {
-  const size = Buffer.byteLength(JSON.stringify(rest));
-  return size <= 2 || size > MAX_META_BYTES ? {} : { meta: rest };
+/** Other `_meta` of the client for the record, such as the model's id of the call. */
+function recordedMeta(otherMeta: JsonObject): JsonObject {
+  const size = Buffer.byteLength(JSON.stringify(otherMeta));
+  return size <= 2 || size > MAX_META_BYTES ? {} : { meta: otherMeta };
 }
 
-/**
- * Sends what was decided, or what needs no decision.
- * @param keys patterns of the `_meta` that goes along
- * @throws RequestLost
- */
+/** Forwards a request that was decided, or that needs no decision. */
 export async function forwardCall(
   { upstream, method, params, headers }: UpstreamCall,
   caller: Caller,
@@ -97,25 +96,30 @@ export async function forwardCall(
     signal: caller.signal,
     capabilities: caller.capabilities,
     ask,
-    ...(caller.wantsProgress ? { onprogress: (of: JsonObject) => caller.sendProgress(of) } : {}),
+    ...(caller.wantsProgress ? { onprogress: (progress: JsonObject) => caller.sendProgress(progress) } : {}),
   };
   const { sent } = readCallMeta(readMeta(params), keys);
   const reply = await upstream.request(method, withMeta(params, sent), { ...options, headers });
   if (params["task"] === undefined || "error" in reply) return reply;
   const { task } = reply.result;
   if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
-  // A server that makes a task of it is waited for: the client has a task of the proxy's.
+  // The server made a task of the call. Wait for the result, because the client's task is a separate one of the
+  // proxy.
   const { taskId } = task;
   try {
     return await upstream.request("tasks/result", { taskId }, options);
   } catch (error) {
-    const late = AbortSignal.timeout(CANCEL_TIMEOUT_MS);
-    void upstream.request("tasks/cancel", { taskId }, { ask, signal: late }).catch(() => {});
+    const timeout = AbortSignal.timeout(CANCEL_TIMEOUT_MS);
+    void upstream.request("tasks/cancel", { taskId }, { ask, signal: timeout }).catch(() => {});
     throw error;
   }
 }
 
-/** What goes wrong after the decision is an answer that was lost, and never a call that was not made. @throws the reason of the caller's signal, when the client is gone. */
+/**
+ * Decides a call and runs it if allowed. An error after the start is reported as a lost answer, not as a call that
+ * did not run, because the call may have taken effect. @throws the reason of the caller's signal if the client
+ * disconnects
+ */
 export async function runGovernedCall(
   call: UpstreamCall,
   caller: Caller,
@@ -123,22 +127,22 @@ export async function runGovernedCall(
   tool: Tool | null,
   options: DecisionOptions,
 ): Promise<Reply> {
-  const verdict = await options.gate.decide(toToolCall(call, caller, options), caller, call.recheck);
-  if (!verdict.mayRun) return refusalReply(verdict.refusal, tool);
+  const decision = await options.gate.decide(toToolCall(call, caller, options), caller, call.recheck);
+  if (!decision.mayRun) return refusalReply(decision.refusal, tool);
   let reply: Reply;
   try {
     reply = await forwardCall(call, caller, ask, call.upstream.config.meta);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const reason = error instanceof Error ? error.message : String(error);
     if (caller.signal.aborted) {
-      verdict.report(false, "cancelled by the client while it ran; whether it had an effect is not known");
+      decision.report(false, "cancelled by the client while it ran; it may have taken effect");
       throw error;
     }
-    verdict.report(false, `the answer was lost: ${why}`);
-    return lostAnswerReply(why, verdict.id, tool !== null);
+    decision.report(false, `the answer was lost: ${reason}`);
+    return lostAnswerReply(reason, decision.id, tool !== null);
   }
-  const trouble = errorMessage(reply) ?? toolErrorText(reply);
-  verdict.report(trouble === null, trouble ?? undefined);
+  const errorText = errorMessage(reply) ?? toolErrorText(reply);
+  decision.report(errorText === null, errorText ?? undefined);
   return reply;
 }
 
@@ -147,16 +151,16 @@ export function refusalReply(refusal: Refusal, tool: Tool | null): Reply {
   return errorReply(REFUSED_CODE, refusal.text, { ...refusal.facts });
 }
 
-function lostAnswerReply(why: string, id: string, isTool: boolean): Reply {
+function lostAnswerReply(reason: string, id: string, isTool: boolean): Reply {
   const text =
-    `The call was allowed and sent, and its answer was lost: ${why}. Whether it had an effect is not known (action ${id}). ` +
-    `Find out before you call again, or ask the user.`;
+    `The call was allowed and sent, but its answer was lost: ${reason}. It may have taken effect (action ${id}). ` +
+    `Check before you call again, or ask the user.`;
   return isTool
     ? { result: { content: [{ type: "text", text }], isError: true, _meta: { "assent/lost": { action_id: id } } } }
     : errorReply(REFUSED_CODE, text, { action_id: id });
 }
 
-/** What a tool says that went wrong. */
+/** Returns the error text of a failed tool result; null for a successful one. */
 function toolErrorText(reply: Reply): string | null {
   if (!("result" in reply) || reply.result["isError"] !== true) return null;
   const { content } = reply.result;

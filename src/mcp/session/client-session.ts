@@ -1,4 +1,4 @@
-/** One client's conversation with the servers behind the proxy. */
+/** A client's session with the servers behind the proxy. */
 import { readCallMeta } from "../decisions/call-meta.ts";
 import type { Caller } from "../clients/caller.ts";
 import {
@@ -31,13 +31,13 @@ import { createToolCatalog, type Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, ServerQuestion, Upstream } from "../upstreams/upstream.ts";
 import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
 
-/** The client as a whole; what belongs to one request goes to its caller. */
+/** The client of the session. Messages that belong to one request go to that request's `Caller` instead. */
 export interface SessionClient {
   notify(method: string, params: JsonObject | undefined): void;
-  /** Null where a client is asked in the course of a request only (since 2026-07-28). */
+  /** Asks the client outside of a request; null since 2026-07-28, which allows questions only as part of a request. */
   askClient: AskClient | null;
-  /** The only server is gone. */
-  ended(why: string): void;
+  /** Called when the only server has closed. */
+  ended(reason: string): void;
 }
 
 export interface SessionOptions extends DecisionOptions {
@@ -46,7 +46,9 @@ export interface SessionOptions extends DecisionOptions {
   log(line: string): void;
 }
 
-/** What is told of requests that have ended, or of tasks and subscriptions that are the proxy's and not the client's. */
+/**
+ * Notifications that the proxy does not forward: they concern requests, tasks and subscriptions of the proxy itself.
+ */
 const PROXY_NOTIFICATIONS = new Set([
   "notifications/cancelled",
   "notifications/progress",
@@ -54,10 +56,12 @@ const PROXY_NOTIFICATIONS = new Set([
   "notifications/subscriptions/acknowledged",
 ]);
 
-/** What a server may ask of a client without a decision: besides its roots, for an answer that it has begun. */
+/**
+ * Requests of a server that need no decision: the client's roots, and the client's tasks that the server has started.
+ */
 const UNDECIDED_METHODS = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
 
-/** The only revision that has tasks of its own; later they are an extension. */
+/** The only revision with built-in tasks; later revisions have them as an extension. */
 const TASKS_VERSION = "2025-11-25";
 
 export type ClientSession = ReturnType<typeof createClientSession>;
@@ -65,37 +69,40 @@ export type ClientSession = ReturnType<typeof createClientSession>;
 export function createClientSession(options: SessionOptions, client: SessionClient) {
   const { servers, log } = options;
   const listChanged = (kind: string): void => client.notify(`notifications/${kind}/list_changed`, undefined);
-  const toolbox = createToolCatalog(options.store, () => listChanged("tools"), log);
-  const level = createLogLevel(log);
+  const toolCatalog = createToolCatalog(options.store, () => listChanged("tools"), log);
+  const logLevel = createLogLevel(log);
   const inFlight = new WeakMap<Upstream, Set<Caller>>();
-  const fleet = createUpstreamPool(servers, {
+  const pool = createUpstreamPool(servers, {
     askClient: (upstream, question, signal) => askClient(upstream, question, signal, null),
     onnotification: handleNotification,
     changed(upstream) {
-      toolbox.invalidate(upstream);
-      if (upstream.closed === null) level.applyTo(upstream);
+      toolCatalog.invalidate(upstream);
+      if (upstream.closed === null) logLevel.applyTo(upstream);
       for (const kind of listKindsOf(upstream)) listChanged(kind);
     },
-    ended: (why) => client.ended(why),
+    ended: (reason) => client.ended(reason),
     log,
   });
-  const { live } = fleet;
+  const { live } = pool;
 
-  /** The one request that a message of a server can belong to; null where there are none or several. */
+  /** Returns the caller of the server's only running request; null if there are none or several. */
   const onlyCaller = (upstream: Upstream): Caller | null => {
     const callers = inFlight.get(upstream);
     return callers?.size === 1 ? ([...callers][0] as Caller) : null;
   };
 
   function handleNotification(upstream: Upstream, { method, params }: Notification): void {
-    if (method === "notifications/tools/list_changed") toolbox.invalidate(upstream);
+    if (method === "notifications/tools/list_changed") toolCatalog.invalidate(upstream);
     if (PROXY_NOTIFICATIONS.has(method)) return;
     const caller = method === "notifications/message" ? onlyCaller(upstream) : null;
     if (caller !== null) caller.notify(method, params ?? {});
     else client.notify(method, params);
   }
 
-  /** What a server wants of the client: decided like a call, unless it is open. */
+  /**
+   * Handles a request of a server to the client. It needs a decision, unless the configuration lists its method in
+   * `open`.
+   */
   async function askClient(
     upstream: Upstream,
     question: ServerQuestion,
@@ -103,49 +110,49 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     of: Caller | null,
   ): Promise<Reply> {
     const caller = of ?? onlyCaller(upstream);
-    const pass = (what: ServerQuestion): Promise<Reply> => {
-      if (caller !== null) return caller.askClient(what);
-      if (client.askClient !== null) return client.askClient(what, signal);
+    const forwardQuestion = (forwarded: ServerQuestion): Promise<Reply> => {
+      if (caller !== null) return caller.askClient(forwarded);
+      if (client.askClient !== null) return client.askClient(forwarded, signal);
       return Promise.resolve(
         errorReply(
           ERROR_CODE.internal,
-          `"${what.method}" cannot be told to belong to one request, and is not passed on`,
+          `"${forwarded.method}" cannot be assigned to a request of the client, so it is not forwarded`,
         ),
       );
     };
     const { method, params } = question;
     if (!isGovernedMethod(method) && !UNDECIDED_METHODS.test(method))
       return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not passed on`);
-    if (!isGovernedMethod(method) || upstream.config.open.includes(method)) return pass(question);
-    const asking: Caller = caller ?? {
+    if (!isGovernedMethod(method) || upstream.config.open.includes(method)) return forwardQuestion(question);
+    const questionCaller: Caller = caller ?? {
       signal,
-      info: fleet.facts.info,
+      info: pool.facts.info,
       capabilities: {},
       wantsProgress: false,
       sendProgress() {},
       notify() {},
       whenAttached: () => Promise.resolve(),
-      askClient: pass,
+      askClient: forwardQuestion,
     };
-    const { _meta, ...subject } = params;
-    const call = { upstream, method, params, id: 0, operation: method, decidedParams: subject, context: {} };
-    const verdict = await options.gate.decide(toToolCall(call, asking, options), asking);
-    if (!verdict.mayRun)
+    const { _meta, ...decidedParams } = params;
+    const call = { upstream, method, params, id: 0, operation: method, decidedParams, context: {} };
+    const decision = await options.gate.decide(toToolCall(call, questionCaller, options), questionCaller);
+    if (!decision.mayRun)
       return method === "elicitation/create"
         ? { result: { action: "decline" } }
-        : errorReply(-1, verdict.refusal.text, { ...verdict.refusal.facts });
+        : errorReply(-1, decision.refusal.text, { ...decision.refusal.facts });
     try {
       const { sent } = readCallMeta(readMeta(params), upstream.config.meta);
-      const reply = await pass({ method, params: withMeta(params, sent) });
-      verdict.report("result" in reply, "error" in reply ? reply.error.message : undefined);
+      const reply = await forwardQuestion({ method, params: withMeta(params, sent) });
+      decision.report("result" in reply, "error" in reply ? reply.error.message : undefined);
       return reply;
     } catch (error) {
-      verdict.report(false, `the client gave no answer: ${error instanceof Error ? error.message : String(error)}`);
+      decision.report(false, `the client did not answer: ${error instanceof Error ? error.message : String(error)}`);
       throw error;
     }
   }
 
-  /** Keeps the caller while a server works for it. */
+  /** Records the caller as active on this server until `work` has finished. */
   async function trackCaller<T>(upstream: Upstream, caller: Caller, work: () => Promise<T>): Promise<T> {
     const callers = inFlight.get(upstream) ?? new Set();
     inFlight.set(upstream, callers.add(caller));
@@ -156,7 +163,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     }
   }
 
-  /** A request that is decided, unless it is open or nothing that is decided about. */
+  /** Forwards a request, with a decision if its method needs one. */
   function send(call: UpstreamCall, caller: Caller): Promise<Reply> {
     const ask: AskClient = (question, signal) => askClient(call.upstream, question, signal, caller);
     const { open, meta } = call.upstream.config;
@@ -175,7 +182,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
 
   const { askClient: ask } = client;
   const tasks = ask === null ? null : createTaskStore(ask);
-  const hasTasks = (): boolean => fleet.facts.version === TASKS_VERSION;
+  const supportsTasks = (): boolean => pool.facts.version === TASKS_VERSION;
   const isHidden = (tool: Tool, signal: AbortSignal): Promise<boolean> =>
     options.hideDenied
       ? options.gate.isNeverAllowed(tool.upstream.config.tool, tool.name, signal)
@@ -185,24 +192,24 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     listChanged,
     log,
     isHidden,
-    toolbox,
-    tasks: () => (hasTasks() ? tasks : null),
+    toolCatalog,
+    tasks: () => (supportsTasks() ? tasks : null),
     send,
-    setLevel: level.set,
+    setLevel: logLevel.set,
     tool: callTool,
   });
 
   return {
-    open: fleet.open,
+    open: pool.open,
     get facts() {
-      return fleet.facts;
+      return pool.facts;
     },
-    /** What `tools/call` would call. */
-    tool: (name: string) => toolbox.find(name, live(), false),
-    /** What the servers say of themselves, together. */
+    /** Returns the tool that `tools/call` would run. */
+    tool: (name: string) => toolCatalog.find(name, live(), false),
+    /** Returns the servers' capabilities and instructions, merged into one. */
     serverInfo: () =>
-      mergeServerInfo(live(), servers.length, hasTasks(), (upstream) =>
-        toolbox.instructions(upstream, servers.length === 1),
+      mergeServerInfo(live(), servers.length, supportsTasks(), (upstream) =>
+        toolCatalog.instructions(upstream, servers.length === 1),
       ),
     async handle(request: Request, caller: Caller): Promise<Reply> {
       try {
@@ -214,19 +221,19 @@ export function createClientSession(options: SessionOptions, client: SessionClie
         log(
           `"${request.method}" failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
         );
-        const why = proxyRefusal("The proxy that decides about calls failed; tell the user.", "PROXY_FAILED");
+        const reason = proxyRefusal("The proxy failed with an internal error; tell the user.", "PROXY_FAILED");
         return request.method === "tools/call"
-          ? { result: refusalToolResult(why, false) }
-          : errorReply(ERROR_CODE.internal, why.text, { ...why.facts });
+          ? { result: refusalToolResult(reason, false) }
+          : errorReply(ERROR_CODE.internal, reason.text, { ...reason.facts });
       }
     },
-    /** What the client tells: for all servers. */
+    /** Forwards a notification of the client to all servers. */
     forwardNotification({ method }: Notification): void {
       if (method === "notifications/roots/list_changed") for (const upstream of live()) void upstream.notify(method);
     },
     close(): Promise<void> {
       tasks?.close();
-      return fleet.close();
+      return pool.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Which server a request of the client is for, and what it is sent. */
+/** Chooses the server for each request of a client, and forwards the request. */
 import type { Caller } from "../clients/caller.ts";
 import { refusalReply, type UpstreamCall } from "../decisions/governed-call.ts";
 import { paramHeaders } from "../transport/http-headers.ts";
@@ -27,20 +27,20 @@ import { readTaskSupport, type TaskStore } from "./tasks.ts";
 import { toClientTool, type Tool, type ToolCatalog } from "../tools/tool-catalog.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 
-/** What a session lets its routes do. */
+/** What the router needs from its session. */
 export interface RoutingDependencies {
   live(): Upstream[];
-  /** Tells the client that a list of this kind is another one now. */
+  /** Notifies the client that a list of this kind has changed. */
   listChanged(kind: string): void;
   log(line: string): void;
-  /** Whether a tool is left out of lists, because policies always deny it. */
+  /** Resolves to true if policies always deny the tool, so that lists leave it out. */
   isHidden(callTool: Tool, signal: AbortSignal): Promise<boolean>;
-  toolbox: ToolCatalog;
-  /** Null where the client knows of none. */
+  toolCatalog: ToolCatalog;
+  /** Null if the client does not support tasks. */
   tasks(): TaskStore | null;
   send(call: UpstreamCall, caller: Caller): Promise<Reply>;
   setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
-  /** A tool's call: decided, whatever is open. */
+  /** Runs a tool call. It always needs a decision, whatever `open` says. */
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
 }
 
@@ -55,41 +55,38 @@ const CAPABILITY_OF_LIST: Readonly<Record<string, string>> = {
   resourceTemplates: "resources",
 };
 
-/** How long a task is kept, and nothing else that could stand there. */
+/** Copies `ttl` of a task request, and no other member. */
 const taskLifetime = ({ ttl }: JsonObject): JsonObject => (typeof ttl === "number" ? { ttl } : {});
 
-/** A list that is asked for on a client's behalf: a server that hangs holds it up no longer than this. */
+/** Limits lists that the proxy itself needs, so that a server that hangs does not block the request. */
 const withListTimeout = ({ signal, capabilities }: Caller): ListRequester => ({
   signal: AbortSignal.any([signal, AbortSignal.timeout(LIST_TIMEOUT_MS)]),
   capabilities,
 });
 
-/** @returns what deals with one request. It throws ListFault and RequestLost. */
+/** Returns the function that handles one request. It throws ListError and AnswerLostError. */
 export function createRequestRouter({
   live,
   listChanged,
   log,
   isHidden,
-  toolbox,
+  toolCatalog,
   tasks: tasksOf,
   send,
   setLevel,
-  tool: governed,
+  tool: runGovernedTool,
 }: RoutingDependencies): (request: Request, caller: Caller) => Promise<Reply> {
-  const prompts: NameAssignments = new Map();
+  const promptNames: NameAssignments = new Map();
 
   async function callTool({ id, params = {} }: Request, caller: Caller): Promise<Reply> {
-    const { name, arguments: given = {}, task } = params;
+    const { name, arguments: toolArguments = {}, task } = params;
     const tasks = tasksOf();
     if (isObject(task) && tasks !== null && caller.maxWait === undefined)
       return tasks.begin(task, caller, (of) => callTool({ id, params } as Request, of));
-    if (typeof name !== "string" || !isObject(given))
-      return errorReply(
-        ERROR_CODE.invalidParams,
-        "tools/call has a name, which is a text, and arguments, which are an object",
-      );
-    const find = (fresh: boolean) => toolbox.find(name, live(), fresh);
-    const tool = (await find(false)) ?? (await find(true));
+    if (typeof name !== "string" || !isObject(toolArguments))
+      return errorReply(ERROR_CODE.invalidParams, "tools/call needs name, a string, and arguments, an object");
+    const findTool = (fresh: boolean) => toolCatalog.find(name, live(), fresh);
+    const tool = (await findTool(false)) ?? (await findTool(true));
     if (tool === undefined) return unknownToolReply(name);
     if (tool.withheld !== null) return refusalReply(withheldToolRefusal(tool), { ...tool, item: {} });
     const { annotations } = tool.item;
@@ -98,58 +95,58 @@ export function createRequestRouter({
       method: "tools/call",
       params: {
         name: tool.name,
-        ...(params["arguments"] === undefined ? {} : { arguments: given }),
+        ...(params["arguments"] === undefined ? {} : { arguments: toolArguments }),
         ...(isObject(task) && readTaskSupport(tool.item) === "required" ? { task: taskLifetime(task) } : {}),
         _meta: readMeta(params),
       },
       id,
       operation: tool.name,
-      decidedParams: given,
-      headers: tool.upstream.era === "modern" ? paramHeaders(tool.item["inputSchema"], given) : {},
+      decidedParams: toolArguments,
+      headers: tool.upstream.era === "modern" ? paramHeaders(tool.item["inputSchema"], toolArguments) : {},
       context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
-      async recheck(held) {
-        // Meanwhile the server may have said otherwise, and to nobody.
-        const now = await find(held).catch(() => undefined);
-        if (now?.upstream !== tool.upstream || now.upstream.closed !== null)
-          return serverGoneRefusal(tool.upstream.config.name, "was lost while the call waited");
-        return now.digest === tool.digest && now.withheld === null
+      async recheck(refresh) {
+        // The server may have changed the tool in the meantime, without notice.
+        const current = await findTool(refresh).catch(() => undefined);
+        if (current?.upstream !== tool.upstream || current.upstream.closed !== null)
+          return serverGoneRefusal(tool.upstream.config.name, "disconnected while the call waited");
+        return current.digest === tool.digest && current.withheld === null
           ? null
-          : withheldToolRefusal({ ...now, withheld: now.withheld ?? "changed" });
+          : withheldToolRefusal({ ...current, withheld: current.withheld ?? "changed" });
       },
     };
-    return governed(call, tool, caller);
+    return runGovernedTool(call, tool, caller);
   }
 
-  /** Of a name that no tool has now. One that was there is told to be gone, and not to have never been. */
+  /** Refuses a call of an unknown tool. If the tool existed earlier, the reply says that it is gone. */
   function unknownToolReply(name: string): Reply {
-    const owner = toolbox.serverOf(name);
-    // As a result: clients show a model the errors of tools, and not those of the protocol.
-    if (owner === undefined) {
-      const why = `There is no tool "${clipText(name, 200)}"; list the tools to see which there are.`;
-      return { result: refusalToolResult(proxyRefusal(why, "TOOL_UNKNOWN"), false) };
+    const serverName = toolCatalog.serverOf(name);
+    // Reply with a tool result, because clients show models the errors of tools but not protocol errors.
+    if (serverName === undefined) {
+      const reason = `There is no tool "${clipText(name, 200)}"; call tools/list to see the available tools.`;
+      return { result: refusalToolResult(proxyRefusal(reason, "TOOL_UNKNOWN"), false) };
     }
-    const isThere = live().some(({ config }) => config.name === owner);
+    const isThere = live().some(({ config }) => config.name === serverName);
     return {
       result: refusalToolResult(
         isThere
-          ? proxyRefusal(`The server "${owner}" does not have this tool any more; list the tools again.`, "TOOL_GONE")
-          : serverGoneRefusal(owner, "is not there now"),
+          ? proxyRefusal(`The server "${serverName}" no longer has this tool; call tools/list again.`, "TOOL_GONE")
+          : serverGoneRefusal(serverName, "is not connected"),
         false,
       ),
     };
   }
 
-  /** What is left out here can be called by its name all the same, and is decided then. */
+  /** Hidden tools can still be called by name; such a call is decided like any other. */
   async function listTools(caller: Caller): Promise<Reply> {
-    const all = await toolbox.shown(live());
-    const hidden = await Promise.all(all.map((tool) => isHidden(tool, caller.signal)));
+    const tools = await toolCatalog.list(live());
+    const hidden = await Promise.all(tools.map((tool) => isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
     return {
-      result: { tools: all.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks)) },
+      result: { tools: tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks)) },
     };
   }
 
-  const standIns = new Map(
+  const listCaches = new Map(
     Object.entries(LIST_METHODS).map(([method, key]) => [
       method,
       createListCache<ListedItem>(
@@ -160,38 +157,46 @@ export function createRequestRouter({
     ]),
   );
 
-  /** Whose a name or an address is, every server is asked for; a list that is only shown waits for no slow one. */
+  /**
+   * Lists items of all servers. To find the owner of a name or URI, it waits for every server. For display
+   * (`isShown`), it does not wait for slow servers.
+   */
   async function listItems(method: string, caller: ListRequester, isShown = false): Promise<ListedItem[]> {
     const key = LIST_METHODS[method] as string;
-    const having = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY_OF_LIST[key] as string]));
-    const list = async (upstream: Upstream, asking: ListRequester): Promise<ListedItem[]> =>
-      (await listAllPages(upstream, method, key, asking)).map((item) => ({ upstream, item }));
-    const standIn = isShown && having.length > 1 ? standIns.get(method) : undefined;
-    if (standIn === undefined) return listFromEach(having, (upstream) => list(upstream, caller), log);
-    // Not the client's signal: what comes late serves its next request.
-    const asking = { signal: AbortSignal.timeout(LIST_TIMEOUT_MS), capabilities: caller.capabilities };
-    return listFromEach(having, (upstream) => standIn(upstream, list(upstream, asking)), log);
+    const capable = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY_OF_LIST[key] as string]));
+    const list = async (upstream: Upstream, requester: ListRequester): Promise<ListedItem[]> =>
+      (await listAllPages(upstream, method, key, requester)).map((item) => ({ upstream, item }));
+    const listCache = isShown && capable.length > 1 ? listCaches.get(method) : undefined;
+    if (listCache === undefined) return listFromEach(capable, (upstream) => list(upstream, caller), log);
+    // Do not use the client's signal, because a late list is cached for the client's next request.
+    const requester = { signal: AbortSignal.timeout(LIST_TIMEOUT_MS), capabilities: caller.capabilities };
+    return listFromEach(capable, (upstream) => listCache(upstream, list(upstream, requester)), log);
   }
 
-  /** The server that an address is of: the one that lists it, or whose template begins like it. */
+  /**
+   * Finds the server of a resource: the one that lists the URI, or that has a template with the same beginning. Null
+   * if there is none or more than one.
+   */
   async function findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
     const caller = withListTimeout(of);
-    const having = live().filter(({ capabilities }) => isObject(capabilities["resources"]));
-    if (having.length <= 1) return having[0] ?? null;
+    const capable = live().filter(({ capabilities }) => isObject(capabilities["resources"]));
+    if (capable.length <= 1) return capable[0] ?? null;
     const exact = (await listItems("resources/list", caller)).filter(({ item }) => item["uri"] === uri);
-    const begins = (template: unknown): boolean =>
+    const matchesTemplate = (template: unknown): boolean =>
       typeof template === "string" && uri.startsWith(template.split("{")[0] as string);
     const owners =
       exact.length > 0
         ? exact
-        : (await listItems("resources/templates/list", caller)).filter(({ item }) => begins(item["uriTemplate"]));
+        : (await listItems("resources/templates/list", caller)).filter(({ item }) =>
+            matchesTemplate(item["uriTemplate"]),
+          );
     const distinct = new Set(owners.map(({ upstream }) => upstream));
     return distinct.size === 1 ? ([...distinct][0] as Upstream) : null;
   }
 
   async function routeResource({ id, method, params = {} }: Request, caller: Caller): Promise<Reply> {
     const { uri } = params;
-    if (typeof uri !== "string") return errorReply(ERROR_CODE.invalidParams, "the uri is a text");
+    if (typeof uri !== "string") return errorReply(ERROR_CODE.invalidParams, "uri must be a string");
     const upstream = await findResourceServer(uri, caller);
     if (upstream === null)
       return errorReply(ERROR_CODE.invalidParams, `no server, or more than one, has the resource "${uri}"`);
@@ -215,7 +220,7 @@ export function createRequestRouter({
     caller: Caller,
     rename: (name: string) => JsonObject,
   ): Promise<Reply> {
-    const prompt = assignUniqueNames(await listItems("prompts/list", withListTimeout(caller)), prompts, log).find(
+    const prompt = assignUniqueNames(await listItems("prompts/list", withListTimeout(caller)), promptNames, log).find(
       ({ exposedName: shown }) => shown === name,
     );
     if (prompt === undefined) return errorReply(ERROR_CODE.invalidParams, `there is no prompt "${String(name)}"`);
@@ -238,11 +243,11 @@ export function createRequestRouter({
   async function routeCompletion(request: Request, caller: Caller): Promise<Reply> {
     const { ref, argument, context } = request.params ?? {};
     const rest = { ...(argument === undefined ? {} : { argument }), ...(context === undefined ? {} : { context }) };
-    if (!isObject(ref)) return errorReply(ERROR_CODE.invalidParams, "ref is an object");
+    if (!isObject(ref)) return errorReply(ERROR_CODE.invalidParams, "ref must be an object");
     if (ref["type"] === "ref/prompt")
       return routePrompt(request, ref["name"], caller, (name) => ({ ...rest, ref: { ...ref, name } }));
     const upstream = typeof ref["uri"] === "string" ? await findResourceServer(ref["uri"], caller) : null;
-    if (upstream === null) return errorReply(ERROR_CODE.invalidParams, "there is nothing of this reference");
+    if (upstream === null) return errorReply(ERROR_CODE.invalidParams, "no server has the resource of ref");
     return send(
       {
         upstream,
@@ -263,7 +268,9 @@ export function createRequestRouter({
     if (method === "tools/list") return listTools(caller);
     if (method === "prompts/list")
       return {
-        result: { prompts: assignUniqueNames(await listItems(method, caller, true), prompts, log).map(toClientItem) },
+        result: {
+          prompts: assignUniqueNames(await listItems(method, caller, true), promptNames, log).map(toClientItem),
+        },
       };
     if (Object.hasOwn(LIST_METHODS, method))
       return {
@@ -280,7 +287,7 @@ export function createRequestRouter({
     if (method === "logging/setLevel") return setLevel(params ?? {}, live());
     const tasks = tasksOf();
     if (method.startsWith("tasks/") && tasks !== null) return tasks.handle(method, params ?? {}, caller);
-    return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not passed on`);
+    return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
   }
 
   return route;

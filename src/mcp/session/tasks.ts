@@ -1,6 +1,6 @@
 /**
- * Tasks of 2025-11-25: a call that goes on while its client does something else, and asks how it stands. The proxy keeps
- * them itself, so that a call can wait for its approval as one, whatever its server knows of tasks.
+ * Tasks of 2025-11-25: a call that runs in the background while the client polls its status. The proxy stores tasks
+ * itself, so that a call can wait for approval as a task even if its server does not support tasks.
  */
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../clients/caller.ts";
@@ -8,17 +8,17 @@ import { ERROR_CODE, errorReply, isObject, readMeta, type JsonObject, type Reply
 import { AnswerLostError } from "../transport/peer.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 
-/** What is said of them in the greeting. */
+/** Capability that the proxy declares for tasks. */
 export const TASKS_CAPABILITY: JsonObject = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
 const IMMEDIATE_RESPONSE_KEY = "io.modelcontextprotocol/model-immediate-response";
 
-/** At once, in one session. */
+/** Limit of concurrent tasks in one session. */
 const MAX_TASKS = 200;
-/** How long one is kept, where the client wishes nothing and at the most. Milliseconds. */
+/** How long a task is stored: default and maximum. Milliseconds. */
 const DEFAULT_TTL_MS = 3_600_000;
 const MAX_TTL_MS = 24 * 3_600_000;
-/** How often a client may ask, and after which it is taken to be away. Milliseconds. */
+/** Poll interval for clients, and the time without a poll after which a client counts as disconnected. Milliseconds. */
 const POLL_INTERVAL_MS = 2000;
 const CLIENT_TIMEOUT_MS = 60_000;
 
@@ -31,17 +31,17 @@ interface Task {
 
 export type TaskStore = ReturnType<typeof createTaskStore>;
 
-/** @param ask asks the client apart from any request */
+/** @param ask asks the client outside of a request */
 export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>) {
   const tasks = new Map<string, Task>();
   const presenceWaiters = new Set<() => void>();
   let lastPoll = performance.now();
   let openResultRequests = 0;
 
-  /** The client has shown that it is there. */
+  /** Records that the client polled a task. */
   function markClientPresent(): void {
     lastPoll = performance.now();
-    for (const come of presenceWaiters) come();
+    for (const resolvePresence of presenceWaiters) resolvePresence();
     presenceWaiters.clear();
   }
 
@@ -56,7 +56,7 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
       info: caller.info,
       capabilities: caller.capabilities,
       maxWait: (task.facts["ttl"] as number) / 1000,
-      // Nobody waits for the answer: a call begins only while the client still asks about its tasks.
+      // No request waits for the answer, so the call starts only while the client still polls its tasks.
       whenAttached: () =>
         openResultRequests > 0 || performance.now() - lastPoll < CLIENT_TIMEOUT_MS || signal.aborted
           ? Promise.resolve()
@@ -84,13 +84,13 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
     };
   }
 
-  const unknownTaskReply = (): Reply =>
-    errorReply(ERROR_CODE.invalidParams, "there is no such task; it may have been kept long enough");
+  const unknownTaskReply = (): Reply => errorReply(ERROR_CODE.invalidParams, "the task does not exist or has expired");
 
   return {
-    /** Begins `work`, and answers at once. */
+    /** Starts `work` in the background and returns the new task. */
     begin(options: JsonObject, caller: Caller, work: (caller: Caller) => Promise<Reply>): Reply {
-      if (tasks.size >= MAX_TASKS) return errorReply(ERROR_CODE.internal, "there are too many tasks");
+      if (tasks.size >= MAX_TASKS)
+        return errorReply(ERROR_CODE.internal, "too many tasks; wait until one has finished");
       markClientPresent();
       const { ttl: requestedTtl } = options;
       const ttl = Math.min(
@@ -115,15 +115,15 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
       tasks.set(taskId, task);
       const expiry = setTimeout(() => {
         tasks.delete(taskId);
-        task.abort.abort(new AnswerLostError("the task was kept long enough"));
+        task.abort.abort(new AnswerLostError("the task expired"));
       }, ttl);
       expiry.unref();
       task.ended = work(taskCaller(task, caller)).then(
         (reply) => {
           if (task.reply !== null) return;
           task.reply = reply;
-          // Also with isError, for which the specification would have "failed": of a task that has failed, the official
-          // client fetches no result, and its model would not read what happened.
+          // A result with `isError` also completes the task, although the specification says "failed": the official
+          // client does not fetch the result of a failed task, so its model would not read what happened.
           updateTask(task, { status: "result" in reply ? "completed" : "failed" });
         },
         (error: unknown) => {
@@ -136,7 +136,7 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
           task: { ...task.facts },
           _meta: {
             [IMMEDIATE_RESPONSE_KEY]:
-              "The call is being decided, and may wait for a person. It is not refused, and has not run yet.",
+              "The call is being decided, and may wait for a person's approval. It has not been refused and has not run yet.",
           },
         },
       };
@@ -150,13 +150,14 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
       if (method === "tasks/get") return { result: { ...task.facts } };
       if (method === "tasks/cancel") {
         if (task.facts["status"] !== "working")
-          return errorReply(ERROR_CODE.invalidParams, "the task has ended already");
+          return errorReply(ERROR_CODE.invalidParams, "the task has finished already");
         task.reply = errorReply(ERROR_CODE.internal, "the task was cancelled");
         updateTask(task, { status: "cancelled" });
         task.abort.abort(new AnswerLostError("cancelled by the client"));
         return { result: { ...task.facts } };
       }
-      if (method !== "tasks/result") return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not passed on`);
+      if (method !== "tasks/result")
+        return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
       openResultRequests++;
       try {
         await Promise.race([
@@ -178,15 +179,15 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
         },
       };
     },
-    /** What has not begun is not made any more. */
+    /** Aborts all tasks. A call that has not started does not run. */
     close(): void {
-      for (const { abort } of tasks.values()) abort.abort(new AnswerLostError("the client has hung up"));
+      for (const { abort } of tasks.values()) abort.abort(new AnswerLostError("the client disconnected"));
       tasks.clear();
     },
   };
 }
 
-/** Where a tool stands on tasks, as its server says. */
+/** Returns `taskSupport` of a tool definition. */
 export function readTaskSupport(tool: JsonObject): unknown {
   const { execution } = tool;
   return isObject(execution) ? execution["taskSupport"] : undefined;

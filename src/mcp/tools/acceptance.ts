@@ -1,4 +1,4 @@
-/** Accepting what a server says of its tools: what has changed, and a record of who took it. */
+/** Accepts the tool definitions of a server: shows what has changed, and records who accepted it. */
 import type { ActionRecord, Assent } from "../../client/index.ts";
 import {
   diffDefinitions,
@@ -12,7 +12,7 @@ import { ERROR_CODE, LEGACY_VERSIONS, errorReply, isObject, type JsonObject } fr
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream } from "../upstreams/upstream.ts";
 
-/** Of texts of a server that go into the record: enough to see what it is about. Characters. */
+/** Limit of a server's text in the record: enough to recognize it. Characters. */
 const MAX_TEXT_LENGTH = 500;
 
 export interface ServerReview {
@@ -21,13 +21,14 @@ export interface ServerReview {
   changes: DefinitionChange[];
 }
 
-/** Asks a server what it has now. @throws Error with a sentence */
+/** Fetches the current definitions from a server. @throws Error with a sentence */
 export async function reviewServer(
   server: ServerConfig,
   store: DefinitionStore,
   log: (line: string) => void,
 ): Promise<ServerReview> {
-  const refused = () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "nothing is asked here"));
+  const refuseQuestion = () =>
+    Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "the review does not answer questions"));
   const client = {
     version: LEGACY_VERSIONS[0] as string,
     info: { name: "assent-mcp-accept", version: "1" },
@@ -36,7 +37,7 @@ export async function reviewServer(
   const upstream = await connectUpstream(
     server,
     client,
-    { askClient: refused, onnotification() {}, onclose() {} },
+    { askClient: refuseQuestion, onnotification() {}, onclose() {} },
     log,
   );
   try {
@@ -53,7 +54,7 @@ export async function reviewServer(
   }
 }
 
-/** What stands in the ledger about it: an action, which policies decide about like any other. */
+/** Returns the action that records the acceptance. Policies decide on it like on any other. */
 export function acceptanceAction({ server, changes }: ServerReview): {
   tool: string;
   operation: string;
@@ -76,20 +77,25 @@ export function acceptanceAction({ server, changes }: ServerReview): {
   };
 }
 
-/** Without what may hold credentials: arguments of a command, and names, passwords and queries in an address. */
+/**
+ * Names the server without its command's arguments and its URL's user info and query, which may contain credentials.
+ */
 function serverLocation({ target: reach }: ServerConfig): string {
   if ("command" in reach) return reach.command;
   const { origin, pathname } = new URL(reach.url);
   return origin + pathname;
 }
 
-/** What a model would read first of a definition. */
-export function modelText(of: Definition | null): string {
-  const { description, instructions } = of?.definition ?? {};
+/** Returns the text of a definition that a model reads first. */
+export function modelText(definition: Definition | null): string {
+  const { description, instructions } = definition?.definition ?? {};
   return typeof description === "string" ? description : typeof instructions === "string" ? instructions : "";
 }
 
-/** Submits the acceptance, and keeps what was accepted once it may be. Resolves to the action as it stands. */
+/**
+ * Submits the acceptance and, once it is allowed, stores the accepted definitions. Resolves to the action in its last
+ * state.
+ */
 export async function acceptDefinitions(
   examined: ServerReview,
   { assent, agentId, store, wait }: { assent: Assent; agentId: string; store: DefinitionStore; wait: number },

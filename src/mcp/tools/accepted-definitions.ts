@@ -1,6 +1,6 @@
 /**
- * Tools as somebody accepted them. A server writes its tools' descriptions, and a model does what it reads there: a
- * definition that has changed since it was accepted is neither shown nor called until it is accepted again.
+ * Stores the tool definitions that were accepted. Models follow the descriptions that a server writes for its tools.
+ * So a definition that has changed is hidden and cannot be called until it is accepted again.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
@@ -9,21 +9,21 @@ import { canonicalText } from "../../domain/canonical.ts";
 import { isObject, type JsonObject, type JsonValue } from "../transport/message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
-/** The instructions that a server gives with its greeting stand among its tools, under a name that none can have. */
+/** Key of the server's instructions among its tools. No tool can have an empty name. */
 export const INSTRUCTIONS_KEY = "";
 
 export interface Definition {
-  /** SHA-256 of the canonical JSON of what a model may get to see, in hex. */
+  /** SHA-256 in hex of the canonical JSON of `definition`. */
   digest: string;
   definition: JsonObject;
 }
 
-/** What was accepted of one server, by the names of its tools. */
+/** Accepted definitions of one server, by tool name. */
 export interface AcceptedDefinitions {
   server: string;
   /** RFC 3339. */
   accepted_at: string;
-  /** Action that recorded it; null where what was seen first was taken. */
+  /** Action that recorded the acceptance; null if the definitions were accepted on first use. */
   action_id: string | null;
   tools: Record<string, Definition>;
 }
@@ -35,7 +35,10 @@ export interface DefinitionChange {
   now: Definition | null;
 }
 
-/** Members that no model is shown. Servers write some anew for each session, and `execution` only for clients of 2025-11-25. */
+/**
+ * Members that models do not read. Some servers generate them anew for each session, and `execution` exists only for
+ * clients of 2025-11-25.
+ */
 const EXCLUDED_MEMBERS = new Set(["_meta", "icons", "execution"]);
 
 export function toDefinition(tool: JsonObject): Definition {
@@ -43,12 +46,12 @@ export function toDefinition(tool: JsonObject): Definition {
   return { digest: createHash("sha256").update(canonicalText(definition)).digest("hex"), definition };
 }
 
-/** All that a server says to a model before it is called. */
+/** Returns all that a model reads of a server: its instructions and tools. */
 export function toDefinitions(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
-  const all = new Map<string, Definition>();
-  if (instructions !== null) all.set(INSTRUCTIONS_KEY, toDefinition({ instructions }));
-  for (const tool of tools) all.set(tool["name"] as string, toDefinition(tool));
-  return all;
+  const definitions = new Map<string, Definition>();
+  if (instructions !== null) definitions.set(INSTRUCTIONS_KEY, toDefinition({ instructions }));
+  for (const tool of tools) definitions.set(tool["name"] as string, toDefinition(tool));
+  return definitions;
 }
 
 export function diffDefinitions(
@@ -58,66 +61,74 @@ export function diffDefinitions(
   const before = new Map(Object.entries(accepted?.tools ?? {}));
   const names = [...new Set([...before.keys(), ...now.keys()])].sort();
   return names.flatMap((name): DefinitionChange[] => {
-    const [old = null, current = null] = [before.get(name), now.get(name)];
-    if (old?.digest === current?.digest) return [];
-    return [{ name, kind: old === null ? "new" : current === null ? "gone" : "changed", before: old, now: current }];
+    const [previous = null, current = null] = [before.get(name), now.get(name)];
+    if (previous?.digest === current?.digest) return [];
+    return [
+      { name, kind: previous === null ? "new" : current === null ? "gone" : "changed", before: previous, now: current },
+    ];
   });
 }
 
-/** Where it is kept: a file for each server, named after what is started or called, not only after what it is called. */
+/**
+ * Stores one file for each server. The file name includes a digest of the command or URL, so that another server
+ * under the same name starts with nothing accepted.
+ */
 export function createDefinitionStore(folder: string) {
-  const path = ({ name, target: reach }: ServerConfig): string => {
-    const where: JsonValue = "command" in reach ? [reach.command, ...reach.args] : [reach.url];
-    const digest = createHash("sha256").update(canonicalText(where)).digest("hex").slice(0, 12);
+  const fileOf = ({ name, target: reach }: ServerConfig): string => {
+    const target: JsonValue = "command" in reach ? [reach.command, ...reach.args] : [reach.url];
+    const digest = createHash("sha256").update(canonicalText(target)).digest("hex").slice(0, 12);
     return join(folder, `${name.replaceAll(/[^A-Za-z0-9_-]/g, "_")}-${digest}.json`);
   };
-  const cache = new Map<string, { state: string; accepted: AcceptedDefinitions }>();
-  /** Which version of a file it is: each is put in place whole, and so is another one on the disk. */
+  const cache = new Map<string, { version: string; accepted: AcceptedDefinitions }>();
+  /** Identifies the version of a file. Every write replaces the file, so a changed file has another inode. */
   const fileVersion = (file: string): string | null => {
     const stat = statSync(file, { throwIfNoEntry: false });
     return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
   };
   return {
     folder,
-    /** Null when nothing of this server was accepted yet. @throws Error with a sentence, when it cannot be read */
+    /**
+     * Returns the accepted definitions; null if there are none yet. @throws Error with a sentence if the file cannot
+     * be read
+     */
     read(server: ServerConfig): AcceptedDefinitions | null {
-      const file = path(server);
+      const file = fileOf(server);
       let text: string;
-      let state: string | null;
+      let version: string | null;
       try {
-        state = fileVersion(file);
-        if (state === null) return null;
-        const earlier = cache.get(file);
-        if (earlier?.state === state) return earlier.accepted;
+        version = fileVersion(file);
+        if (version === null) return null;
+        const cached = cache.get(file);
+        if (cached?.version === version) return cached.accepted;
         text = readFileSync(file, "utf8");
       } catch (error) {
-        throw new Error(`what was accepted of "${server.name}" cannot be read: ${(error as Error).message}`, {
+        throw new Error(`the accepted definitions of "${server.name}" cannot be read: ${(error as Error).message}`, {
           cause: error,
         });
       }
       try {
         const value = JSON.parse(text) as unknown;
-        if (!isObject(value) || !isObject(value["tools"])) throw new Error("it is no list of tools");
+        if (!isObject(value) || !isObject(value["tools"])) throw new Error("the file has no object `tools`");
         for (const tool of Object.values(value["tools"]))
           if (!isObject(tool) || typeof tool["digest"] !== "string" || !isObject(tool["definition"]))
-            throw new Error("a tool in it has no digest");
+            throw new Error("a tool in the file has no digest");
         const accepted = value as unknown as AcceptedDefinitions;
-        cache.set(file, { state, accepted });
+        cache.set(file, { version, accepted });
         return accepted;
       } catch (error) {
         throw new Error(
-          `what was accepted of "${server.name}" cannot be read from ${file}: ${(error as Error).message}`,
+          `the accepted definitions of "${server.name}" cannot be read from ${file}: ${(error as Error).message}`,
           { cause: error },
         );
       }
     },
-    /** Put in its place whole: a proxy that reads meanwhile sees the old or the new. */
+    /** Replaces the file atomically, so that a concurrent reader sees the old or the new version. */
     write(server: ServerConfig, accepted: AcceptedDefinitions): void {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const file = path(server);
-      const fresh = `${file}.${process.pid}`;
-      writeFileSync(fresh, `${JSON.stringify(accepted, null, 2)}\n`, { mode: 0o600, flush: true });
-      renameSync(fresh, file);
+      const file = fileOf(server);
+      const temporaryFile = `${file}.${process.pid}`;
+      writeFileSync(temporaryFile, `${JSON.stringify(accepted, null, 2)}\n`, { mode: 0o600, flush: true });
+      renameSync(temporaryFile, file);
     },
   };
 }

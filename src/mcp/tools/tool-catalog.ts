@@ -1,4 +1,4 @@
-/** The tools of all servers: as they were accepted, under names of their own. */
+/** Lists and finds the tools of all servers under unique names, and checks each definition against the accepted one. */
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import {
   diffDefinitions,
@@ -25,9 +25,9 @@ import { readTaskSupport } from "../session/tasks.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 
 export interface Tool extends NamedItem<ListedItem> {
-  /** Of its definition as the server gives it. */
+  /** Digest of the definition that the server currently gives. */
   digest: string;
-  /** Why it is not to be called; null when it may be asked about. */
+  /** Why the tool cannot be called; null if it can. */
   withheld: "new" | "changed" | null;
 }
 
@@ -35,26 +35,26 @@ type CheckedTool = Omit<Tool, "name" | "exposedName">;
 
 export type ToolCatalog = ReturnType<typeof createToolCatalog>;
 
-/** @param changed is called when a list that was shown without a slow server's tools would be another one now */
+/** @param changed called when a list that was shown without a slow server's tools would now differ */
 export function createToolCatalog(
   store: DefinitionStore,
   changed: (upstream: Upstream) => void,
   log: (line: string) => void,
 ) {
-  const standIn = createListCache<CheckedTool>(({ digest, withheld: held }) => `${digest} ${held}`, changed, log);
+  const listCache = createListCache<CheckedTool>(({ digest, withheld }) => `${digest} ${withheld}`, changed, log);
   const lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
-  /** What was made of a list, as long as the same is accepted. */
+  /** Checked tools of each list, valid until the accepted definitions change. */
   const comparisons = new WeakMap<JsonObject[], { accepted: AcceptedDefinitions | null; tools: CheckedTool[] }>();
-  const seen: NameAssignments = new Map();
+  const assignments: NameAssignments = new Map();
 
-  /** One request serves all who ask meanwhile, and so it is not bound to one of them. */
-  async function fetchTools(upstream: Upstream, fresh: boolean): Promise<JsonObject[]> {
+  /** Concurrent callers share one request, so it uses none of their signals. */
+  async function fetchTools(upstream: Upstream, refresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
-    const kept = fresh ? undefined : lists.get(upstream);
-    if (kept !== undefined) return kept;
+    const cached = refresh ? undefined : lists.get(upstream);
+    if (cached !== undefined) return cached;
     const list = listAllPages(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) }).then(
       (tools) =>
-        // A name that stands for two things would be decided as one and run as the other.
+        // A tool with the name of an MCP method would be decided as that method.
         tools.filter(
           ({ name }) =>
             typeof name === "string" &&
@@ -63,7 +63,7 @@ export function createToolCatalog(
         ),
     );
     lists.set(upstream, list);
-    // A list that did not come is asked for again.
+    // Forget a failed request, so that the next caller repeats it.
     list.catch(() => lists.get(upstream) === list && lists.delete(upstream));
     return list;
   }
@@ -76,7 +76,7 @@ export function createToolCatalog(
     }
   }
 
-  /** What is accepted of a server. What is seen first is, unless it is configured otherwise. */
+  /** Returns the accepted definitions. On first use, accepts the current ones unless the configuration forbids that. */
   function readOrAcceptFirst({ config, instructions }: Upstream, tools: JsonObject[]): AcceptedDefinitions | null {
     const accepted = readAccepted(config);
     if (accepted !== null || config.definitions === "accepted") return accepted;
@@ -87,97 +87,99 @@ export function createToolCatalog(
       tools: Object.fromEntries(toDefinitions(instructions, tools)),
     };
     store.write(config, first);
-    log(
-      `the ${tools.length} tools of the server "${config.name}" are seen for the first time, and accepted as they are`,
-    );
+    log(`the ${tools.length} tools of the server "${config.name}" are new, and were accepted on first use`);
     return first;
   }
 
-  async function checkedTools(upstream: Upstream, fresh: boolean): Promise<CheckedTool[]> {
-    const listed = await fetchTools(upstream, fresh);
+  async function checkedTools(upstream: Upstream, refresh: boolean): Promise<CheckedTool[]> {
+    const listed = await fetchTools(upstream, refresh);
     const accepted = readOrAcceptFirst(upstream, listed);
-    const kept = comparisons.get(listed);
-    if (kept !== undefined && kept.accepted === accepted) return kept.tools;
+    const cached = comparisons.get(listed);
+    if (cached !== undefined && cached.accepted === accepted) return cached.tools;
     const changes = diffDefinitions(accepted, toDefinitions(null, listed));
-    const kinds = new Map(changes.map(({ name, kind }) => [name, kind]));
+    const changeKinds = new Map(changes.map(({ name, kind }) => [name, kind]));
     const tools = listed
       .filter(({ name }) => !matchesAny(upstream.config.hide, name as string))
       .map((item) => ({
         upstream,
         item,
         digest: toDefinition(item).digest,
-        withheld: (kinds.get(item["name"] as string) ?? null) as Tool["withheld"],
+        withheld: (changeKinds.get(item["name"] as string) ?? null) as Tool["withheld"],
       }));
     comparisons.set(listed, { accepted, tools });
     return tools;
   }
 
-  async function all(
+  async function listUnique(
     upstreams: readonly Upstream[],
     list: (upstream: Upstream) => Promise<CheckedTool[]>,
   ): Promise<Tool[]> {
-    return assignUniqueNames(await listFromEach(upstreams, list, log), seen, log);
+    return assignUniqueNames(await listFromEach(upstreams, list, log), assignments, log);
   }
 
   return {
     invalidate: (upstream: Upstream): void => void lists.delete(upstream),
-    /** What a client is shown: the servers are asked, and a slow one holds up no other. */
-    shown: (upstreams: readonly Upstream[]): Promise<Tool[]> =>
-      all(upstreams, (upstream) =>
-        upstreams.length === 1 ? checkedTools(upstream, true) : standIn(upstream, checkedTools(upstream, true)),
+    /** Lists the tools for a client. Asks all servers, and does not wait for slow ones if there are several. */
+    list: (upstreams: readonly Upstream[]): Promise<Tool[]> =>
+      listUnique(upstreams, (upstream) =>
+        upstreams.length === 1 ? checkedTools(upstream, true) : listCache(upstream, checkedTools(upstream, true)),
       ),
     /**
-     * What a name stands for: since a client has seen it, always the same. Undefined when it is not there. A name that
-     * nobody has seen yet waits for every server: it may be the slow one's.
-     * @param fresh whether the servers are asked, and not only read from what they said last
+     * Finds a tool by the name that clients see. Undefined if it is missing. For a name that was never listed, waits
+     * for every server, because the tool may belong to a slow one.
      */
-    async find(shown: string, upstreams: readonly Upstream[], fresh: boolean): Promise<Tool | undefined> {
-      if (!seen.has(shown)) await all(upstreams, (upstream) => checkedTools(upstream, fresh));
-      const thing = seen.get(shown);
-      const upstream = upstreams.find(({ config }) => config.name === thing?.server);
-      if (thing === undefined || upstream === undefined) return undefined;
-      const [tool, ...others] = (await checkedTools(upstream, fresh)).filter(({ item }) => item["name"] === thing.name);
-      return tool === undefined || others.length > 0 ? undefined : { ...tool, name: thing.name, exposedName: shown };
+    async find(exposedName: string, upstreams: readonly Upstream[], refresh: boolean): Promise<Tool | undefined> {
+      if (!assignments.has(exposedName)) await listUnique(upstreams, (upstream) => checkedTools(upstream, refresh));
+      const assignment = assignments.get(exposedName);
+      const upstream = upstreams.find(({ config }) => config.name === assignment?.server);
+      if (assignment === undefined || upstream === undefined) return undefined;
+      const [tool, ...duplicates] = (await checkedTools(upstream, refresh)).filter(
+        ({ item }) => item["name"] === assignment.name,
+      );
+      return tool === undefined || duplicates.length > 0 ? undefined : { ...tool, name: assignment.name, exposedName };
     },
-    /** The server whose tool was last seen under this name; it may be gone, or have it no more. */
-    serverOf: (shown: string): string | undefined => seen.get(shown)?.server,
-    /** The instructions of a server's greeting, where they are what was accepted. Those of a server that is slow to list its tools are left out, unless it is the only one. */
+    /** Returns the server whose tool last had this name, even if the tool or the server is gone. */
+    serverOf: (exposedName: string): string | undefined => assignments.get(exposedName)?.server,
+    /**
+     * Returns a server's instructions if they are the accepted ones, otherwise null. Also null for a server that
+     * lists its tools slowly, unless it is the only one.
+     */
     async instructions(upstream: Upstream, isOnly: boolean): Promise<string | null> {
       if (upstream.instructions === null) return null;
       let accepted: AcceptedDefinitions | null;
       try {
         if (!isOnly && !(await settlesWithin(fetchTools(upstream, false))))
-          throw new Error(`the server "${upstream.config.name}" is slow to give its list`);
+          throw new Error(`the server "${upstream.config.name}" is slow to list its tools`);
         accepted = readOrAcceptFirst(upstream, await fetchTools(upstream, false));
       } catch (error) {
-        log(`${error instanceof Error ? error.message : String(error)}; its instructions are left out`);
+        log(`${error instanceof Error ? error.message : String(error)}; the proxy leaves out its instructions`);
         return null;
       }
-      const now = toDefinitions(upstream.instructions, []).get(INSTRUCTIONS_KEY);
-      if (accepted?.tools[INSTRUCTIONS_KEY]?.digest === now?.digest) return upstream.instructions;
+      const current = toDefinitions(upstream.instructions, []).get(INSTRUCTIONS_KEY);
+      if (accepted?.tools[INSTRUCTIONS_KEY]?.digest === current?.digest) return upstream.instructions;
       log(
-        `the instructions of the server "${upstream.config.name}" have changed, and are left out until they are accepted`,
+        `the instructions of the server "${upstream.config.name}" have changed; the proxy leaves them out until someone accepts them`,
       );
       return null;
     },
   };
 }
 
-/** What a client is shown of a tool. Of one that is held back it reads nothing that the server has written. */
+/** Returns the definition that a client sees. For a withheld tool, it contains no text of the server. */
 export function toClientTool(tool: Tool, withTasks: boolean): JsonObject {
-  const { exposedName: shown, withheld: held } = tool;
-  if (held === null) {
-    // Whatever the server says: it is the proxy's task that waits.
+  const { exposedName, withheld } = tool;
+  if (withheld === null) {
+    // Declare task support for every tool: the task that waits is the proxy's.
     const { execution } = tool.item;
     if (!withTasks || readTaskSupport(tool.item) === "required") return toClientItem(tool);
     return { ...toClientItem(tool), execution: { ...(isObject(execution) ? execution : {}), taskSupport: "optional" } };
   }
   return {
-    name: shown,
+    name: exposedName,
     description:
-      held === "changed"
-        ? "Not available: its definition has changed since it was accepted. Calls are refused until someone accepts it."
-        : "Not available: it is new, and nobody has accepted its definition yet. Calls are refused until someone does.",
+      withheld === "changed"
+        ? "Not available: the definition has changed since it was accepted. Calls are refused until someone accepts it."
+        : "Not available: the tool is new. Calls are refused until someone accepts its definition.",
     inputSchema: { type: "object" },
   };
 }

@@ -1,14 +1,17 @@
-/** Headers of 2026-07-28, which repeat what is in the body for those on the way that do not read it. */
+/** HTTP headers of 2026-07-28. They repeat parts of the body for intermediaries that do not parse it. */
 import { META_KEY, isObject, readMeta, type JsonObject, type JsonValue, type Request } from "./message.ts";
 
-/** Where the name that is in the headers stands in the body. */
+/** Member of `params` that the Mcp-Name header repeats, by method. */
 const NAME_MEMBER: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
   "resources/read": "uri",
 };
 
-/** What the headers say must be what the body says: that is what is decided. Null when it is. */
+/**
+ * Returns how the headers contradict the body; null if they agree. They must agree because the body is what is
+ * decided.
+ */
 export function headerMismatch(headers: Headers, { method, params }: Request): string | null {
   if (headers.get("mcp-protocol-version") !== readMeta(params)[META_KEY.version])
     return "MCP-Protocol-Version is missing, or differs from the body";
@@ -19,63 +22,64 @@ export function headerMismatch(headers: Headers, { method, params }: Request): s
   return null;
 }
 
-/** The same of the arguments that a tool's schema wants in headers. */
-export function paramHeaderMismatch(headers: Headers, schema: unknown, given: JsonObject): string | null {
+/** Like `headerMismatch`, for the tool arguments that the tool's schema repeats in headers. */
+export function paramHeaderMismatch(headers: Headers, schema: unknown, toolArguments: JsonObject): string | null {
   for (const { header, path } of headerParams(schema)) {
-    const value = headerText(valueAt(given, path));
-    const said = decodeHeader(headers.get(header));
-    const number = valueAt(given, path);
+    const value = headerText(valueAt(toolArguments, path));
+    const headerValue = decodeHeader(headers.get(header));
+    const number = valueAt(toolArguments, path);
     const equal =
-      said === value || (typeof number === "number" && said !== null && isDecimal(said) && Number(said) === number);
+      headerValue === value ||
+      (typeof number === "number" && headerValue !== null && isDecimal(headerValue) && Number(headerValue) === number);
     if (!equal) return `${header} is missing, or differs from the body`;
   }
   return null;
 }
 
-/** Headers of a call to a server whose tool wants them. */
-export function paramHeaders(schema: unknown, given: JsonObject): Record<string, string> {
+/** Returns the headers that the tool's schema requires for these arguments. */
+export function paramHeaders(schema: unknown, toolArguments: JsonObject): Record<string, string> {
   return Object.fromEntries(
     headerParams(schema).flatMap(({ header, path }) => {
-      const value = headerText(valueAt(given, path));
+      const value = headerText(valueAt(toolArguments, path));
       return value === null ? [] : [[header, encodeHeader(value)]];
     }),
   );
 }
 
 const HEADER_KEYWORD = "x-mcp-header";
-/** A field name of RFC 9110 section 5.1. */
+/** Field name according to RFC 9110 section 5.1. */
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Deeper than any schema that somebody writes. */
+/** Depth limit for schemas. */
 const MAX_DEPTH = 32;
 
-/** Members of the arguments that stand in headers: what a chain of `properties` leads to. */
+/** Returns the arguments that the schema marks for headers, with their paths. */
 function headerParams(schema: unknown, path: string[] = []): { header: string; path: string[] }[] {
   if (!isObject(schema) || path.length > MAX_DEPTH) return [];
   const { [HEADER_KEYWORD]: name, properties } = schema;
-  const own =
+  const ownParam =
     typeof name === "string" && HEADER_NAME.test(name) && path.length > 0
       ? [{ header: `Mcp-Param-${name}`, path }]
       : [];
-  const inner = isObject(properties)
+  const nestedParams = isObject(properties)
     ? Object.entries(properties).flatMap(([key, member]) => headerParams(member, [...path, key]))
     : [];
-  return [...own, ...inner];
+  return [...ownParam, ...nestedParams];
 }
 
-function valueAt(given: JsonObject, path: readonly string[]): JsonValue | undefined {
-  let value: JsonValue | undefined = given;
+function valueAt(toolArguments: JsonObject, path: readonly string[]): JsonValue | undefined {
+  let value: JsonValue | undefined = toolArguments;
   for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
   return value;
 }
 
-/** Null for what does not go into a header. */
+/** Returns the header text of a value; null for types that have none. */
 function headerText(value: JsonValue | undefined): string | null {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : null;
 }
 
 const isDecimal = (text: string): boolean => /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text);
 
-/** A value that ASCII cannot write, or that a reader would change, stands as `=?base64?…?=`. */
+/** Encodes a value as `=?base64?…?=` if it is not plain ASCII, or if a parser would alter it. */
 function encodeHeader(value: string): string {
   return /^[!-~](?:[\t -~]*[!-~])?$/.test(value) && !/^=\?base64\?.*\?=$/.test(value)
     ? value

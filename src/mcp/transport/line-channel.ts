@@ -1,10 +1,10 @@
-/** MCP over standard input and output: a message a line, UTF-8. */
+/** A channel over standard input and output: one message per line, UTF-8. */
 import type { Readable, Writable } from "node:stream";
 import { decodeUtf8 } from "../../domain/json.ts";
 import { ERROR_CODE, MessageError, type Message } from "./message.ts";
 import type { Channel } from "./peer.ts";
 
-/** A longer line is nobody's call. Bytes. */
+/** Limit of one line. Bytes. */
 export const MAX_LINE_BYTES = 10 * 1024 * 1024;
 
 export interface LineChannelOptions {
@@ -12,11 +12,11 @@ export interface LineChannelOptions {
   output: Writable;
   /** @throws MessageFault */
   parse(text: string): Message;
-  /** A line that is no message, or not an exact one. */
+  /** Called for a line that is not a valid, unambiguous message. */
   onInvalidMessage(fault: MessageError, reply: (message: Message) => void): void;
-  /** Called by `close`, besides the end of the output. */
+  /** Called by `close` after the channel has closed. */
   onClose?: () => Promise<void>;
-  /** What is said when the input ends. */
+  /** Returns the reason to report when the input ends. */
   closeReason: () => string;
 }
 
@@ -24,9 +24,9 @@ export function createLineChannel({
   input,
   output,
   parse,
-  onInvalidMessage: onfault,
-  onClose: end,
-  closeReason: gone,
+  onInvalidMessage,
+  onClose,
+  closeReason,
 }: LineChannelOptions): Channel {
   let closed = false;
   const channel: Channel = {
@@ -34,20 +34,20 @@ export function createLineChannel({
     onclose: () => {},
     send(message) {
       return new Promise((resolve, reject) => {
-        if (closed || !output.writable) return reject(new Error(gone()));
+        if (closed || !output.writable) return reject(new Error(closeReason()));
         output.write(`${JSON.stringify(message)}\n`, (error) => (error == null ? resolve() : reject(error)));
       });
     },
     async close() {
-      finish("closed");
-      await end?.();
+      markClosed("closed");
+      await onClose?.();
     },
   };
 
-  function finish(why: string): void {
+  function markClosed(reason: string): void {
     if (closed) return;
     closed = true;
-    channel.onclose(why);
+    channel.onclose(reason);
   }
 
   function handleLine(line: Uint8Array): void {
@@ -58,7 +58,7 @@ export function createLineChannel({
       channel.onmessage(parse(text));
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
-      onfault(error, (message) => void channel.send(message).catch(() => {}));
+      onInvalidMessage(error, (message) => void channel.send(message).catch(() => {}));
     }
   }
 
@@ -66,22 +66,22 @@ export function createLineChannel({
   let pendingBytes = 0;
   input.on("data", (chunk: Buffer) => {
     let start = 0;
-    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, start)) {
-      const line = chunk.subarray(start, at);
+    for (let newline = chunk.indexOf(10); newline >= 0; newline = chunk.indexOf(10, start)) {
+      const line = chunk.subarray(start, newline);
       handleLine(pendingChunks.length === 0 ? line : Buffer.concat([...pendingChunks, line]));
       pendingChunks = [];
       pendingBytes = 0;
-      start = at + 1;
+      start = newline + 1;
     }
     if (start === chunk.length) return;
     pendingChunks.push(chunk.subarray(start));
     pendingBytes += chunk.length - start;
     if (pendingBytes <= MAX_LINE_BYTES) return;
     pendingChunks = [];
-    finish(`a line has more than ${MAX_LINE_BYTES} bytes`);
+    markClosed(`a line has more than ${MAX_LINE_BYTES} bytes`);
     input.destroy();
   });
-  for (const event of ["end", "close", "error"]) input.on(event, () => finish(gone()));
-  output.on("error", () => finish(gone()));
+  for (const event of ["end", "close", "error"]) input.on(event, () => markClosed(closeReason()));
+  output.on("error", () => markClosed(closeReason()));
   return channel;
 }

@@ -1,4 +1,4 @@
-/** JSON-RPC 2.0 as MCP speaks it: one message a line or body, no batches. */
+/** JSON-RPC 2.0 messages as MCP uses them: one message per line or body, no batches. */
 import { isJsonObject as isObject, JsonFault, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
 export { isObject, type JsonObject, type JsonValue };
@@ -17,7 +17,7 @@ export interface Notification {
   params?: JsonObject;
 }
 
-/** What a request is answered with. */
+/** The outcome of a request: a result or an error. */
 export type Reply = { result: JsonObject } | { error: RpcError };
 
 export interface RpcError {
@@ -29,7 +29,7 @@ export interface RpcError {
 export type Response = { jsonrpc: "2.0"; id: RequestId | null } & Reply;
 export type Message = Request | Notification | Response;
 
-/** Codes of JSON-RPC 2.0 and of MCP. */
+/** Error codes of JSON-RPC 2.0 and MCP. */
 export const ERROR_CODE = {
   parse: -32700,
   invalidRequest: -32600,
@@ -41,11 +41,11 @@ export const ERROR_CODE = {
   unsupportedVersion: -32022,
 } as const;
 
-/** Protocol revisions, newest first. Since 2026-07-28 there is no handshake. */
+/** Protocol revisions, newest first. 2026-07-28 removed the `initialize` handshake. */
 export const MODERN_VERSION = "2026-07-28";
 export const LEGACY_VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/** Members of `_meta` that every request of 2026-07-28 carries. */
+/** Keys of `_meta`. Every request of 2026-07-28 carries the first three. */
 export const META_KEY = {
   version: "io.modelcontextprotocol/protocolVersion",
   client: "io.modelcontextprotocol/clientInfo",
@@ -58,13 +58,13 @@ export const META_KEY = {
 export const isRequest = (message: Message): message is Request => "method" in message && "id" in message;
 export const isResponse = (message: Message): message is Response => !("method" in message);
 
-/** The `_meta` of params or of a result; empty where there is none. */
+/** Returns the `_meta` of params or of a result; an empty object if there is none. */
 export function readMeta(value: JsonObject | undefined): JsonObject {
   const meta = value?.["_meta"];
   return isObject(meta) ? meta : {};
 }
 
-/** `params` with other `_meta`; without the member when that is empty. */
+/** Returns `params` with this `_meta`; an empty `_meta` is left out. */
 export function withMeta(params: JsonObject | undefined, meta: JsonObject): JsonObject {
   const { _meta, ...rest } = params ?? {};
   return Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta };
@@ -74,9 +74,9 @@ export const errorReply = (code: number, message: string, data?: JsonValue): Rep
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
 
-/** A text that is no message, or one that does not mean one thing to everybody. */
+/** A text that is not a message, or that JSON parsers would read differently. */
 export class MessageError extends Error {
-  /** Of the request, where the text can be read that far: it has to be answered. */
+  /** The request, if its id could be read; it needs an answer. */
   readonly request: Request | null;
   readonly code: number;
   constructor(message: string, request: Request | null, code: number) {
@@ -87,9 +87,9 @@ export class MessageError extends Error {
 }
 
 /**
- * Reads a message. What two readers would read differently is refused: equal keys, integers beyond 2^53, halves of
- * surrogate pairs.
- * @throws MessageFault
+ * Parses a message of a client. Rejects JSON that parsers read differently: duplicate keys, integers beyond 2^53,
+ * lone surrogates.
+ * @throws MessageError
  */
 export function parseMessage(text: string): Message {
   let value: unknown;
@@ -97,9 +97,9 @@ export function parseMessage(text: string): Message {
     value = parseJson(text, { maxDepth: 1000 });
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
-    const where = error.pointer === null || error.pointer === "" ? "" : ` at ${error.pointer}`;
+    const location = error.pointer === null || error.pointer === "" ? "" : ` at ${error.pointer}`;
     throw new MessageError(
-      `${error.message}${where}`,
+      `${error.message}${location}`,
       salvageRequest(text),
       error.code === "MALFORMED_JSON" ? ERROR_CODE.parse : ERROR_CODE.invalidRequest,
     );
@@ -108,8 +108,8 @@ export function parseMessage(text: string): Message {
 }
 
 /**
- * Reads what a server says. Its texts are its own affair: a number that is not exact stays what JSON.parse makes of it.
- * @throws MessageFault
+ * Parses a message of a server. Inexact numbers are accepted, because no policy decides on a server's data.
+ * @throws MessageError
  */
 export function parseServerMessage(text: string): Message {
   let value: unknown;
@@ -124,27 +124,27 @@ export function parseServerMessage(text: string): Message {
 /** @throws MessageFault */
 export function validateMessage(value: unknown): Message {
   if (Array.isArray(value))
-    throw new MessageError("batches are not part of MCP; send one message", null, ERROR_CODE.invalidRequest);
+    throw new MessageError("MCP does not support batches; send one message", null, ERROR_CODE.invalidRequest);
   const id = isObject(value) && isId(value["id"]) ? value["id"] : null;
-  const invalid = (why: string): MessageError =>
+  const invalid = (reason: string): MessageError =>
     new MessageError(
-      `this is no JSON-RPC message: ${why}`,
+      `invalid JSON-RPC message: ${reason}`,
       id === null ? null : { jsonrpc: "2.0", id, method: "" },
       ERROR_CODE.invalidRequest,
     );
-  if (!isObject(value) || value["jsonrpc"] !== "2.0") throw invalid(`it has to be an object with "jsonrpc": "2.0"`);
+  if (!isObject(value) || value["jsonrpc"] !== "2.0") throw invalid(`it must be an object with "jsonrpc": "2.0"`);
   if (typeof value["method"] === "string") {
-    if ("params" in value && !isObject(value["params"])) throw invalid("params has to be an object");
-    if ("id" in value && id === null) throw invalid("id has to be a text or a number");
-    if ("result" in value || "error" in value) throw invalid("it is a request and an answer at once");
+    if ("params" in value && !isObject(value["params"])) throw invalid("params must be an object");
+    if ("id" in value && id === null) throw invalid("id must be a string or an integer");
+    if ("result" in value || "error" in value) throw invalid("it is both a request and a response");
     return value as unknown as Message;
   }
-  if ("method" in value) throw invalid("method has to be a text");
-  if ("result" in value === "error" in value) throw invalid("an answer has either a result or an error");
+  if ("method" in value) throw invalid("method must be a string");
+  if ("result" in value === "error" in value) throw invalid("a response must have either result or error");
   if ("result" in value ? !isObject(value["result"]) : !isFailure(value["error"]))
-    throw invalid("its answer cannot be read");
+    throw invalid("result must be an object, and error must have code and message");
   if (id === null && value["id"] !== null && value["id"] !== undefined)
-    throw invalid("id has to be a text or a number");
+    throw invalid("id must be a string or an integer");
   return { ...value, id } as unknown as Message;
 }
 
@@ -153,7 +153,7 @@ const isId = (value: unknown): value is RequestId => typeof value === "string" |
 const isFailure = (value: unknown): boolean =>
   isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 
-/** Only to answer it: nothing else of a text that was refused is used. */
+/** Reads id and method of a rejected message, only to answer it. */
 function salvageRequest(text: string): Request | null {
   try {
     const value = JSON.parse(text) as unknown;

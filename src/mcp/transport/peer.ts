@@ -1,4 +1,4 @@
-/** One end of a JSON-RPC conversation, whatever carries it: pairs answers with requests, in both directions. */
+/** One end of a JSON-RPC connection over any channel. Matches answers with requests, in both directions. */
 import {
   ERROR_CODE,
   errorReply,
@@ -15,48 +15,48 @@ import {
   type Request,
 } from "./message.ts";
 
-/** What carries messages. */
+/** Transports messages. */
 export interface Channel {
-  /** Resolves when the message is on its way; rejects when it cannot be sent. */
+  /** Resolves when the message has been handed to the transport; rejects if it cannot be sent. */
   send(message: Message, options?: SendOptions): Promise<void>;
   close(): Promise<void>;
   onmessage: (message: Message) => void;
-  /** Called once, also after `close`. `why` is a sentence. */
-  onclose: (why: string) => void;
-  /** Called for a request whose answer will not come, where each has a connection of its own. */
-  onAnswerLost?: (id: RequestId, why: string) => void;
+  /** Called once when the channel closes, also after `close`. `reason` is a sentence. */
+  onclose: (reason: string) => void;
+  /** Called if the answer to a request will not arrive, on channels with one connection per request. */
+  onAnswerLost?: (id: RequestId, reason: string) => void;
 }
 
 export interface SendOptions {
-  /** The request of the other side that this message belongs to. */
+  /** The incoming request that this message belongs to. */
   related?: RequestId | undefined;
-  /** Ends what carries the answer, where each request has its own. */
+  /** Closes the connection of this request, on channels with one connection per request. */
   signal?: AbortSignal | undefined;
-  /** Of this message, where it is a request of HTTP. */
+  /** Additional HTTP headers for this message. */
   headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface IncomingRequest {
   request: Request;
-  /** Aborted when the other side has cancelled it, or is gone. */
+  /** Aborted when the other side cancels the request or disconnects. */
   signal: AbortSignal;
 }
 
 export interface PeerHandlers {
   onrequest(incoming: IncomingRequest): Promise<Reply>;
   onnotification(notification: Notification): void;
-  onclose(why: string): void;
+  onclose(reason: string): void;
 }
 
 export interface RequestOptions {
   signal?: AbortSignal | undefined;
   related?: RequestId | undefined;
   headers?: SendOptions["headers"];
-  /** Asks for progress, and gets each notification's params. */
+  /** Requests progress notifications and receives the params of each. */
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
 
-/** The other side is gone, or the request was cancelled. Whether it was carried out is not known. */
+/** The other side disconnected, or the request was cancelled. The request may have been carried out. */
 export class AnswerLostError extends Error {}
 
 export type Peer = ReturnType<typeof createPeer>;
@@ -64,11 +64,11 @@ export type Peer = ReturnType<typeof createPeer>;
 export function createPeer(channel: Channel, handlers: PeerHandlers) {
   const pendingRequests = new Map<
     RequestId,
-    { settle(reply: Reply): void; lose(why: string): void; onprogress: RequestOptions["onprogress"] }
+    { settle(reply: Reply): void; lose(reason: string): void; onprogress: RequestOptions["onprogress"] }
   >();
   const runningRequests = new Map<RequestId, AbortController>();
   let closed: string | null = null;
-  let last = 0;
+  let lastId = 0;
 
   async function answer(request: Request): Promise<void> {
     const { id } = request;
@@ -81,11 +81,11 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
     } catch (error) {
       reply = errorReply(
         ERROR_CODE.internal,
-        `the proxy failed: ${error instanceof Error ? error.message : String(error)}`,
+        `internal error of the proxy: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
     if (runningRequests.get(id) === abort) runningRequests.delete(id);
-    // Nobody reads an answer to what was cancelled.
+    // A cancelled request gets no answer.
     if (abort.signal.aborted || closed !== null) return;
     await channel.send({ jsonrpc: "2.0", id, ...reply }).catch(() => {});
   }
@@ -104,9 +104,11 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
       if (abort === undefined) handlers.onnotification(message);
       else {
         runningRequests.delete(id as RequestId);
-        const why = message.params?.["reason"];
+        const reason = message.params?.["reason"];
         abort.abort(
-          new AnswerLostError(typeof why === "string" ? `cancelled by the client: ${why}` : "cancelled by the client"),
+          new AnswerLostError(
+            typeof reason === "string" ? `cancelled by the client: ${reason}` : "cancelled by the client",
+          ),
         );
       }
     } else if (message.method === "notifications/progress") {
@@ -117,34 +119,34 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
     } else handlers.onnotification(message);
   };
 
-  channel.onAnswerLost = (id, why) => {
+  channel.onAnswerLost = (id, reason) => {
     const pending = pendingRequests.get(id);
     pendingRequests.delete(id);
-    pending?.lose(why);
+    pending?.lose(reason);
   };
 
-  channel.onclose = (why) => {
+  channel.onclose = (reason) => {
     if (closed !== null) return;
-    closed = why;
-    for (const { lose } of pendingRequests.values()) lose(why);
+    closed = reason;
+    for (const { lose } of pendingRequests.values()) lose(reason);
     pendingRequests.clear();
-    for (const abort of runningRequests.values()) abort.abort(new AnswerLostError("the client has hung up"));
+    for (const abort of runningRequests.values()) abort.abort(new AnswerLostError("the client disconnected"));
     runningRequests.clear();
-    handlers.onclose(why);
+    handlers.onclose(reason);
   };
 
   return {
     get closed(): string | null {
       return closed;
     },
-    /** Resolves to the answer, an error among them. @throws RequestLost */
+    /** Sends a request. Resolves to the answer, which may be an error. @throws AnswerLostError */
     request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
       const { signal, onprogress, related, headers } = options;
       if (closed !== null) return Promise.reject(new AnswerLostError(closed));
       if (signal?.aborted === true) return Promise.reject(new AnswerLostError("cancelled"));
-      const id = ++last;
-      const { progressToken: _theirs, ...meta } = readMeta(params);
-      const ours = withMeta(params, onprogress === undefined ? meta : { ...meta, progressToken: id });
+      const id = ++lastId;
+      const { progressToken: _clientToken, ...meta } = readMeta(params);
+      const requestParams = withMeta(params, onprogress === undefined ? meta : { ...meta, progressToken: id });
       return new Promise((resolve, reject) => {
         const cancel = (): void => {
           if (!pendingRequests.delete(id)) return;
@@ -153,16 +155,16 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
             .catch(() => {});
           reject(new AnswerLostError("cancelled"));
         };
-        const over = (): void => signal?.removeEventListener("abort", cancel);
+        const removeListener = (): void => signal?.removeEventListener("abort", cancel);
         pendingRequests.set(id, {
           onprogress,
           settle(reply) {
-            over();
+            removeListener();
             resolve(reply);
           },
-          lose(why) {
-            over();
-            reject(new AnswerLostError(why));
+          lose(reason) {
+            removeListener();
+            reject(new AnswerLostError(reason));
           },
         });
         signal?.addEventListener("abort", cancel, { once: true });
@@ -172,13 +174,13 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
               jsonrpc: "2.0",
               id,
               method,
-              ...(params === undefined && onprogress === undefined ? {} : { params: ours }),
+              ...(params === undefined && onprogress === undefined ? {} : { params: requestParams }),
             },
             { related, signal, headers },
           )
           .catch((error: unknown) => {
             if (pendingRequests.delete(id)) {
-              over();
+              removeListener();
               reject(new AnswerLostError(error instanceof Error ? error.message : String(error)));
             }
           });
@@ -190,12 +192,12 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
         .send({ jsonrpc: "2.0", method, ...(params === undefined ? {} : { params }) }, { related })
         .catch(() => {});
     },
-    /** Ends the requests of the other side, as if it had hung up, and what carries the conversation. */
+    /** Closes the channel and aborts the running requests of the other side. */
     close: () => channel.close(),
   };
 }
 
-/** What a server says a request failed with, as a sentence. */
+/** Returns the message of an error reply; null for a result. */
 export function errorMessage(reply: Reply): string | null {
   return "error" in reply && isObject(reply.error) ? reply.error.message : null;
 }

@@ -1,14 +1,17 @@
-/** A server that the proxy starts: MCP over its standard input and output; its standard error is the proxy's. */
+/**
+ * Starts a server as a child process and connects to its standard input and output. The server shares the proxy's
+ * standard error.
+ */
 import { spawn } from "node:child_process";
 import { createLineChannel } from "./line-channel.ts";
 import { parseServerMessage } from "./message.ts";
 import type { Channel } from "./peer.ts";
 import type { ProcessTarget } from "../config/server-config.ts";
 
-/** How long a server may take to end after its input has: then it is ended. Milliseconds. */
+/** Time for a server to exit after its input has ended, and again after SIGTERM. Milliseconds. */
 const EXIT_TIMEOUT_MS = 2000;
 
-/** Resolves when the process runs. @throws Error with a sentence, when it cannot be started */
+/** Resolves when the process has started. @throws Error with a sentence if it cannot be started */
 export async function startServerProcess(
   name: string,
   { command, args, env, cwd }: ProcessTarget,
@@ -22,30 +25,30 @@ export async function startServerProcess(
   });
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
-    child.once("error", (error) => reject(new Error(`the server "${name}" does not start: ${error.message}`)));
+    child.once("error", (error) => reject(new Error(`the server "${name}" cannot be started: ${error.message}`)));
   });
   child.on("error", (error) => log(`the server "${name}": ${error.message}`));
-  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   return createLineChannel({
     input: child.stdout,
     output: child.stdin,
     parse: parseServerMessage,
-    closeReason: () => `the server "${name}" has ended`,
+    closeReason: () => `the server "${name}" has exited`,
     onInvalidMessage: (fault) =>
-      log(`the server "${name}" wrote what is no message, which is left out: ${fault.message}`),
+      log(`the server "${name}" wrote an invalid message, which the proxy ignores: ${fault.message}`),
     async onClose() {
       child.stdin.end();
-      const late = [
+      const killTimers = [
         setTimeout(() => child.kill("SIGTERM"), EXIT_TIMEOUT_MS),
         setTimeout(() => child.kill("SIGKILL"), 2 * EXIT_TIMEOUT_MS),
       ];
-      await ended;
-      for (const timer of late) clearTimeout(timer);
+      await exited;
+      for (const timer of killTimers) clearTimeout(timer);
     },
   });
 }
 
-/** What the proxy was given for the server. Its own key is not the server's affair. */
+/** Returns the proxy's environment without its own ASSENT_ variables, which contain the API key. */
 function serverEnvironment(): Record<string, string> {
   return Object.fromEntries(
     Object.entries(process.env).filter(

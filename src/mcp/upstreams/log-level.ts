@@ -1,4 +1,4 @@
-/** How much servers tell of themselves (`logging/setLevel`): all are told at once, also those that come later. */
+/** Handles `logging/setLevel`: sends the level to all servers, and later to servers that connect afterwards. */
 import { LIST_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
 import type { Upstream } from "./upstream.ts";
@@ -8,34 +8,34 @@ export function createLogLevel(log: (line: string) => void) {
 
   const acceptsLevel = ({ era, capabilities }: Upstream): boolean =>
     era === "legacy" && isObject(capabilities["logging"]);
-  /** Not bound to the client's request, which waits for no slow server. */
+  /** Does not use the client's signal, because the client does not wait for slow servers. */
   const sendLevel = (upstream: Upstream, params: JsonObject): Promise<Reply> =>
     upstream.request("logging/setLevel", params, {
       signal: AbortSignal.timeout(LIST_TIMEOUT_MS),
-      ask: () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "a log level asks nothing")),
+      ask: () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "setting a log level asks no questions")),
     });
   const logFailure = (upstream: Upstream) => (error: unknown) =>
-    log(`the server "${upstream.config.name}" is not told the log level: ${String((error as Error).message)}`);
+    log(`the server "${upstream.config.name}" did not receive the log level: ${String((error as Error).message)}`);
 
   return {
-    /** The answer of the only server; of several, an error where none of those that answer in time takes it. */
+    /** Resolves to the first reply. Of several servers, resolves to an error only if all replies in time are errors. */
     async set({ level }: JsonObject, live: readonly Upstream[]): Promise<Reply> {
       const params = { level: typeof level === "string" ? level : null };
-      const before = requestedLevel;
-      // Also for a server that comes while the others are told.
+      const previousLevel = requestedLevel;
+      // Set before sending, so that a server that connects meanwhile receives the level too.
       requestedLevel = params;
       const replies: Reply[] = [];
-      const all = live
+      const requests = live
         .filter(acceptsLevel)
         .map((upstream) => sendLevel(upstream, params).then((reply) => void replies.push(reply), logFailure(upstream)));
-      await settlesWithin(Promise.all(all));
+      await settlesWithin(Promise.all(requests));
       const [first] = replies;
       if (first === undefined || !replies.every((reply) => "error" in reply)) return { result: {} };
-      // Another one may have been wished since.
-      if (requestedLevel === params) requestedLevel = before;
+      // A newer request may have changed the level since.
+      if (requestedLevel === params) requestedLevel = previousLevel;
       return first;
     },
-    /** Of a server that was not there, or was lost, when the client said it. */
+    /** Sends the current level to a server that has just connected. */
     applyTo(upstream: Upstream): void {
       if (requestedLevel !== null && acceptsLevel(upstream))
         sendLevel(upstream, requestedLevel).catch(logFailure(upstream));

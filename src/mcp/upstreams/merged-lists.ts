@@ -1,4 +1,4 @@
-/** Lists of several servers as one: every page of each, and names that one server has alone. */
+/** Merges the lists of several servers: fetches all pages, and gives each item a unique name. */
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
 import type { Caller } from "../clients/caller.ts";
 import { AnswerLostError } from "../transport/peer.ts";
@@ -11,19 +11,22 @@ export interface ListedItem {
 }
 
 export type NamedItem<T extends ListedItem> = T & {
-  /** As the server calls it. */
+  /** Name at the server. */
   name: string;
   /** As the client sees it. */
   exposedName: string;
 };
 
-/** Pages of one list: more come from a server that turns in a circle. */
+/** Page limit of one list, in case a server's cursors never end. */
 const MAX_PAGES = 200;
 
-/** What a server is asked with; without capabilities, those that it was greeted with. */
+/** Signal and capabilities for a list request. Without capabilities, those of the initialization apply. */
 export type ListRequester = Pick<Caller, "signal"> & { capabilities?: Caller["capabilities"] | undefined };
 
-/** Lists of several servers, beside each other. One that does not give its own takes nothing from the others. */
+/**
+ * Fetches a list from several servers in parallel. A server that fails is logged and left out, unless it is the only
+ * one.
+ */
 export async function listFromEach<T>(
   upstreams: readonly Upstream[],
   list: (upstream: Upstream) => Promise<T[]>,
@@ -37,7 +40,7 @@ export async function listFromEach<T>(
         return await list(upstream);
       } catch (error) {
         if (!(error instanceof ListError || error instanceof AnswerLostError)) throw error;
-        log(`${error.message}; what is in it is missing for now`);
+        log(`${error.message}; its items are missing for now`);
         return [];
       }
     }),
@@ -45,7 +48,7 @@ export async function listFromEach<T>(
   return each.flat();
 }
 
-/** All items of a list. @throws ListFault when the server does not give it. */
+/** Fetches all pages of a list. @throws ListError if the server answers with an error */
 export async function listAllPages(
   upstream: Upstream,
   method: string,
@@ -58,19 +61,22 @@ export async function listAllPages(
     const reply = await upstream.request(method, cursor === undefined ? {} : { cursor }, {
       signal: caller.signal,
       capabilities: caller.capabilities,
-      ask: () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "a list asks nothing")),
+      ask: () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "a list request asks no questions")),
     });
     if ("error" in reply)
-      throw new ListError(reply, `the server "${upstream.config.name}" does not give its list: ${reply.error.message}`);
+      throw new ListError(
+        reply,
+        `the server "${upstream.config.name}" did not return its list: ${reply.error.message}`,
+      );
     const list = reply.result[key];
     if (!Array.isArray(list) || !list.every(isObject))
-      throw new ListError(null, `the server "${upstream.config.name}" answers "${method}" with no list of ${key}`);
+      throw new ListError(null, `the server "${upstream.config.name}" answered "${method}" without a list of ${key}`);
     items.push(...list);
-    const next = reply.result["nextCursor"];
-    if (typeof next !== "string") return items;
-    cursor = next;
+    const nextCursor = reply.result["nextCursor"];
+    if (typeof nextCursor !== "string") return items;
+    cursor = nextCursor;
   }
-  throw new ListError(null, `the list of the server "${upstream.config.name}" has no end`);
+  throw new ListError(null, `the list of the server "${upstream.config.name}" has more than ${MAX_PAGES} pages`);
 }
 
 export class ListError extends Error {
@@ -81,47 +87,48 @@ export class ListError extends Error {
   }
 }
 
-/** What a name has stood for since a client has seen it. */
+/** Which item each name was assigned to, for the lifetime of the session. */
 export type NameAssignments = Map<string, { server: string; name: string }>;
 
 /**
- * Gives each item a name that is its own: the server's where nobody else has it, and otherwise with the server's name
- * before it. A name that has stood for one thing never stands for another, also when its server is gone: a client that
- * has read the older list would call what it does not mean. What has no name, or one that is taken
- * all the same, is left out.
+ * Gives each item a unique name: the server's own name if no other server uses it, otherwise prefixed with the
+ * server's name. A name is never assigned to another item later, even if its server is gone, because a client with an
+ * older list would then call the wrong item. Items without a name, or whose name is still ambiguous, are left out.
  */
 export function assignUniqueNames<T extends ListedItem>(
   items: readonly T[],
-  seen: NameAssignments,
+  assignments: NameAssignments,
   log: (line: string) => void,
 ): NamedItem<T>[] {
   const named = items.flatMap((each) => {
     const { name } = each.item;
     return typeof name === "string" && name !== "" ? [{ ...each, name }] : [];
   });
-  const having = new Map<string, Set<string>>();
-  for (const { name, upstream } of named) having.set(name, (having.get(name) ?? new Set()).add(upstream.config.name));
-  const isIts = (shown: string, { upstream, name }: NamedItem<T> | (T & { name: string })): boolean => {
-    const before = seen.get(shown);
-    return before?.server === upstream.config.name && before.name === name;
+  const serversByName = new Map<string, Set<string>>();
+  for (const { name, upstream } of named)
+    serversByName.set(name, (serversByName.get(name) ?? new Set()).add(upstream.config.name));
+  const isAssignedTo = (exposedName: string, { upstream, name }: NamedItem<T> | (T & { name: string })): boolean => {
+    const assignment = assignments.get(exposedName);
+    return assignment?.server === upstream.config.name && assignment.name === name;
   };
-  const shownAs = named.map((each) => {
+  const candidates = named.map((each) => {
     const { name } = each;
-    const long = `${each.upstream.config.name}-${name}`;
-    const short = having.get(name)?.size === 1 && !isIts(long, each) && (!seen.has(name) || isIts(name, each));
-    return { ...each, exposedName: short ? name : long };
+    const prefixedName = `${each.upstream.config.name}-${name}`;
+    const canUseOwnName =
+      serversByName.get(name)?.size === 1 &&
+      !isAssignedTo(prefixedName, each) &&
+      (!assignments.has(name) || isAssignedTo(name, each));
+    return { ...each, exposedName: canUseOwnName ? name : prefixedName };
   });
-  const times = new Map<string, number>();
-  for (const { exposedName } of shownAs) times.set(exposedName, (times.get(exposedName) ?? 0) + 1);
-  return shownAs.flatMap((each) => {
+  const uses = new Map<string, number>();
+  for (const { exposedName } of candidates) uses.set(exposedName, (uses.get(exposedName) ?? 0) + 1);
+  return candidates.flatMap((each) => {
     const { exposedName, name, upstream } = each;
-    if (times.get(exposedName) === 1 && (!seen.has(exposedName) || isIts(exposedName, each))) {
-      seen.set(exposedName, { server: upstream.config.name, name });
+    if (uses.get(exposedName) === 1 && (!assignments.has(exposedName) || isAssignedTo(exposedName, each))) {
+      assignments.set(exposedName, { server: upstream.config.name, name });
       return [each];
     }
-    log(
-      `"${each.exposedName}" of the server "${each.upstream.config.name}" is left out: the name stands for more than one thing`,
-    );
+    log(`"${each.exposedName}" of the server "${each.upstream.config.name}" is left out because its name is ambiguous`);
     return [];
   });
 }

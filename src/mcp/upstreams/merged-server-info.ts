@@ -1,11 +1,11 @@
-/** Several servers introduced as one. */
+/** Merges the capabilities and instructions of all servers into one description of the proxy. */
 import { VERSION } from "../../version.ts";
 import { LIST_KINDS } from "./upstream-pool.ts";
 import { isObject, type JsonObject } from "../transport/message.ts";
 import { TASKS_CAPABILITY } from "../session/tasks.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** Capabilities that are not passed on for several servers at once. */
+/** Capabilities that the proxy declares only if it has a single server. */
 const SINGLE_SERVER_CAPABILITIES = new Set(["experimental", "extensions"]);
 
 export interface ServerInfo {
@@ -21,33 +21,33 @@ export async function mergeServerInfo(
   hasTasks: boolean,
   instructionsOf: (upstream: Upstream) => Promise<string | null>,
 ): Promise<ServerInfo> {
-  const single = configured === 1;
+  const isSingle = configured === 1;
   const capabilities: JsonObject = {};
   for (const upstream of upstreams)
     for (const [name, value] of Object.entries(upstream.capabilities)) {
-      if (!isObject(value) || (!single && SINGLE_SERVER_CAPABILITIES.has(name)) || name === "tasks") continue;
-      const before = capabilities[name];
-      capabilities[name] = { ...(isObject(before) ? before : {}), ...value };
+      if (!isObject(value) || (!isSingle && SINGLE_SERVER_CAPABILITIES.has(name)) || name === "tasks") continue;
+      const merged = capabilities[name];
+      capabilities[name] = { ...(isObject(merged) ? merged : {}), ...value };
     }
-  // Of several, each may go and come back; what a missing one has is not known.
-  if (!single)
+  // With several servers, any list can change, because a server may disconnect or connect later.
+  if (!isSingle)
     for (const kind of LIST_KINDS) {
-      const before = capabilities[kind];
-      if (isObject(before) || upstreams.length < configured)
-        capabilities[kind] = { ...(isObject(before) ? before : {}), listChanged: true };
+      const merged = capabilities[kind];
+      if (isObject(merged) || upstreams.length < configured)
+        capabilities[kind] = { ...(isObject(merged) ? merged : {}), listChanged: true };
     }
   if (hasTasks && isObject(capabilities["tools"])) capabilities["tasks"] = TASKS_CAPABILITY;
-  const texts = await Promise.all(
+  const instructions = await Promise.all(
     upstreams.map(async (upstream) => {
       const text = await instructionsOf(upstream);
-      return text === null ? [] : [single ? text : `${upstream.config.name}:\n${text}`];
+      return text === null ? [] : [isSingle ? text : `${upstream.config.name}:\n${text}`];
     }),
   );
   const [first] = upstreams;
   return {
     version: upstreams.map((upstream) => upstream.version).sort()[0] ?? "",
     capabilities,
-    info: single && first !== undefined ? first.info : { name: "assent-mcp-proxy", version: VERSION },
-    instructions: texts.flat().length === 0 ? undefined : texts.flat().join("\n\n"),
+    info: isSingle && first !== undefined ? first.info : { name: "assent-mcp-proxy", version: VERSION },
+    instructions: instructions.flat().length === 0 ? undefined : instructions.flat().join("\n\n"),
   };
 }

@@ -1,8 +1,11 @@
-/** Notifications of a server of 2026-07-28: sent to who has asked for them, on a request that stays open. */
+/**
+ * Receives the notifications of a server of 2026-07-28, which sends them only on an open `subscriptions/listen`
+ * request.
+ */
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
 import type { Peer } from "../transport/peer.ts";
 
-/** @param envelope what every request of this era carries besides its own params */
+/** @param envelope adds the members that every request of 2026-07-28 carries */
 export function createNotificationStream(
   peer: Peer,
   capabilities: JsonObject,
@@ -11,32 +14,35 @@ export function createNotificationStream(
   const uris = new Set<string>();
   let current = new AbortController();
 
-  const can = (kind: string, what: string): boolean =>
-    isObject(capabilities[kind]) && capabilities[kind][what] === true;
+  const supports = (kind: string, feature: string): boolean =>
+    isObject(capabilities[kind]) && capabilities[kind][feature] === true;
 
-  /** Asks anew, and ends what was asked before only then. */
+  /** Opens a new request, and only then closes the previous one, so that no notification is missed. */
   function listen(): void {
-    const before = current;
+    const previous = current;
     current = new AbortController();
     const notifications = {
-      ...(can("tools", "listChanged") ? { toolsListChanged: true } : {}),
-      ...(can("prompts", "listChanged") ? { promptsListChanged: true } : {}),
-      ...(can("resources", "listChanged") ? { resourcesListChanged: true } : {}),
+      ...(supports("tools", "listChanged") ? { toolsListChanged: true } : {}),
+      ...(supports("prompts", "listChanged") ? { promptsListChanged: true } : {}),
+      ...(supports("resources", "listChanged") ? { resourcesListChanged: true } : {}),
       ...(uris.size > 0 ? { resourceSubscriptions: [...uris] } : {}),
     };
     if (Object.keys(notifications).length > 0)
       peer
         .request("subscriptions/listen", envelope({ notifications }), { signal: current.signal })
         .catch(() => undefined);
-    before.abort();
+    previous.abort();
   }
 
   return {
     listen,
-    /** `resources/subscribe` and `resources/unsubscribe` of the older era, which this one says so. */
+    /**
+     * Handles `resources/subscribe` and `resources/unsubscribe` of 2025-11-25, which 2026-07-28 replaces by this
+     * request.
+     */
     subscribe(method: string, uri: unknown): Reply {
-      if (!can("resources", "subscribe") || typeof uri !== "string")
-        return errorReply(ERROR_CODE.methodNotFound, "the server tells of no changes of a resource");
+      if (!supports("resources", "subscribe") || typeof uri !== "string")
+        return errorReply(ERROR_CODE.methodNotFound, "the server does not support resource subscriptions");
       if (method === "resources/subscribe") uris.add(uri);
       else uris.delete(uri);
       listen();

@@ -1,25 +1,25 @@
-/** The servers of one session: reached, watched, and reached again when they are gone. */
+/** Connects a session to its servers, and reconnects lost ones. */
 import { INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { isObject, type Notification, type Reply } from "../transport/message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream, type ClientFacts, type ServerQuestion, type Upstream } from "./upstream.ts";
 
 export interface UpstreamPoolHandlers {
-  /** What a server asks of the client, of its own accord. */
+  /** Forwards a question of a server to the client. */
   askClient(upstream: Upstream, question: ServerQuestion, signal: AbortSignal): Promise<Reply>;
   onnotification(upstream: Upstream, notification: Notification): void;
-  /** Its tools, prompts and resources are others now: it is gone, or back. */
+  /** Called when a server connects or disconnects, because the lists change. */
   changed(upstream: Upstream): void;
-  /** The only server, a process, has ended: so does what stands for it. */
-  ended(why: string): void;
+  /** Called when the only server, a process, has exited: the session ends with it. */
+  ended(reason: string): void;
   log(line: string): void;
 }
 
-/** What servers have lists of, which may change. */
+/** Kinds of lists that can change. */
 export const LIST_KINDS = ["tools", "prompts", "resources"] as const;
-/** Before a server is reached again, by how often it was lost in a row. Milliseconds. */
+/** Delays before reconnecting, by the number of losses in a row. Milliseconds. */
 const RECONNECT_DELAYS_MS = [250, 1000, 4000, 15_000, 60_000];
-/** A server that was there so long is not one that fails at once. Milliseconds. */
+/** A connection that lasted this long resets the number of losses. Milliseconds. */
 const STABLE_AFTER_MS = 60_000;
 
 interface PoolEntry {
@@ -33,90 +33,95 @@ export type UpstreamPool = ReturnType<typeof createUpstreamPool>;
 
 export function createUpstreamPool(servers: readonly ServerConfig[], handlers: UpstreamPoolHandlers) {
   const entries: PoolEntry[] = servers.map((config) => ({ config, upstream: null, lossesInARow: 0, timer: undefined }));
-  const opening = new Set<Promise<unknown>>();
-  const ending = new AbortController();
-  let begun = false;
+  const pendingConnects = new Set<Promise<unknown>>();
+  const closing = new AbortController();
+  let isOpen = false;
   let client: ClientFacts = { version: "", info: {}, capabilities: {} };
 
-  function trackConnect(place: PoolEntry): Promise<Upstream> {
-    const attempt = connect(place);
-    opening.add(attempt);
-    attempt.finally(() => opening.delete(attempt)).catch(() => {});
+  function trackConnect(entry: PoolEntry): Promise<Upstream> {
+    const attempt = connect(entry);
+    pendingConnects.add(attempt);
+    attempt.finally(() => pendingConnects.delete(attempt)).catch(() => {});
     return attempt;
   }
 
-  async function connect(place: PoolEntry): Promise<Upstream> {
-    let self: Upstream | null = null;
-    const begun = performance.now();
-    const lose = (why: string): void => {
-      if (ending.signal.aborted || self === null || place.upstream !== self) return;
-      place.upstream = null;
-      if (performance.now() - begun > STABLE_AFTER_MS) place.lossesInARow = 0;
-      if (servers.length === 1 && "command" in place.config.target) {
-        handlers.log(why);
-        return handlers.ended(why);
+  async function connect(entry: PoolEntry): Promise<Upstream> {
+    let current: Upstream | null = null;
+    const connectingSince = performance.now();
+    const handleLoss = (reason: string): void => {
+      if (closing.signal.aborted || current === null || entry.upstream !== current) return;
+      entry.upstream = null;
+      if (performance.now() - connectingSince > STABLE_AFTER_MS) entry.lossesInARow = 0;
+      if (servers.length === 1 && "command" in entry.config.target) {
+        handlers.log(reason);
+        return handlers.ended(reason);
       }
-      handlers.log(`${why}; it is reached again`);
-      handlers.changed(self);
-      retry(place);
+      handlers.log(`${reason}; reconnecting`);
+      handlers.changed(current);
+      retry(entry);
     };
     const upstream = await connectUpstream(
-      place.config,
+      entry.config,
       client,
       {
         askClient: (question, signal) =>
-          self === null ? Promise.reject(new Error("too early")) : handlers.askClient(self, question, signal),
-        onnotification: (notification) => self !== null && handlers.onnotification(self, notification),
-        onclose: lose,
+          current === null
+            ? Promise.reject(new Error("the server is not connected yet"))
+            : handlers.askClient(current, question, signal),
+        onnotification: (notification) => current !== null && handlers.onnotification(current, notification),
+        onclose: handleLoss,
       },
       handlers.log,
-      ending.signal,
+      closing.signal,
     );
-    self = place.upstream = upstream;
-    if (upstream.closed !== null) lose(upstream.closed);
+    current = entry.upstream = upstream;
+    if (upstream.closed !== null) handleLoss(upstream.closed);
     return upstream;
   }
 
-  /** Of a server that was not there when the client began, or was lost since. */
-  function announce(place: PoolEntry, upstream: Upstream): void {
-    if (!begun || place.upstream !== upstream) return;
-    handlers.log(`the server "${place.config.name}" is there`);
+  /** Reports a server that has connected after the session started. */
+  function announce(entry: PoolEntry, upstream: Upstream): void {
+    if (!isOpen || entry.upstream !== upstream) return;
+    handlers.log(`the server "${entry.config.name}" is connected`);
     handlers.changed(upstream);
   }
 
-  function retry(place: PoolEntry): void {
-    if (ending.signal.aborted) return;
-    const pause = RECONNECT_DELAYS_MS[Math.min(place.lossesInARow++, RECONNECT_DELAYS_MS.length - 1)];
-    place.timer = setTimeout(() => {
-      trackConnect(place).then(
-        (upstream) => announce(place, upstream),
+  function retry(entry: PoolEntry): void {
+    if (closing.signal.aborted) return;
+    const delay = RECONNECT_DELAYS_MS[Math.min(entry.lossesInARow++, RECONNECT_DELAYS_MS.length - 1)];
+    entry.timer = setTimeout(() => {
+      trackConnect(entry).then(
+        (upstream) => announce(entry, upstream),
         (error: unknown) => {
-          if (ending.signal.aborted) return;
+          if (closing.signal.aborted) return;
           handlers.log(describeError(error));
-          retry(place);
+          retry(entry);
         },
       );
-    }, pause);
-    place.timer.unref();
+    }, delay);
+    entry.timer.unref();
   }
 
-  /** The first attempt. With several servers one that fails is tried again. */
-  async function connectFirst(place: PoolEntry): Promise<void> {
+  /** Connects for the first time. With several servers, a failed attempt is repeated. */
+  async function connectFirst(entry: PoolEntry): Promise<void> {
     try {
-      announce(place, await trackConnect(place));
+      announce(entry, await trackConnect(entry));
     } catch (error) {
-      if (entries.length > 1 && !ending.signal.aborted) {
-        handlers.log(`${describeError(error)}; its tools are missing until it is there`);
-        retry(place);
+      if (entries.length > 1 && !closing.signal.aborted) {
+        handlers.log(`${describeError(error)}; its tools are missing until it connects`);
+        retry(entry);
       }
       throw error;
     }
   }
 
   return {
-    /** Starts or reaches the servers. Of several, those that are slow come later. @throws Error with a sentence, when none is there */
-    async open(of: ClientFacts): Promise<void> {
-      client = of;
+    /**
+     * Connects to all servers. With several, does not wait for slow ones. @throws Error with a sentence if no server
+     * is connected
+     */
+    async open(facts: ClientFacts): Promise<void> {
+      client = facts;
       const attempts = entries.map(connectFirst);
       if (attempts.length > 1) await settlesWithin(Promise.allSettled(attempts), INITIALIZE_TIMEOUT_MS);
       try {
@@ -124,22 +129,22 @@ export function createUpstreamPool(servers: readonly ServerConfig[], handlers: U
       } catch (error) {
         throw new Error((error as AggregateError).errors.map(describeError).join("; "), { cause: error });
       }
-      begun = true;
+      isOpen = true;
     },
     get facts(): ClientFacts {
       return client;
     },
     live: (): Upstream[] => entries.flatMap(({ upstream }) => (upstream?.closed === null ? [upstream] : [])),
     async close(): Promise<void> {
-      ending.abort();
+      closing.abort();
       for (const { timer } of entries) clearTimeout(timer);
-      await Promise.allSettled(opening);
+      await Promise.allSettled(pendingConnects);
       await Promise.all(entries.map(async ({ upstream }) => upstream?.close()));
     },
   };
 }
 
-/** Of what a client is told that there are others, when a server has gone or come back. */
+/** Returns the kinds of lists that a server has. */
 export function listKindsOf({ capabilities }: Upstream): string[] {
   return LIST_KINDS.filter((kind) => isObject(capabilities[kind]));
 }

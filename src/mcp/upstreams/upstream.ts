@@ -1,4 +1,4 @@
-/** One server as the proxy uses it: connected, greeted, and alike in both eras of the protocol. */
+/** A connected server, with one interface for both protocol revisions. */
 import type { HttpChannel } from "../transport/http-channel.ts";
 import { createNotificationStream } from "./notification-stream.ts";
 import {
@@ -25,14 +25,14 @@ import {
 import { startServerProcess } from "../transport/process-channel.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
-/** What a client says of itself, when it greets or with each request. */
+/** What a client reports about itself in `initialize`, or with each request. */
 export interface ClientFacts {
   version: string;
   info: JsonObject;
   capabilities: JsonObject;
 }
 
-/** What a server asks of the client. */
+/** A request of a server to the client. */
 export interface ServerQuestion {
   method: string;
   params: JsonObject;
@@ -41,7 +41,7 @@ export interface ServerQuestion {
 export type AskClient = (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>;
 
 export interface UpstreamHandlers {
-  /** In 2025-11-25 a server may ask at any time. */
+  /** Handles a question at any time; servers of 2025-11-25 may send one outside of a request. */
   askClient: AskClient;
   onnotification(notification: Notification): void;
   onclose(why: string): void;
@@ -49,9 +49,9 @@ export interface UpstreamHandlers {
 
 export interface UpstreamRequestOptions extends RequestOptions {
   signal: AbortSignal;
-  /** What the server asks in the course of this request, where it can be told so (since 2026-07-28). */
+  /** Handles questions of the server that belong to this request (since 2026-07-28). */
   ask: AskClient;
-  /** Of the client for which it is asked; those of the greeting where they are missing. */
+  /** Capabilities of the client behind this request; by default those of the initialization. */
   capabilities?: JsonObject | undefined;
 }
 
@@ -62,21 +62,22 @@ export interface Upstream {
   readonly capabilities: JsonObject;
   readonly info: JsonObject;
   readonly instructions: string | null;
-  /** Why it is gone; null while it is there. */
+  /** Why the connection closed; null while it is open. */
   readonly closed: string | null;
-  /** Resolves to its answer. @throws RequestLost */
+  /** Resolves to the server's answer. @throws AnswerLostError */
   request(method: string, params: JsonObject | undefined, options: UpstreamRequestOptions): Promise<Reply>;
   notify(method: string, params?: JsonObject): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Rounds of questions in one request: as many as the official client takes part in. */
+/** Limit of question rounds in one request: the same as in the official client. */
 const MAX_ROUNDS = 10;
-/** How long a server may take to greet. Milliseconds. */
+/** Timeout of the initialization. Milliseconds. */
 const INITIALIZE_TIMEOUT_MS = 60_000;
 
 /**
- * @param attemptSignal ends the attempt
+ * Connects to a server and initializes it.
+ * @param attemptSignal aborts the attempt
  * @throws Error with a sentence
  */
 export async function connectUpstream(
@@ -87,11 +88,11 @@ export async function connectUpstream(
   attemptSignal?: AbortSignal,
 ): Promise<Upstream> {
   const { target: reach, name } = config;
-  const [first, second = null] = erasToTry(config, client);
-  // A server refuses the revision that it does not speak: the first attempt is expected to fail.
-  let quiet = second !== null;
+  const [firstEra, secondEra = null] = erasToTry(config, client);
+  // A server rejects a revision that it does not speak, so do not log errors of the first attempt.
+  let quiet = secondEra !== null;
   const report = (line: string): void => void (quiet || log(line));
-  // The official transport is not small: a process is spoken to without it.
+  // Load the official transport only for HTTP servers, because it is large.
   const open = async (): Promise<Channel> =>
     "command" in reach
       ? startServerProcess(name, reach, log)
@@ -107,24 +108,24 @@ export async function connectUpstream(
     });
   let channel = await open();
   let peer = peerOn(channel);
-  const greetIn = (era: Upstream["era"]): Promise<Upstream> =>
+  const connectIn = (era: Upstream["era"]): Promise<Upstream> =>
     era === "modern" ? connectModern(config, peer, client) : connectLegacy(config, peer, channel, client);
-  const stop = (): void => void channel.close();
-  attemptSignal?.addEventListener("abort", stop, { once: true });
+  const closeChannel = (): void => void channel.close();
+  attemptSignal?.addEventListener("abort", closeChannel, { once: true });
   try {
     attemptSignal?.throwIfAborted();
-    if (second === null) return await greetIn(first);
-    let refusal: unknown;
+    if (secondEra === null) return await connectIn(firstEra);
+    let firstError: unknown;
     try {
-      const upstream = await greetIn(first);
+      const upstream = await connectIn(firstEra);
       quiet = false;
       return upstream;
     } catch (error) {
-      if (!shouldTryOtherEra(error, first, config)) throw error;
-      refusal = error;
+      if (!shouldTryOtherEra(error, firstEra, config)) throw error;
+      firstError = error;
     }
     attemptSignal?.throwIfAborted();
-    // A process is not started twice. The state of an HTTP transport belongs to one attempt.
+    // Reuse a running process. An HTTP transport keeps state, so each attempt needs a new one.
     if (peer.closed !== null || "url" in reach) {
       await channel.close();
       channel = await open();
@@ -132,22 +133,22 @@ export async function connectUpstream(
       attemptSignal?.throwIfAborted();
     }
     quiet = false;
-    return await greetIn(second).catch((error: unknown) => {
-      // What every server answers to `initialize` says more than its answer to `server/discover`.
-      throw first === "legacy" ? refusal : error;
+    return await connectIn(secondEra).catch((error: unknown) => {
+      // Every server can answer `initialize`, so its error explains more than the one of `server/discover`.
+      throw firstEra === "legacy" ? firstError : error;
     });
   } catch (error) {
     quiet = true;
     await channel.close();
     throw error;
   } finally {
-    attemptSignal?.removeEventListener("abort", stop);
+    attemptSignal?.removeEventListener("abort", closeChannel);
   }
 }
 
 /**
- * The revisions to try, in order. With `auto` a server is spoken to as its client speaks: servers that speak both do not
- * do the same in both. Those of the Python SDK, for instance, ask the client for nothing in 2026-07-28.
+ * Returns the revisions to try, in order. `auto` starts with the client's revision, because servers may behave
+ * differently in each. Servers of the Python SDK, for example, ask no questions in 2026-07-28.
  */
 function erasToTry({ era }: ServerConfig, client: ClientFacts): [Upstream["era"], Upstream["era"]?] {
   if (era !== "auto") return [era === MODERN_VERSION ? "modern" : "legacy"];
@@ -157,19 +158,19 @@ function erasToTry({ era }: ServerConfig, client: ClientFacts): [Upstream["era"]
 /** The server does not speak this revision. */
 class OtherEraError extends Error {}
 
-/** Whether a greeting failed in a way that leaves the other revision to be tried. */
+/** Whether the other revision should be tried after this error. */
 function shouldTryOtherEra(error: unknown, era: Upstream["era"], { target: reach }: ServerConfig): boolean {
-  // Older servers do not answer `server/discover` at all, or end. Over HTTP a refusal is a status.
+  // Older servers ignore `server/discover` or exit. Over HTTP, they answer with an error status.
   return error instanceof OtherEraError || era === "modern" || ("url" in reach && error instanceof AnswerLostError);
 }
 
 async function initializeWith(peer: Peer, method: string, params: JsonObject, name: string): Promise<Reply> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), INITIALIZE_TIMEOUT_MS);
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), INITIALIZE_TIMEOUT_MS);
   try {
-    return await peer.request(method, params, { signal: late.signal });
+    return await peer.request(method, params, { signal: timeout.signal });
   } catch (error) {
-    if (late.signal.aborted)
+    if (timeout.signal.aborted)
       throw new Error(`the server "${name}" did not answer "${method}" in ${INITIALIZE_TIMEOUT_MS / 1000} s`, {
         cause: error,
       });
@@ -185,18 +186,19 @@ async function connectLegacy(
   channel: Channel,
   client: ClientFacts,
 ): Promise<Upstream> {
-  const wanted = LEGACY_VERSIONS.includes(client.version) ? client.version : (LEGACY_VERSIONS[0] as string);
+  const requestedVersion = LEGACY_VERSIONS.includes(client.version) ? client.version : (LEGACY_VERSIONS[0] as string);
   const reply = await initializeWith(
     peer,
     "initialize",
-    { protocolVersion: wanted, capabilities: client.capabilities, clientInfo: client.info },
+    { protocolVersion: requestedVersion, capabilities: client.capabilities, clientInfo: client.info },
     config.name,
   );
-  if ("error" in reply) throw new OtherEraError(`the server "${config.name}" refused to begin: ${reply.error.message}`);
+  if ("error" in reply)
+    throw new OtherEraError(`the server "${config.name}" rejected initialize: ${reply.error.message}`);
   const version = reply.result["protocolVersion"];
   if (typeof version !== "string" || !LEGACY_VERSIONS.includes(version))
     throw new OtherEraError(
-      `the server "${config.name}" speaks version ${JSON.stringify(version)}, which is none of ${LEGACY_VERSIONS.join(", ")}`,
+      `the server "${config.name}" speaks version ${JSON.stringify(version)}, which is not supported; supported are ${LEGACY_VERSIONS.join(", ")}`,
     );
   if ("url" in config.target) (channel as HttpChannel).setVersion(version);
   await peer.notify("notifications/initialized");
@@ -218,12 +220,12 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientFac
   const versions = "result" in reply ? reply.result["supportedVersions"] : null;
   if ("error" in reply || !Array.isArray(versions) || !versions.includes(MODERN_VERSION))
     throw new OtherEraError(
-      `the server "${config.name}" does not speak ${MODERN_VERSION}: ${errorMessage(reply) ?? "it names other versions"}`,
+      `the server "${config.name}" does not speak ${MODERN_VERSION}: ${errorMessage(reply) ?? "it supports other versions"}`,
     );
-  const greeting = reply.result;
+  const discovered = reply.result;
   const of = serverFacts(config, {
-    ...greeting,
-    serverInfo: readMeta(greeting)[META_KEY.server] ?? greeting["serverInfo"] ?? {},
+    ...discovered,
+    serverInfo: readMeta(discovered)[META_KEY.server] ?? discovered["serverInfo"] ?? {},
   });
   const listening = createNotificationStream(peer, of.capabilities, (params) => withEnvelope(client, params));
   const upstream: Upstream = {
@@ -237,17 +239,14 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientFac
       if (/^resources\/(?:un)?subscribe$/.test(method)) return listening.subscribe(method, params?.["uri"]);
       let answers: JsonObject = {};
       for (let round = 0; round < MAX_ROUNDS; round++) {
-        const subject = { ...client, capabilities: options.capabilities ?? client.capabilities };
-        const reply = await peer.request(method, withEnvelope(subject, { ...params, ...answers }), options);
+        const requestClient = { ...client, capabilities: options.capabilities ?? client.capabilities };
+        const reply = await peer.request(method, withEnvelope(requestClient, { ...params, ...answers }), options);
         if ("error" in reply || reply.result["resultType"] !== "input_required") return reply;
         const { inputRequests, requestState } = reply.result;
         const inputResponses: JsonObject = {};
         for (const [key, question] of Object.entries(isObject(inputRequests) ? inputRequests : {})) {
           if (!isObject(question) || typeof question["method"] !== "string")
-            return errorReply(
-              ERROR_CODE.internal,
-              `the server "${config.name}" asks for input in a form that cannot be read`,
-            );
+            return errorReply(ERROR_CODE.internal, `the server "${config.name}" asked for input in an invalid form`);
           const answer = await options.ask(
             { method: question["method"], params: isObject(question["params"]) ? question["params"] : {} },
             options.signal,
@@ -262,7 +261,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientFac
         `the server "${config.name}" asked for input more than ${MAX_ROUNDS} times`,
       );
     },
-    // There are no notifications to a server in this era but cancellations, which the peer sends.
+    // Clients of 2026-07-28 send no notifications except cancellations, which the peer sends.
     notify: () => Promise.resolve(),
     close: () => peer.close(),
   };
@@ -279,8 +278,8 @@ function withEnvelope(client: ClientFacts, params: JsonObject): JsonObject {
   });
 }
 
-function serverFacts(config: ServerConfig, greeting: JsonObject) {
-  const { capabilities, serverInfo, instructions } = greeting;
+function serverFacts(config: ServerConfig, discovered: JsonObject) {
+  const { capabilities, serverInfo, instructions } = discovered;
   return {
     config,
     capabilities: isObject(capabilities) ? capabilities : {},
