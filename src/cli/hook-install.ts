@@ -11,7 +11,7 @@ import {
   hasHook,
   SCOPES,
   settingsFile,
-  SettingsFault,
+  SettingsError,
   addHook,
   removeHook,
   type SettingsFolders,
@@ -89,7 +89,7 @@ function changeOf(
     const { host, command } = wanted;
     return { before, after: hasHook(before, host, command) ? removeHook(before, host, command) : before };
   } catch (error) {
-    if (!(error instanceof SettingsFault)) throw error;
+    if (!(error instanceof SettingsError)) throw error;
     throw new CommandError(`${path}: ${error.message}; nothing was changed`);
   }
 }

@@ -28,7 +28,7 @@ examples:
       const mark = {
         ok: colour(io, "green", "ok   "),
         wrong: colour(io, "red", "wrong"),
-        say: colour(io, "yellow", "note "),
+        info: colour(io, "yellow", "note "),
       }[kind];
       io.out(`${mark} ${safe(text)}`);
     }

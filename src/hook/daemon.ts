@@ -1,4 +1,4 @@
-/** What the first hook of a user starts behind itself. */
+/** Entry point of hookd, the background process that the first hook of a user starts. */
 import { VERSION } from "../version.ts";
 import { runHookd } from "./hookd.ts";
 import { socketPath } from "./hookd-socket.ts";

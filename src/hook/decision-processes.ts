@@ -1,10 +1,10 @@
-/** Starts the processes that decide. Loaded only where no hookd answers. */
+/** Starts the worker and hookd. Loaded only if hookd does not answer. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readAnswer, type HookAnswer } from "./hosts/answers.ts";
 import { createSocketFolder } from "./hookd-socket.ts";
 
-/** Beside this file, and in the same form: source or built. */
+/** Returns the command that runs a script of this folder, as source or as built. */
 function commandFor(name: string): [program: string, args: string[]] {
   const file = fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
   const deno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
@@ -12,8 +12,8 @@ function commandFor(name: string): [program: string, args: string[]] {
 }
 
 /**
- * What the host's process was started with, a repository may have set in some hosts: options of Node, a proxy and the like
- * stay behind, so that they cannot stand between the decision and the service.
+ * Environment variables that the child processes receive. A repository can set variables in some hosts; options for
+ * Node or a proxy must not come between the decision and the service.
  */
 const FORWARDED_ENVIRONMENT =
   /^(HOME|USERPROFILE|PATH|XDG_[A-Z_]+|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_[A-Z]+|TZ|DENO_DIR|NODE_EXTRA_CA_CERTS|ASSENT_[A-Z_]+)$/i;
@@ -22,7 +22,7 @@ function safeEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => FORWARDED_ENVIRONMENT.test(name)));
 }
 
-/** Null when it did not answer. It ends with this process: its standard output has no reader then. */
+/** Sends a request to a new worker. Resolves to null if it fails. The worker is killed when this process exits. */
 export function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
   return new Promise((done) => {
     const [program, args] = commandFor("worker");
@@ -41,7 +41,7 @@ export function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
   });
 }
 
-/** One that does not start is missed by nobody. @param path of its socket */
+/** Starts hookd for later calls. A failure is ignored. @param path its socket */
 export function startDaemon(path: string): void {
   try {
     createSocketFolder(path);
@@ -56,6 +56,6 @@ export function startDaemon(path: string): void {
     child.once("error", () => {});
     child.unref();
   } catch {
-    // The call is decided already.
+    // Ignore the error: the call is already decided.
   }
 }

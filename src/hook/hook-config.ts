@@ -1,4 +1,4 @@
-/** Which service the hook asks, and as whom. */
+/** Reads the hook's configuration: the service, the key, and the agent. */
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
@@ -8,15 +8,15 @@ import { isObject, type JsonObject } from "./payload.ts";
 export interface HookConfig {
   url: string;
   apiKey: string;
-  /** Whom the key is bound to; null: the service is asked. */
+  /** The agent id; null: the service reports the agent of the key. */
   agent: string | null;
-  /** Seconds that a call is held for an approval; null: what the host bears. */
+  /** Seconds that a call waits for approval; null: as long as the host allows. */
   wait: number | null;
 }
 
 export class HookConfigError extends Error {}
 
-/** Written by whoever manages the machine: what it names cannot be changed by the user or by a project. */
+/** Managed configuration. Its values override those of the user and of projects. */
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
 /** Folder of the user's files; null where the home folder is not known. */
@@ -31,12 +31,15 @@ export function userConfigFile(env: Readonly<Record<string, string | undefined>>
   return folder === null ? null : join(folder, "hook.json");
 }
 
-/** Where the account's user keeps it. HOME and XDG_CONFIG_HOME are variables too, so their file comes behind this one. */
+/**
+ * Configuration file in the home folder of the account. It has precedence over HOME and XDG_CONFIG_HOME, because a
+ * repository may set variables.
+ */
 function accountConfigFile(): string | null {
   try {
     return join(userInfo().homedir, ".config", "assent", "hook.json");
   } catch {
-    // An account without an entry, as in some containers.
+    // The account has no entry, as in some containers.
     return null;
   }
 }
@@ -46,8 +49,9 @@ export function configFiles(env: Readonly<Record<string, string | undefined>>): 
 }
 
 /**
- * The managed file, then the user's file, then the environment: a repository can set variables for the commands of some
- * hosts, and must not be able to name another service. Throws ConfigFault.
+ * Reads the managed file, then the user's files, then the environment; the first value counts. Files precede
+ * variables because a repository can set variables in some hosts, and must not redirect the hook to another service.
+ * Throws HookConfigError.
  */
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -58,21 +62,20 @@ export function loadConfig(
   const layerOf = (name: string): number =>
     layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
   const value = (name: string): unknown => layers[layerOf(name)]?.[name];
-  // Else a variable would say where the key of a file is sent, and who answers for the service.
+  // Otherwise a variable could send the file's key to another server, which would then decide.
   if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
     throw new HookConfigError(
-      `${files[layerOf("api_key")]} has api_key and no url; another place names the service, which counts only where both stand together`,
+      `${files[layerOf("api_key")]} has api_key but no url. Set url in the same file; a url from another source is not used with this key`,
     );
   const url = value("url") ?? "http://127.0.0.1:8000";
-  if (typeof url !== "string" || !isHttpUrl(url))
-    throw new HookConfigError("the service's address (url) is no http or https URL");
+  if (typeof url !== "string" || !isHttpUrl(url)) throw new HookConfigError("url must be an http or https URL");
   const apiKey = value("api_key");
-  if (typeof apiKey !== "string") throw new HookConfigError("the hook has no API key (api_key)");
+  if (typeof apiKey !== "string") throw new HookConfigError("the hook's configuration has no api_key");
   const agent = value("agent") ?? null;
-  if (agent !== null && typeof agent !== "string") throw new HookConfigError("agent is no text");
+  if (agent !== null && typeof agent !== "string") throw new HookConfigError("agent must be a string");
   const wait = value("wait") ?? null;
   if (wait !== null && (typeof wait !== "number" || !(wait >= 0)))
-    throw new HookConfigError("wait is no number of seconds");
+    throw new HookConfigError("wait must be a number of seconds, 0 or more");
   return { url, apiKey, agent, wait };
 }
 
@@ -90,11 +93,11 @@ function readConfigFile(path: string): JsonObject {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new HookConfigError(`${path} is no JSON`);
+    throw new HookConfigError(`${path} is not valid JSON`);
   }
-  if (!isObject(value)) throw new HookConfigError(`${path} is no JSON object`);
-  const strange = Object.keys(value).find((name) => !KNOWN_MEMBERS.has(name));
-  if (strange !== undefined)
-    throw new HookConfigError(`${path} has the member "${strange}", which the hook does not know`);
+  if (!isObject(value)) throw new HookConfigError(`${path} must be a JSON object`);
+  const unknownMember = Object.keys(value).find((name) => !KNOWN_MEMBERS.has(name));
+  if (unknownMember !== undefined)
+    throw new HookConfigError(`${path} has the member "${unknownMember}", which is unknown; remove it`);
   return value;
 }

@@ -1,33 +1,33 @@
-/** One call of a hook, whichever host made it. */
+/** One event of a hook, in the same form for all hosts. */
 import type { Host } from "./hosts/answers.ts";
 import type { JsonObject } from "./payload.ts";
 
 export interface HookEvent {
   host: Host;
-  /** `session` is the begin of one; what is `ignored` asks nothing and is let through. */
+  /** `session`: a session starts. `ignored`: the event needs no decision. */
   kind: "before" | "after" | "session" | "ignored";
   session: string | null;
-  /** The host's id of this tool call. */
+  /** The host's id of the tool call. */
   callId: string | null;
-  /** As the host calls it. */
+  /** Name of the tool in the host. */
   tool: string;
-  /** Of a call that has not run yet; empty of anything else. */
+  /** Arguments of a call that has not run yet; empty for other events. */
   input: JsonObject;
   cwd: string;
-  /** The folder that the agent works in, where the host tells. */
+  /** Workspace of the agent, if the host reports it. */
   workspace: string | null;
-  /** For `after`: false where the host says that it failed. */
+  /** For `after`: false if the host reports a failure. */
   success: boolean;
-  /** Whether the host says how it went. */
+  /** Whether the host reports the outcome. */
   outcomeReported: boolean;
 }
 
-/** What the hook's process was started with. */
+/** Facts about the hook's process. */
 export interface HookEnvironment {
   cwd: string;
   home: string | null;
-  /** Folder of the project as the host's variables name it. */
+  /** Project folder from the host's environment variables. */
   project: string | null;
-  /** The file that the host's program runs from, where that matters and can be told. */
+  /** Executable of the Codex that started the hook; null for other hosts, or if unknown. */
   codexProgram: string | null;
 }

@@ -1,10 +1,12 @@
-/** What the hook remembers between calls: which action a running tool call is, and which sessions asked. */
+/**
+ * Stores state between calls of the hook: the action of each running tool call, and the sessions that used the hook.
+ */
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Host } from "./hosts/answers.ts";
 
-/** A tool call that has said nothing for so long will not. */
+/** How long the action of a call without an end event is stored. */
 const CALL_RETENTION_MS = 24 * 3_600_000;
 const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
 
@@ -14,7 +16,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
   return folder === null ? null : join(folder, "assent", "hook");
 }
 
-/** Of `assent hook doctor`: it is no session of a host, and says nothing of whether one calls the hook. */
+/** Session id of `assent hook doctor`. It is not recorded, because it does not show that a host calls the hook. */
 export const CANARY_SESSION = "assent-doctor";
 
 export interface SessionRecord {
@@ -26,7 +28,7 @@ export interface SessionRecord {
   calls: number;
 }
 
-/** None of this decides anything: whatever fails here is left out. */
+/** No decision depends on this state, so callers ignore its errors. */
 export class HookState {
   private readonly folder: string | null;
   constructor(folder: string | null) {
@@ -45,7 +47,7 @@ export class HookState {
     if (path !== null) await writeFile(path, action, { mode: 0o600 });
   }
 
-  /** The action of a call that has ended; it is forgotten. */
+  /** Returns the action of a call that has ended, and deletes it. */
   async takeAction(host: Host, session: string | null, call: string | null): Promise<string | null> {
     const path = await this.pathFor("calls", [host, session, call]);
     if (path === null) return null;
@@ -54,38 +56,41 @@ export class HookState {
     return action;
   }
 
-  async recordSession(host: Host, session: string | null, what: "start" | "call"): Promise<void> {
+  async recordSession(host: Host, session: string | null, event: "start" | "call"): Promise<void> {
     const path = await this.pathFor("sessions", [host, session]);
     if (path === null || session === null || session === CANARY_SESSION) return;
-    const before = await readSession(path);
+    const previous = await readSession(path);
     const now = Date.now();
     const next: SessionRecord = {
       host,
       session,
-      started: what === "start" ? now : (before?.started ?? null),
-      last_call: what === "call" ? now : (before?.last_call ?? null),
-      calls: (before?.calls ?? 0) + (what === "call" ? 1 : 0),
+      started: event === "start" ? now : (previous?.started ?? null),
+      last_call: event === "call" ? now : (previous?.last_call ?? null),
+      calls: (previous?.calls ?? 0) + (event === "call" ? 1 : 0),
     };
     await writeFile(path, JSON.stringify(next), { mode: 0o600 });
-    if (what === "start") await this.deleteExpired();
+    if (event === "start") await this.deleteExpired();
   }
 
   async sessions(): Promise<SessionRecord[]> {
     if (this.folder === null) return [];
     const folder = join(this.folder, "sessions");
     const names = await readdir(folder).catch(() => []);
-    const all = await Promise.all(names.map((name) => readSession(join(folder, name))));
-    return all
+    const records = await Promise.all(names.map((name) => readSession(join(folder, name))));
+    return records
       .filter((each) => each !== null)
       .sort((a, b) => (b.last_call ?? b.started ?? 0) - (a.last_call ?? a.started ?? 0));
   }
 
   private async deleteExpired(): Promise<void> {
-    for (const [kind, kept] of [["calls", CALL_RETENTION_MS] as const, ["sessions", SESSION_RETENTION_MS] as const]) {
+    for (const [kind, retention] of [
+      ["calls", CALL_RETENTION_MS] as const,
+      ["sessions", SESSION_RETENTION_MS] as const,
+    ]) {
       const folder = join(this.folder as string, kind);
       for (const name of await readdir(folder).catch(() => [])) {
-        const at = (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? Infinity;
-        if (Date.now() - at > kept) await rm(join(folder, name), { force: true });
+        const modifiedAt = (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? Infinity;
+        if (Date.now() - modifiedAt > retention) await rm(join(folder, name), { force: true });
       }
     }
   }

@@ -1,11 +1,11 @@
-/** What goes between the starter, which the host runs, and whoever decides for it: a line of JSON, then the payload. */
+/** Request format between the launcher and the process that decides: one line of JSON, then the host's payload. */
 import { loadConfig } from "./hook-config.ts";
 import { decideHookCall } from "./decide.ts";
 import { isHost, type HookAnswer } from "./hosts/answers.ts";
 import { isObject, MAX_PAYLOAD_BYTES } from "./payload.ts";
 import { HookState, stateFolder } from "./hook-state.ts";
 
-/** The variables that the decider is told of. */
+/** Environment variables that the launcher forwards. */
 export const FORWARDED_VARIABLES = [
   "HOME",
   "USERPROFILE",
@@ -22,17 +22,20 @@ export interface RequestHeader {
   cwd: string;
   project: string | null;
   program: string | null;
-  /** Seconds until the answer at the latest. */
+  /** Seconds until the answer must be given. */
   deadline: number;
-  /** Seconds that a call is held for an approval; null: as long as the deadline lets it. */
+  /** Seconds that a call waits for approval; null: until the deadline. */
   maxWait: number | null;
   env: Record<string, string>;
 }
 
-/** Bytes of a whole request. */
+/** Limit of a request. Bytes. */
 export const MAX_REQUEST_BYTES = MAX_PAYLOAD_BYTES + 65_536;
 
-/** Null for what is no request of this version: the caller answers nothing then. */
+/**
+ * Decides one request. Resolves to null for an invalid request or one of another version; the launcher then uses a
+ * worker.
+ */
 export async function serveRequest(request: Buffer, version: string, signal: AbortSignal): Promise<HookAnswer | null> {
   const end = request.indexOf(10);
   const header = end < 0 ? null : readHeader(request.subarray(0, end).toString("utf8"));

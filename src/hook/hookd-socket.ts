@@ -1,19 +1,19 @@
-/** Where hookd listens, and whether what listens there is the user's own. */
+/** The path of hookd's socket, and the check that only this user can access it. */
 import { lstatSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Null where no place is safe: the hook then works without hookd. */
+/** Returns the socket path; null if there is no safe folder. The hook then works without hookd. */
 export function socketPath(env: Readonly<Record<string, string | undefined>>, version: string): string | null {
   if (process.platform === "win32" || process.getuid === undefined) return null;
   const home = env["HOME"];
   const folder = env["XDG_RUNTIME_DIR"] || env["XDG_STATE_HOME"] || (home ? join(home, ".local", "state") : null);
   if (folder === null || !folder.startsWith("/")) return null;
   const path = join(folder, "assent", `hookd-${version}.sock`);
-  // Longer names are cut off by the system; hookd binds one with its process's number behind.
+  // Systems limit the length of socket paths, and hookd appends its process id.
   return Buffer.byteLength(path) <= 90 ? path : null;
 }
 
-/** Whether the socket and its folder belong to this user, and nobody else may write there. */
+/** Whether the socket and its folder belong to this user, and no other user can write to them. */
 export function isPrivateSocket(path: string): boolean {
   try {
     const socket = lstatSync(path);

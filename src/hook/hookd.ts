@@ -1,4 +1,7 @@
-/** Stays resident for a user's hooks, so that each of them need not load and connect anew. Ends when it is idle. */
+/**
+ * Background process that decides for all hooks of a user, so that a hook does not load the client and connect each
+ * time. It exits when idle.
+ */
 import { lstatSync, renameSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { isPrivateSocket } from "./hookd-socket.ts";
@@ -7,33 +10,33 @@ import { MAX_REQUEST_BYTES, serveRequest } from "./hookd-protocol.ts";
 export interface HookdOptions {
   path: string;
   version: string;
-  /** Milliseconds without a call until it ends. */
+  /** Milliseconds without a call after which it exits. */
   idle?: number;
 }
 
 const DEFAULT_IDLE_MS = 15 * 60_000;
-/** Between two signs of life. The starter looks elsewhere when they stop. */
+/** Interval of heartbeats. The launcher uses a worker if they stop. */
 const HEARTBEAT_MS = 1_000;
-/** Until one that listens and says nothing, such as a stopped one, is replaced. */
+/** A hookd that accepts connections but stays silent this long, for example because it is suspended, is replaced. */
 const PROBE_TIMEOUT_MS = 2_000;
 
 /**
- * Resolves when it has ended; to false when another one listens there already. It makes no folder: one that is gone by now
- * was taken away, and this ends. @throws what the system says then
+ * Runs hookd. Resolves to true when it has ended, and to false if another one already serves the socket. The folder
+ * must exist: hookd does not create it, so that a deleted folder ends it. @throws the system's error
  */
 export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdOptions): Promise<boolean> {
   if (await isServed(path)) return false;
-  // Bound under a name of its own and then moved, so that of two that start at once the path leads to one, whole.
+  // Bind a temporary name and rename it. If two processes start at once, the path leads to one complete socket.
   const temporaryPath = `${path}.${process.pid}`;
   rmSync(temporaryPath, { force: true });
   let openConnections = 0;
   let timer: NodeJS.Timeout | undefined;
-  // What an idle end meets has connected already, and is served.
+  // Connections that exist when the server closes are still served.
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     clearTimeout(timer);
     openConnections++;
     void handleConnection(socket, version).finally(() => {
-      // Behind the end, a timer would keep the process for nothing.
+      // After the end, a timer would keep the process alive.
       if (--openConnections === 0 && server.listening) timer = setTimeout(end, idle);
     });
   });
@@ -46,46 +49,46 @@ export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdO
   } finally {
     process.umask(umask);
   }
-  let ino: number;
+  let inode: number;
   try {
     if (!isPrivateSocket(temporaryPath))
-      throw new Error(`${temporaryPath} is not safe: it, or its folder, can be written by others`);
-    ({ ino } = lstatSync(temporaryPath));
+      throw new Error(`${temporaryPath} is not safe: other users can write to it or to its folder`);
+    ({ ino: inode } = lstatSync(temporaryPath));
     renameSync(temporaryPath, path);
   } catch (error) {
     clearTimeout(timer);
-    // Takes what it is bound to away, too.
+    // Closing also deletes the socket file.
     server.close();
     throw error;
   }
-  const isReplaced = (): boolean => lstatSync(path, { throwIfNoEntry: false })?.ino !== ino;
-  // Nobody finds the way to one that was replaced, or whose socket was taken away.
-  const watch = setInterval(() => {
+  const isReplaced = (): boolean => lstatSync(path, { throwIfNoEntry: false })?.ino !== inode;
+  // Exit if the socket was replaced or deleted, because no launcher can connect any more.
+  const watchTimer = setInterval(() => {
     if (isReplaced()) end();
   }, HEARTBEAT_MS);
-  await new Promise<void>((done) => server.once("close", () => done()));
+  await new Promise<void>((resolve) => server.once("close", () => resolve()));
   clearTimeout(timer);
-  clearInterval(watch);
+  clearInterval(watchTimer);
   if (!isReplaced()) rmSync(path, { force: true });
   return true;
 }
 
 function listen(server: Server, path: string): Promise<void> {
-  return new Promise((done, fail) => {
-    server.once("error", fail);
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
     server.listen(path, () => {
-      server.off("error", fail);
-      done();
+      server.off("error", reject);
+      resolve();
     });
   });
 }
 
 function isServed(path: string): Promise<boolean> {
-  return new Promise((done) => {
+  return new Promise((resolve) => {
     const socket = createConnection(path);
     const end = (answered: boolean): void => {
       socket.destroy();
-      done(answered);
+      resolve(answered);
     };
     socket.setTimeout(PROBE_TIMEOUT_MS, () => end(false));
     socket.once("data", () => end(true));
@@ -97,30 +100,31 @@ function isServed(path: string): Promise<boolean> {
 async function handleConnection(socket: Socket, version: string): Promise<void> {
   const disconnected = new AbortController();
   socket.on("error", () => socket.destroy());
-  socket.once("close", () => disconnected.abort(new Error("the caller is gone")));
+  socket.once("close", () => disconnected.abort(new Error("the caller disconnected")));
   const heartbeat = setInterval(() => socket.write("\n"), HEARTBEAT_MS);
   socket.write("\n");
   try {
     const request = await readRequest(socket);
     const answer = request === null ? null : await serveRequest(request, version, disconnected.signal);
-    if (!socket.destroyed) await new Promise<void>((done) => socket.end(`${JSON.stringify(answer)}\n`, () => done()));
+    if (!socket.destroyed)
+      await new Promise<void>((resolve) => socket.end(`${JSON.stringify(answer)}\n`, () => resolve()));
   } finally {
     clearInterval(heartbeat);
     socket.destroy();
   }
 }
 
-/** Null when it is too large, or the caller went away. */
+/** Resolves to null if the request is too large or the caller disconnected. */
 function readRequest(socket: Socket): Promise<Buffer | null> {
-  return new Promise((done) => {
+  return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
     socket.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_REQUEST_BYTES) done(null);
+      if (size > MAX_REQUEST_BYTES) resolve(null);
       else chunks.push(chunk);
     });
-    socket.once("end", () => done(Buffer.concat(chunks)));
-    socket.once("close", () => done(null));
+    socket.once("end", () => resolve(Buffer.concat(chunks)));
+    socket.once("close", () => resolve(null));
   });
 }

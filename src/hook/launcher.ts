@@ -1,7 +1,7 @@
 /**
- * What the host runs for each call. It reads the event, has it decided by another process (hookd, or a worker of its own),
- * and answers. A deny in the host's words is at hand from the first line on; only a whole answer takes its place. Since
- * nothing is decided in here, a hang over there cannot keep this process from answering in time.
+ * The process that a host starts for each event. It reads the event, lets another process decide (hookd, or a
+ * worker), and writes the answer. A denial is ready from the start and only a complete answer replaces it. This
+ * process decides nothing itself, so a hang in the other process cannot delay the answer beyond the deadline.
  */
 import { writeSync } from "node:fs";
 import { createConnection } from "node:net";
@@ -19,30 +19,30 @@ import { MAX_PAYLOAD_BYTES, PayloadError, readPayload, rejectAmbiguousJson, drop
 import { isPrivateSocket, socketPath } from "./hookd-socket.ts";
 import { VERSION } from "../version.ts";
 
-/** Of an event that is read: what a tool has answered may be large. Bytes. */
+/** Limit of an event; the output of a tool may be large. Bytes. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
-/** Until standard input has ended. Milliseconds. */
+/** Limit for reading standard input. Milliseconds. */
 const INPUT_TIMEOUT_MS = 5_000;
-/** What is left of a call that is refused is still read, to the deadline or until nothing came for so long. Milliseconds. */
+/** After an answer, the rest of the input is read until the deadline, or until it pauses this long. Milliseconds. */
 const DRAIN_TIMEOUT_MS = 5_000;
-/** Without a sign of life hookd is taken for dead, and a worker decides. Milliseconds. */
+/** Timeout between hookd's heartbeats, after which a worker decides. Milliseconds. */
 const HOOKD_TIMEOUT_MS = 4_000;
-/** For all but the wait, where less is held than the host bears. Seconds. */
+/** Added to `--wait` for everything else, if that is shorter than the host's limit. Seconds. */
 const WAIT_OVERHEAD = 15;
-/** Names of what `wire.ts` passes on; spelled here too, because that file loads the decision. */
+/** Same list as in hookd-protocol.ts, which must not be imported here because it loads the deciding code. */
 const FORWARDED_VARIABLES =
   "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 
 interface Options {
   host: Host;
-  /** Seconds; null: what the host bears. */
+  /** Seconds that a call waits for approval; null: as long as the host allows. */
   wait: number | null;
   daemon: boolean;
 }
 
-/** Ends the process. */
+/** Answers one event and exits. */
 export async function runHook(args: readonly string[]): Promise<void> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const options = readOptions(args);
   let host = options?.host ?? guessHost(args);
   let mustAnswer = true;
@@ -52,38 +52,37 @@ export async function runHook(args: readonly string[]): Promise<void> {
     ended = true;
     const code = writeAnswer(answer);
     process.exitCode = code;
-    const left = DIALECTS[host].deadline * 1000 - (performance.now() - begun);
-    drainInput(Math.max(left, 1_000), () => process.exit(code));
+    const remaining = DIALECTS[host].deadline * 1000 - (performance.now() - startedAt);
+    drainInput(Math.max(remaining, 1_000), () => process.exit(code));
   };
-  const refuse = (why: string): void =>
-    end(mustAnswer ? DIALECTS[host].deny(`Not run: ${why}.`) : DIALECTS[host].allow());
-  const fault = (): void => refuse("the hook failed");
-  process.on("uncaughtException", fault);
-  process.on("unhandledRejection", fault);
-  // Nothing is left to wait for, and nothing was answered.
-  process.once("beforeExit", fault);
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
-    process.on(signal, () => refuse("the hook was stopped"));
-  const limit = setTimeout(() => refuse("the call did not arrive whole"), INPUT_TIMEOUT_MS);
-  if (options === null) return refuse("the hook was started with options it does not know");
+  const deny = (reason: string): void =>
+    end(mustAnswer ? DIALECTS[host].deny(`Not run: ${reason}.`) : DIALECTS[host].allow());
+  const denyOnFailure = (): void => deny("the hook failed");
+  process.on("uncaughtException", denyOnFailure);
+  process.on("unhandledRejection", denyOnFailure);
+  // The process would exit without an answer.
+  process.once("beforeExit", denyOnFailure);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => deny("the hook was stopped"));
+  const limit = setTimeout(() => deny("the call did not arrive whole"), INPUT_TIMEOUT_MS);
+  if (options === null) return deny("the hook was started with options it does not know");
   try {
     const payload = await readInput();
-    // What was refused while it arrived is asked about no more.
+    // The event was answered while its input arrived.
     if (ended) return;
-    if (payload === null) return refuse("the call is larger than 64 MiB");
+    if (payload === null) return deny("the call is larger than 64 MiB");
     const isLarge = payload.length > MAX_PAYLOAD_BYTES;
     const { text, value } = readPayload(isLarge ? dropLargeValues(payload) : payload);
     host = detectHost(value, host);
-    // Which event it is, another reader of an ambiguous text may see otherwise.
+    // Another parser may see another event in ambiguous JSON.
     rejectAmbiguousJson(text, needsDecision(value));
     mustAnswer = needsDecision(value);
-    if (isLarge) return refuse("the call is larger than 4 MiB");
+    if (isLarge) return deny("the call is larger than 4 MiB");
     clearTimeout(limit);
-    const most = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
-    // Holding less leaves time for everything else.
-    const seconds = options.wait === null ? most : Math.min(options.wait + WAIT_OVERHEAD, most);
-    const left = (): number => seconds - (performance.now() - begun) / 1000;
-    setTimeout(() => refuse("there was no decision in time. Repeat the same command later"), left() * 1000);
+    const maxSeconds = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
+    // A shorter wait leaves time for everything else.
+    const seconds = options.wait === null ? maxSeconds : Math.min(options.wait + WAIT_OVERHEAD, maxSeconds);
+    const remaining = (): number => seconds - (performance.now() - startedAt) / 1000;
+    setTimeout(() => deny("there was no decision in time. Repeat the same command later"), remaining() * 1000);
     const header = {
       version: VERSION,
       host: options.host,
@@ -94,7 +93,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
       hold: options.wait,
     };
     const request = (): Buffer =>
-      Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: left() })}\n`), payload]);
+      Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: remaining() })}\n`), payload]);
     const path = options.daemon ? socketPath(process.env, VERSION) : null;
     let answer = path !== null && isPrivateSocket(path) ? await requestFromHookd(path, request()) : null;
     if (answer === null && !ended) {
@@ -102,21 +101,21 @@ export async function runHook(args: readonly string[]): Promise<void> {
       answer = await askWorker(request());
       if (path !== null) startDaemon(path);
     }
-    if (answer === null) return fault();
+    if (answer === null) return denyOnFailure();
     end(answer);
   } catch (error) {
-    if (error instanceof PayloadError) refuse(error.message);
-    else fault();
+    if (error instanceof PayloadError) deny(error.message);
+    else denyOnFailure();
   }
 }
 
 function readOptions(args: readonly string[]): Options | null {
   const options: Partial<Options> = {};
   for (let i = 0; i < args.length; i++) {
-    const [name, inline] = (args[i] as string).split("=", 2) as [string, string | undefined];
+    const [name, inlineValue] = (args[i] as string).split("=", 2) as [string, string | undefined];
     if (name === "--no-daemon") options.daemon = false;
     else {
-      const value = inline ?? args[++i];
+      const value = inlineValue ?? args[++i];
       if (name === "--host" && isHost(value)) options.host = value;
       else if (name === "--wait" && /^[0-9]+([.][0-9]+)?$/.test(value ?? "")) options.wait = Number(value);
       else return null;
@@ -131,71 +130,78 @@ function readOptions(args: readonly string[]): Options | null {
       };
 }
 
-/** The dialect for a deny about wrong options. */
+/** Returns the host whose format a denial about invalid options uses. */
 function guessHost(args: readonly string[]): Host {
   return args.flatMap((arg) => arg.split("=")).find(isHost) ?? "claude-code";
 }
 
-/** Null when it is too large. */
+/** Resolves to null if the input is too large. */
 function readInput(): Promise<Buffer | null> {
-  return new Promise((done, fail) => {
+  return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     process.stdin.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_EVENT_BYTES) done(null);
+      if (size > MAX_EVENT_BYTES) resolve(null);
       else chunks.push(chunk);
     });
-    process.stdin.once("end", () => done(Buffer.concat(chunks)));
-    process.stdin.once("error", fail);
+    process.stdin.once("end", () => resolve(Buffer.concat(chunks)));
+    process.stdin.once("error", reject);
   });
 }
 
 /**
- * Until the host has written all of the call: one that cannot takes the hook for failed, and some run the call then.
- * @param most milliseconds
+ * Reads the rest of the input before the process exits: a host that cannot write all of it treats the hook as failed,
+ * and some then run the call.
+ * @param timeoutMs limit in milliseconds
  */
-function drainInput(most: number, then: () => void): void {
+function drainInput(timeoutMs: number, onDrained: () => void): void {
   try {
     const { stdin } = process;
-    if (stdin.readableEnded || stdin.destroyed) return then();
-    setTimeout(then, most);
-    let idle = setTimeout(then, DRAIN_TIMEOUT_MS);
+    if (stdin.readableEnded || stdin.destroyed) return onDrained();
+    setTimeout(onDrained, timeoutMs);
+    let idle = setTimeout(onDrained, DRAIN_TIMEOUT_MS);
     stdin.on("data", () => {
       clearTimeout(idle);
-      idle = setTimeout(then, DRAIN_TIMEOUT_MS);
+      idle = setTimeout(onDrained, DRAIN_TIMEOUT_MS);
     });
-    for (const event of ["end", "error", "close"]) stdin.once(event, then);
+    for (const event of ["end", "error", "close"]) stdin.once(event, onDrained);
     stdin.resume();
   } catch {
-    then();
+    onDrained();
   }
 }
 
-/** Returns the code to end with. */
+/** Writes the answer. Returns the exit code. */
 function writeAnswer({ stdout, stderr, code }: HookAnswer): number {
   write(2, stderr);
   if (write(1, stdout)) return code;
-  // A host that has closed the pipe reads no answer; 2 stops the call, in some hosts only with a reason.
+  // The host closed the pipe and reads no answer. Exit code 2 stops the call; some hosts also need a reason on
+  // standard error.
   if (stderr === "") write(2, "Not run: the hook's answer was not read.\n");
   return 2;
 }
 
-/** Without a stream, which takes as long to set up as everything else here. False when nobody reads it. */
+/**
+ * Writes synchronously, because setting up a stream takes as long as everything else here. Returns false if the pipe
+ * is closed.
+ */
 function write(descriptor: 1 | 2, text: string): boolean {
-  let left = Buffer.from(text);
-  for (let tries = 0; left.length > 0; tries++)
+  let remaining = Buffer.from(text);
+  for (let tries = 0; remaining.length > 0; tries++)
     try {
-      left = left.subarray(writeSync(descriptor, left));
+      remaining = remaining.subarray(writeSync(descriptor, remaining));
     } catch (error) {
-      // A pipe that a host has made not to wait, and does not empty.
+      // The host made the pipe non-blocking and does not empty it.
       if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || tries > 100) return false;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }
   return true;
 }
 
-/** Of the host that asks: another one's variable may be left over from an agent that started this one. */
+/**
+ * Reads the variable of this host only: another host's variable may be inherited from an agent that started this one.
+ */
 function projectFolder(host: Host): string | null {
   const names = { "claude-code": "CLAUDE_PROJECT_DIR", gemini: "GEMINI_PROJECT_DIR", cursor: "CURSOR_PROJECT_DIR" };
   return (Object.hasOwn(names, host) && process.env[names[host as keyof typeof names]]) || null;
@@ -207,16 +213,16 @@ function forwardedEnvironment(): Record<string, string> {
   );
 }
 
-/** Null when hookd gave no answer: then nothing has been let through. */
+/** Sends a request to hookd. Resolves to null if there is no answer; no call has then been allowed. */
 function requestFromHookd(path: string, request: Buffer): Promise<HookAnswer | null> {
-  return new Promise((done) => {
+  return new Promise((resolve) => {
     let text = "";
     const socket = createConnection({ path, allowHalfOpen: true });
     socket.setEncoding("utf8");
     socket.setTimeout(HOOKD_TIMEOUT_MS, () => socket.destroy());
     socket.on("data", (chunk: string) => (text += chunk));
     socket.on("error", () => socket.destroy());
-    socket.on("close", () => done(readAnswer(text)));
+    socket.on("close", () => resolve(readAnswer(text)));
     socket.on("end", () => socket.destroy());
     socket.end(request);
   });

@@ -1,9 +1,9 @@
-/** Decides one call that stands on standard input, and ends: what is used where no hookd runs. */
+/** Decides one call, read from standard input, and exits. Used when hookd does not run. */
 import { serveRequest } from "./hookd-protocol.ts";
 import { VERSION } from "../version.ts";
 
 const chunks: Buffer[] = [];
 for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
-// A starter that ends takes its worker with it.
+// The launcher kills its worker when it exits, so no signal is needed.
 const answer = await serveRequest(Buffer.concat(chunks), VERSION, new AbortController().signal);
 process.stdout.write(`${JSON.stringify(answer)}\n`, () => process.exit(0));

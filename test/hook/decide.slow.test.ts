@@ -227,7 +227,7 @@ for (const host of HOSTS)
       ]) {
         const asked = await answer(host, shape, verdict("allowed"));
         assert.ok(stops(host, asked), `${shape}: ${JSON.stringify(asked)}`);
-        assert.match(asked.stdout + asked.stderr, /names a member twice|is not exact|half of a surrogate/);
+        assert.match(asked.stdout + asked.stderr, /has a duplicate member|is not exact|half of a surrogate/);
         assert.deepEqual(asked.calls, []);
       }
       const other = await answer(host, member("at", 0).replace(":0,", ":1732347000000000001,"), verdict("allowed"));
@@ -342,7 +342,7 @@ describe("what a call becomes", () => {
     // Also under the name that a policy may know it by.
     symlinkSync("env", join(root, "app/.env"));
     assert.deepEqual(await paths(".env"), [join(root, "app/.env"), join(root, "app/env")]);
-    await assert.rejects(paths("loop"), /cannot be followed/);
+    await assert.rejects(paths("loop"), /a link in a path of the call cannot be resolved/);
     const { params } = await become("Bash", { command: "cat link/x > dangling" }, join(root, "app"));
     const parsed = params?.["parsed"] as Record<string, unknown>;
     assert.deepEqual(parsed["writes"], [join(root, "app/dangling"), join(root, "elsewhere/new")]);
@@ -361,7 +361,7 @@ describe("what a call becomes", () => {
     // VS Code takes addresses for paths.
     assert.deepEqual(await paths("create_file", { filePath: "file:///etc/x%20y", content: "" }), ["/etc/x y"]);
     for (const path of ["vscode-userdata:/x", "file://host/x", "http://x.test/"])
-      await assert.rejects(paths("read_file", { filePath: path }), /address/, path);
+      await assert.rejects(paths("read_file", { filePath: path }), /URL/, path);
     assert.deepEqual(await paths("Read", { file_path: " /etc/x" }), ["/etc/x", "/work/app/ /etc/x"]);
     // As HFS+ takes it.
     assert.deepEqual(await paths("Write", { file_path: ".g\u200cit/config", content: "" }), [
@@ -374,7 +374,7 @@ describe("what a call becomes", () => {
     assert.deepEqual(await paths("fs_read", { operations: [{ mode: "Line", path: "/srv/x" }] }), ["/srv/x"]);
     assert.deepEqual(await paths("read_file", { path: "src/[id]/{a,b}.ts" }), ["/work/app/src/[id]/{a,b}.ts"]);
     for (const include of [".{.,x}/x", "{.,a}{.,b}/x", "*/../../x", "{../a,b}/x"])
-      await assert.rejects(paths("read_many_files", { include: [include] }), /leads out/, include);
+      await assert.rejects(paths("read_many_files", { include: [include] }), /leaves its folder/, include);
   });
   test("another name of a folder above the workspace is none of what is in it", async (t) => {
     const root = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
@@ -484,7 +484,7 @@ describe("what a call becomes", () => {
     assert.deepEqual(await paths("/etc/**"), ["/etc", "/work/app"]);
     assert.deepEqual(await paths("../../x/*", "sub"), ["/work/app/sub", "/work/x"]);
     assert.deepEqual(await paths("~/.ssh/*"), ["/home/ada/.ssh", "/work/app"]);
-    await assert.rejects(paths("*/../../x"), /leads out/);
+    await assert.rejects(paths("*/../../x"), /leaves its folder/);
     assert.deepEqual((await become("Grep", { pattern: "/etc/**" }, "/work/app")).params?.["paths"], ["/work/app"]);
   });
   test("every file of a patch counts, however its marker is written", async () => {
@@ -555,8 +555,8 @@ describe("what a call becomes", () => {
       }
   });
   test("a call that names one thing twice is refused", async () => {
-    await assert.rejects(become("Write", { file_path: "a", path: "b" }, "/work/app"), /two paths/);
-    await assert.rejects(become("Bash", { command: "a", cmd: "b" }, "/work/app"), /two commands/);
+    await assert.rejects(become("Write", { file_path: "a", path: "b" }, "/work/app"), /two different paths/);
+    await assert.rejects(become("Bash", { command: "a", cmd: "b" }, "/work/app"), /two different commands/);
     await assert.rejects(become("apply_patch", { input: "x" }, "/work/app"), /names no file/);
   });
 });
@@ -579,10 +579,10 @@ test("the managed file goes before the user's, and both before the environment",
   assert.deepEqual(loadConfig(env, []), { url: "http://env.test", apiKey: "env", agent: "coder", wait: null });
   // Whatever a repository may set says neither where a file's key is sent, nor who answers for the service.
   const keyOnly = folderWith(t, { "key.json": '{"api_key":"user"}', "other.json": '{"url":"http://evil.test"}' });
-  assert.throws(() => loadConfig(env, [join(keyOnly, "key.json")]), /has api_key and no url/);
+  assert.throws(() => loadConfig(env, [join(keyOnly, "key.json")]), /has api_key but no url/);
   assert.throws(
     () => loadConfig({}, [join(keyOnly, "key.json"), join(keyOnly, "other.json")]),
-    /has api_key and no url/,
+    /has api_key but no url/,
   );
   assert.equal(loadConfig({ ASSENT_AGENT: "coder" }, [join(keyOnly, "key.json")]).url, "http://127.0.0.1:8000");
   const account = join(userInfo().homedir, ".config/assent/hook.json");
@@ -590,5 +590,5 @@ test("the managed file goes before the user's, and both before the environment",
   assert.deepEqual(configFiles({ HOME: keyOnly }), [...new Set(["/etc/assent/hook.json", account, own])]);
   for (const name of ["bad.json", "strange.json"])
     assert.throws(() => loadConfig(env, [join(folder, name)]), HookConfigError, name);
-  assert.throws(() => loadConfig({}, []), /no API key/);
+  assert.throws(() => loadConfig({}, []), /no api_key/);
 });

@@ -21,7 +21,7 @@ import { hookCommand } from "../../src/hook/install/hook-program.ts";
 import {
   hasHook,
   settingsFile,
-  SettingsFault,
+  SettingsError,
   unreadableReason,
   addHook,
   removeHook,
@@ -141,11 +141,11 @@ for (const host of HOSTS)
           '{ "a": [,] }',
         ];
         for (const text of [...broken, ...twice, deep])
-          assert.throws(() => addHook(text, { host, command: COMMAND }), SettingsFault, text);
+          assert.throws(() => addHook(text, { host, command: COMMAND }), SettingsError, text);
       });
     } else
       test("another plugin of that name is left alone", () => {
-        assert.throws(() => addHook("export const X = 1;\n", { host, command: COMMAND }), SettingsFault);
+        assert.throws(() => addHook("export const X = 1;\n", { host, command: COMMAND }), SettingsError);
       });
     test("has a place in a project", () => {
       assert.match(settingsFile(host, "project", PLACE) ?? "", /^\/work\/app\/\./);
@@ -262,20 +262,20 @@ test("a file that may only be read, a link, a folder in the way and a path with 
   symlinkSync(join(folder, "nowhere"), file);
   const dangling = await run();
   assert.equal(dangling.code, 1);
-  assert.match(dangling.err, /a link that leads nowhere/);
+  assert.match(dangling.err, /a link to a missing file/);
   rmSync(file);
 
   writeFileSync(file, '{ "version": 1 }\n', { mode: 0o444 });
   const readOnly = await run();
   assert.equal(readOnly.code, 1);
-  assert.match(readOnly.err, /may only be read; nothing was changed/);
+  assert.match(readOnly.err, /the file is read-only; nothing was changed/);
   assert.equal(readFileSync(file, "utf8"), '{ "version": 1 }\n');
 
   rmSync(join(project, ".cursor"), { recursive: true });
   writeFileSync(join(project, ".cursor"), "a file");
   const inTheWay = await run();
   assert.equal(inTheWay.code, 1);
-  assert.match(inTheWay.err, /what should be a folder is a file/);
+  assert.match(inTheWay.err, /a parent folder is a file/);
   rmSync(join(project, ".cursor"));
 
   // A program whose path a shell would take apart.

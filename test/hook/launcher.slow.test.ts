@@ -75,7 +75,7 @@ test("an event that names itself twice stops, whoever would have decided", async
   for (const flags of ["--no-daemon", ""]) {
     const { out, code } = await start(`exec ${HOOK_LINE} --host codex ${flags}`, both);
     assert.ok(stops("codex", { stdout: out, code }), out);
-    assert.match(out, /names a member twice/);
+    assert.match(out, /has a duplicate member/);
   }
 });
 
@@ -117,7 +117,7 @@ test("the program that asks is the nearest one that is no shell", { skip: proces
   const folder = folderWith(t, {});
   const [now, old] = ["codex", "codex-x86_64-unknown-linux-musl"].map((name) => join(folder, name)) as [string, string];
   for (const path of [now, old]) copyFileSync("/bin/sh", path);
-  const code = `console.log(String((await import(${JSON.stringify(scriptOf("src/hook/asking-program"))})).askingCodex()))`;
+  const code = `console.log(String((await import(${JSON.stringify(scriptOf("src/hook/codex-process"))})).callingCodexPath()))`;
   const env = { ...process.env, ASK: code };
   const ask = `'${process.execPath}' ${NODE.map((word) => `'${word}'`).join(" ")} --input-type=module -e "$ASK"`;
   // With a command behind it, a shell stays above what it runs.

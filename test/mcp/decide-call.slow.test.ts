@@ -48,6 +48,6 @@ for (const [when, status] of [
     const wish = { tool: "mcp.notes", operation: "write", params: {}, context: {}, meta: {} };
     const verdict = await gate.decide(wish, caller).catch(() => null);
     assert.notEqual(verdict?.mayRun, true);
-    assert.match(logged.join("\n"), /is gone, and the call is not made/);
+    assert.match(logged.join("\n"), /disconnected; the call does not run/);
     assert.ok(!paths.some((each) => each.endsWith("/start")), paths.join(", "));
   });

@@ -93,7 +93,7 @@ describe("the definition of a tool", () => {
 
   test("that is new is held back until it is accepted", async () => {
     setup.describe("extra", "Is new.");
-    assert.match((await described("extra")) as string, /^Not available: it is new/);
+    assert.match((await described("extra")) as string, /^Not available: the tool is new/);
     const refused = (await proxy.client.callTool({ name: "extra", arguments: {} })) as unknown as Refused;
     assert.equal(refused.structuredContent?.code, "DEFINITION_NEW");
   });

@@ -110,7 +110,7 @@ describe("without a decision nothing is run", () => {
   });
 
   test("a server that does not start: the client cannot connect, and reads why", async () => {
-    await assert.rejects(proxied(setup, { server: ["/no/such/program"] }), /does not start/);
+    await assert.rejects(proxied(setup, { server: ["/no/such/program"] }), /cannot be started/);
   });
 
   test("a tool with a form of its answers is refused without one of its own making", async () => {

@@ -257,7 +257,7 @@ describe("a server at an address", () => {
     const client = await clientAt(proxy.url, "2025-11-25");
     try {
       const lost = await call(client, "write", { n: 1 });
-      assert.match(lost.content[0]?.text as string, /answer was lost.*Whether it had an effect is not known/s);
+      assert.match(lost.content[0]?.text as string, /answer was lost.*It may have taken effect/s);
       assert.equal(calls, 1);
       await until("it is recorded", async () => (await setup.actions())[0]?.["status"] === "failed");
     } finally {
@@ -279,7 +279,7 @@ describe("a server at an address", () => {
       for (let i = 0; i < 70; i++) {
         const response = await fetch(proxy.url, { method: "POST", headers, body });
         assert.equal(response.status, 200, `attempt ${i}`);
-        assert.match(await response.text(), /does not start/);
+        assert.match(await response.text(), /cannot be started/);
       }
     } finally {
       await proxy.close();
@@ -295,7 +295,7 @@ describe("a server at an address", () => {
     const setup = await setUp();
     const proxy = await listening(setup, ["--http", `http://127.0.0.1:${port}/mcp`, "--listen", "0"], {}, []);
     try {
-      await assert.rejects(clientAt(proxy.url, "2025-11-25"), /cannot begin/);
+      await assert.rejects(clientAt(proxy.url, "2025-11-25"), /cannot start the session/);
     } finally {
       await proxy.close();
       await setup.close();

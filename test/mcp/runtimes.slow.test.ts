@@ -62,7 +62,7 @@ for (const runtime of ["deno", "bun"] as const)
         };
         const client = await another();
         try {
-          const hears = () => until("the proxy hears of it", () => /the call is not made/.test(proxy.log()));
+          const hears = () => until("the proxy hears of it", () => /the call does not run/.test(proxy.log()));
           await holds(client, another, hears, n);
         } finally {
           await client.close();

@@ -61,8 +61,8 @@ describe("several servers in one assent-mcp.yaml", () => {
 
   test("a name that two have is shown with the server's; one that does not start or gives no list hides no other", async () => {
     assert.deepEqual(await names(), ["one-echo", "two-echo", "write"], proxy.log());
-    assert.match(proxy.log(), /"absent" does not start.*missing/s);
-    assert.match(proxy.log(), /"mute" does not give its list/);
+    assert.match(proxy.log(), /"absent" cannot be started.*missing/s);
+    assert.match(proxy.log(), /"mute" did not return its list/);
   });
 
   test("each call is the action of the server that it goes to", async () => {
@@ -94,7 +94,7 @@ describe("several servers in one assent-mcp.yaml", () => {
     assert.deepEqual(ids.map(([tool]) => tool).sort(), ["mcp.one", "mcp.two"]);
     // The newest is decided first.
     await setup.decide(false);
-    assert.equal((await other).structuredContent?.status, "denied");
+    assert.equal((await other).structuredContent?.status, "rejected");
     await setup.decide(true);
     assert.equal((await waiting).isError, undefined);
     assert.ok(!lines("record-two").some(({ given }) => (given as { n?: number }).n === 100));
@@ -134,7 +134,7 @@ describe("several servers in one assent-mcp.yaml", () => {
   test("a server that dies takes its own tools only; nobody else gets its names, and it is there again by itself", async () => {
     writeFileSync(file("away-one"), "");
     const lost = await call("one-echo", { die: true });
-    assert.match(lost.content[0]?.text as string, /answer was lost.*Whether it had an effect is not known/s);
+    assert.match(lost.content[0]?.text as string, /answer was lost.*It may have taken effect/s);
     assert.deepEqual(await names(), ["two-echo", "two-write"]);
     assert.equal((await call("two-echo", { n: 4 })).isError, undefined);
     const before = lines("record-two").length;

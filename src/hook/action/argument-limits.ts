@@ -1,46 +1,52 @@
-/** Arguments as they are submitted: bound whole by digests where they are too long to be kept. */
+/**
+ * Shortens long arguments before they are submitted. A shortened value contains a SHA-256 digest, so an approval
+ * still covers the whole value.
+ */
 import { createHash } from "node:crypto";
 import { truncate, isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** An action has at most 64 KiB, unless the service is told otherwise. */
+/** The service's default limit for an action is 64 KiB; this leaves room for its other members. */
 const MAX_ARGUMENT_BYTES = 48 * 1024;
-/** Policies look at how these end. */
+/** Policies match the ends of these values, so they are never shortened. */
 const NEVER_SHORTENED = new Set(["cwd", "workspace", "path", "paths", "deletes", "reads", "writes", "urls", "hosts"]);
 
-/** Throws PayloadFault when even the shortest form is too large. */
+/** Shortens values until they fit. Throws PayloadError if the shortest form is still too large. */
 export function limitArguments(value: JsonObject): JsonObject {
   for (const maxLength of [16_384, 2_048, 256]) {
     const shortened = shortenMembers(value, maxLength);
     if (Buffer.byteLength(JSON.stringify(shortened)) <= MAX_ARGUMENT_BYTES) return shortened;
   }
-  throw new PayloadError("the arguments of the call are too large to be decided on");
+  throw new PayloadError("the arguments of the call are too large to be decided");
 }
 
-function shortenMembers(value: JsonObject, longest: number): JsonObject {
+function shortenMembers(value: JsonObject, maxLength: number): JsonObject {
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => {
       if (NEVER_SHORTENED.has(key)) return [key, each];
-      return [key, key === "parsed" && isObject(each) ? shortenParsedShell(each, longest) : shorten(each, longest)];
+      return [key, key === "parsed" && isObject(each) ? shortenParsedShell(each, maxLength) : shorten(each, maxLength)];
     }),
   );
 }
 
-/** Of a command whose words are shortened nobody can tell by them what runs. */
-function shortenParsedShell(parsed: JsonObject, longest: number): JsonObject {
-  const commands = shorten(parsed["commands"], longest);
+/**
+ * Shortens the words of a parsed command, and marks the command as unclear because its words no longer show what
+ * runs.
+ */
+function shortenParsedShell(parsed: JsonObject, maxLength: number): JsonObject {
+  const commands = shorten(parsed["commands"], maxLength);
   if (JSON.stringify(commands) === JSON.stringify(parsed["commands"])) return parsed;
   const unclear = Array.isArray(parsed["unclear"]) ? parsed["unclear"].map(String) : [];
   return { ...parsed, commands, unclear: [...new Set([...unclear, "size"])].sort() };
 }
 
-function shorten(value: unknown, longest: number): unknown {
+function shorten(value: unknown, maxLength: number): unknown {
   if (typeof value === "string") {
-    if (value.length <= longest) return value;
+    if (value.length <= maxLength) return value;
     const digest = createHash("sha256").update(value).digest("hex");
-    return `${truncate(value, longest / 4)}… (${Buffer.byteLength(value)} bytes, SHA-256 ${digest})`;
+    return `${truncate(value, maxLength / 4)}… (${Buffer.byteLength(value)} bytes, SHA-256 ${digest})`;
   }
-  if (Array.isArray(value)) return value.map((each) => shorten(each, longest));
+  if (Array.isArray(value)) return value.map((each) => shorten(each, maxLength));
   if (isObject(value))
-    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shorten(each, longest)]));
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shorten(each, maxLength)]));
   return value;
 }

@@ -1,4 +1,6 @@
-/** The action that a call of a tool is: canonical names, absolute paths, and for a shell what it would run. */
+/**
+ * Builds the action for a tool call: canonical tool names, absolute paths, and for a shell command what it would run.
+ */
 import { hostname } from "node:os";
 import type { ActionRequest } from "../../client/index.ts";
 import { limitArguments } from "./argument-limits.ts";
@@ -13,12 +15,15 @@ import { usesWorkspaceGitSettings, readsUntrackedFiles, hasFolderArgument } from
 import type { ParsedShell } from "../shell/types.ts";
 import { CANONICAL_NAMES, searchesFileNames, toolKind, parseMcpToolName, type ToolKind } from "./canonical-tools.ts";
 
-/** Said by the model to whoever reads along, and other each time: beside the request, so that the next try joins. */
+/**
+ * Members in which the model explains a call. Their text differs in each call, so they are sent as `meta`; a repeated
+ * call then joins the same action.
+ */
 const REMARKS = new Set(["description", "explanation", "goal", "reason", "intent", "thought", "summary"]);
 
 export interface CanonicalAction {
   request: ActionRequest;
-  /** The model's own words about the call: shown, and no part of what is asked. */
+  /** The model's explanation of the call: for display, not part of the decision. */
   remarks: JsonObject;
 }
 
@@ -30,24 +35,24 @@ export async function toCanonicalAction(
   const mcp = parseMcpToolName(event.tool);
   const kind = mcp === null ? toolKind(event.tool) : undefined;
   const remarks: JsonObject = {};
-  // A member "__proto__" stays one, and lends nothing to the others.
+  // Built with `Object.fromEntries`, so that a member `__proto__` stays a plain member.
   const isRemark = ([name, value]: [string, unknown]): boolean =>
     mcp === null && REMARKS.has(name) && typeof value === "string";
   const members = Object.entries(event.input);
   for (const [name, value] of members.filter(isRemark)) remarks[name] = value;
   const input = Object.fromEntries(members.filter((member) => !isRemark(member)));
   const { tool, operation } = canonicalName(event.tool, kind, mcp);
-  const place = await locateCall(event, environment);
-  const params = kind === undefined ? input : await actionParams(event.tool, kind, input, place);
+  const location = await locateCall(event, environment);
+  const params = kind === undefined ? input : await actionParams(event.tool, kind, input, location);
   return {
-    request: { agent_id: agent, tool, operation, params: limitArguments(params), context: actionContext(place) },
+    request: { agent_id: agent, tool, operation, params: limitArguments(params), context: actionContext(location) },
     remarks,
   };
 }
 
 /**
- * What else the approval of a call is bound to. Another machine has other files behind the same paths, and another
- * workspace other servers behind the same names: a call there does not join.
+ * Binds an approval to this machine and workspace: the same paths and server names elsewhere mean other files and
+ * servers.
  */
 function actionContext({ workspace, cwd }: CallLocation): JsonObject {
   return { machine: hostname(), folder: workspace ?? cwd };
@@ -60,7 +65,7 @@ function canonicalName(
 ): { tool: string; operation: string } {
   if (mcp !== null) return { tool: `mcp.${mcp.server}`, operation: mcp.name };
   if (kind === "agent") return { tool: "agent", operation: tool.toLowerCase() };
-  // A tool that is not in the table: policies deny it until one of them names it.
+  // An unknown tool. Policies deny it until one names it.
   if (kind === undefined) return { tool: "other", operation: tool };
   const [name, operation] = CANONICAL_NAMES[kind];
   return { tool: name, operation };
@@ -68,10 +73,13 @@ function canonicalName(
 
 interface CallLocation {
   cwd: string;
-  /** Whether a command runs there: Codex lets its model choose a folder, and older ones do not tell the hook which. */
+  /**
+   * Resolves to whether a command runs in `cwd`. Codex lets its model choose another folder, and older versions do
+   * not report it.
+   */
   isFolderCertain(): Promise<boolean>;
   home: string | null;
-  /** Followed through links; null where nobody tells, or where it would be everything. */
+  /** Workspace with links resolved; null if unknown, or if it would contain the home folder. */
   workspace: string | null;
   paths: LinkFollower;
   /** Whether the host types commands into the user's own terminal. */
@@ -79,7 +87,7 @@ interface CallLocation {
 }
 
 async function locateCall(event: HookEvent, { home, codexProgram: program }: HookEnvironment): Promise<CallLocation> {
-  if (!event.cwd.startsWith("/")) throw new PayloadError("the call does not say in which folder it runs");
+  if (!event.cwd.startsWith("/")) throw new PayloadError("the call does not name one folder in which it runs");
   const folder = event.workspace ?? event.cwd;
   const workspace = folder.startsWith("/") ? await orPayloadError(realPath(folder)) : null;
   const all =
@@ -96,18 +104,23 @@ async function locateCall(event: HookEvent, { home, codexProgram: program }: Hoo
   };
 }
 
-async function actionParams(tool: string, kind: ToolKind, input: JsonObject, place: CallLocation): Promise<JsonObject> {
-  const where = place.workspace === null ? {} : { workspace: place.workspace };
+async function actionParams(
+  tool: string,
+  kind: ToolKind,
+  input: JsonObject,
+  location: CallLocation,
+): Promise<JsonObject> {
+  const where = location.workspace === null ? {} : { workspace: location.workspace };
   switch (kind) {
     case "run":
-      return { ...(await commandParams(input, place)), ...where };
+      return { ...(await commandParams(input, location)), ...where };
     case "read":
     case "search":
     case "write":
     case "delete":
-      return { ...(await fileParams(tool, kind, input, place)), ...where };
+      return { ...(await fileParams(tool, kind, input, location)), ...where };
     case "patch":
-      return { ...(await patchParams(input, place)), ...where };
+      return { ...(await patchParams(input, location)), ...where };
     case "fetch":
       return fetchParams(input);
     case "find":
@@ -117,52 +130,56 @@ async function actionParams(tool: string, kind: ToolKind, input: JsonObject, pla
   }
 }
 
-async function commandParams(input: JsonObject, place: CallLocation): Promise<JsonObject> {
-  const { command, cmd, cwd, workdir, directory, dir_path, working_directory, workingDirectory, ...more } = input;
-  const { timeout, ...others } = more;
+async function commandParams(input: JsonObject, location: CallLocation): Promise<JsonObject> {
+  const { command, cmd, cwd, workdir, directory, dir_path, working_directory, workingDirectory, ...otherMembers } =
+    input;
+  const { timeout, ...others } = otherMembers;
   const { run_in_background, isBackground, is_background, ...rest } = others;
   const background = [run_in_background, isBackground, is_background].some((value) => value === true);
-  if (command !== undefined && cmd !== undefined) throw new PayloadError("the call names two commands");
+  if (command !== undefined && cmd !== undefined) throw new PayloadError("the call has two different commands");
   const named = [cwd, workdir, directory, dir_path, working_directory, workingDirectory];
   const folders = named.filter((value) => value !== undefined && value !== null && value !== "");
   if (folders.length > 1 || folders.some((value) => typeof value !== "string"))
-    throw new PayloadError("the call does not say in which folder it runs");
+    throw new PayloadError("the call does not name one folder in which it runs");
   const text = commandText(command ?? cmd);
-  const at = await orPayloadError(
-    realPath(toAbsolute((folders[0] as string | undefined) ?? place.cwd, place.cwd, place.home)),
+  const folder = await orPayloadError(
+    realPath(toAbsolute((folders[0] as string | undefined) ?? location.cwd, location.cwd, location.home)),
   );
   return {
     command: text,
-    cwd: at,
+    cwd: folder,
     ...(timeout === undefined ? {} : { timeout }),
     ...(background ? { background } : {}),
     ...(Object.keys(rest).length === 0 ? {} : { options: rest }),
-    parsed: { ...(await parseCommand(text, at, place)) },
+    parsed: { ...(await parseCommand(text, folder, location)) },
   };
 }
 
 function commandText(value: unknown): string {
   if (typeof value === "string" && value.trim() !== "") return value;
-  // Codex may hand over the words; they are quoted, so that the text says the same.
+  // Codex may send a list of words. They are quoted, so that the text means the same.
   if (Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string"))
     return (value as string[]).map(shellQuote).join(" ");
   throw new PayloadError("the call has no command as text");
 }
 
-/** Loaded when the first command comes: reading one needs the parser. */
-async function parseCommand(text: string, cwd: string, place: CallLocation): Promise<ParsedShell> {
+/** Parses a command. The parser is loaded on first use. */
+async function parseCommand(text: string, cwd: string, location: CallLocation): Promise<ParsedShell> {
   const { readShellText: readShell } = await import("../shell/parse.ts");
-  const { parsed, folders } = readShell(text, { cwds: [cwd], home: place.home });
+  const { parsed, folders } = readShell(text, { cwds: [cwd], home: location.home });
   const unclear = new Set(parsed.unclear);
-  if (!(await place.isFolderCertain())) unclear.add("directory");
-  // Its paths and its shells are others.
+  if (!(await location.isFolderCertain())) unclear.add("directory");
+  // Windows has other paths and shells.
   if (process.platform === "win32") unclear.add("shell");
-  // A shell that somebody types into replaces "!" and "^", and that of macOS takes "#" for no comment.
-  if (place.interactive && /[#!^]/.test(text)) unclear.add("shell");
-  if (parsed.commands.some(({ name }) => name === "git") && (await usesWorkspaceGitSettings(folders, place.workspace)))
+  // Interactive shells replace "!" and "^", and zsh on macOS does not treat "#" as a comment.
+  if (location.interactive && /[#!^]/.test(text)) unclear.add("shell");
+  if (
+    parsed.commands.some(({ name }) => name === "git") &&
+    (await usesWorkspaceGitSettings(folders, location.workspace))
+  )
     unclear.add("repository");
   const followed = async (paths: string[]): Promise<string[]> => {
-    const all = await Promise.all(paths.map((path) => allNamesOf(path, place).catch(() => null)));
+    const all = await Promise.all(paths.map((path) => allNamesOf(path, location).catch(() => null)));
     if (all.includes(null)) unclear.add("directory");
     return [...new Set(all.flatMap((names, i) => names ?? [paths[i] as string]))].sort();
   };
@@ -171,49 +188,58 @@ async function parseCommand(text: string, cwd: string, place: CallLocation): Pro
   for (const command of parsed.commands) {
     if (command.name === "git" && readsUntrackedFiles(command, folders, [...paths, ...files.paths]))
       unclear.add("repository");
-    if (command.name === "diff" && hasFolderArgument(command, folders, place.home)) unclear.add("folder");
+    if (command.name === "diff" && hasFolderArgument(command, folders, location.home)) unclear.add("folder");
   }
   return { ...parsed, ...files, unclear: [...unclear].sort() };
 }
 
-/** Where a path leads, and what it is called on the way; also without the characters that some file systems leave out. */
+/**
+ * Returns the target of a path and all its names on the way, also without the invisible characters that some file
+ * systems ignore.
+ */
 async function allNamesOf(path: string, { paths, workspace }: CallLocation): Promise<string[]> {
   const { target: end, names } = await paths.follow(path);
   const all = [end, ...names];
   return all.flatMap((name) => {
-    const at = workspace !== null && isInside(name, workspace) ? workspace.length : 0;
-    const shown = name.slice(0, at) + name.slice(at).replace(/\p{Default_Ignorable_Code_Point}/gu, "");
+    const prefixLength = workspace !== null && isInside(name, workspace) ? workspace.length : 0;
+    const shown =
+      name.slice(0, prefixLength) + name.slice(prefixLength).replace(/\p{Default_Ignorable_Code_Point}/gu, "");
     return shown === name ? [name] : [name, shown];
   });
 }
 
-async function fileParams(tool: string, kind: ToolKind, input: JsonObject, place: CallLocation): Promise<JsonObject> {
+async function fileParams(
+  tool: string,
+  kind: ToolKind,
+  input: JsonObject,
+  location: CallLocation,
+): Promise<JsonObject> {
   const named = PATH_MEMBERS.filter((name) => input[name] !== undefined);
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !named.includes(name)));
   const paths = [...named.map((name) => input[name]), ...nestedPaths(rest)];
   if (paths.some((path) => typeof path !== "string" || path === ""))
-    throw new PayloadError("a path of the call is no text");
-  if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadError("the call names two paths");
-  // Without one, a search looks through the working folder.
-  if (paths.length === 0 && kind === "search") paths.push(place.cwd);
+    throw new PayloadError("a path of the call is not a string");
+  if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadError("the call has two different paths");
+  // Without a path, a search reads the working folder.
+  if (paths.length === 0 && kind === "search") paths.push(location.cwd);
   if (searchesFileNames(tool)) paths.push(...patternBaseFolders(rest, paths[0] as string));
   if (paths.length === 0) throw new PayloadError("the call names no path");
   return {
-    paths: await absolutePaths(paths as string[], place),
+    paths: await absolutePaths(paths as string[], location),
     ...(Object.keys(rest).length === 0 ? {} : { options: rest }),
   };
 }
 
-async function absolutePaths(paths: readonly string[], place: CallLocation): Promise<string[]> {
+async function absolutePaths(paths: readonly string[], location: CallLocation): Promise<string[]> {
   if (paths.length > 128) throw new PayloadError("the call names more than 128 files");
   const spelled = paths.flatMap(pathSpellings);
   const all = await Promise.all(
-    spelled.map((path) => orPayloadError(allNamesOf(toAbsolute(path, place.cwd, place.home), place))),
+    spelled.map((path) => orPayloadError(allNamesOf(toAbsolute(path, location.cwd, location.home), location))),
   );
   return [...new Set(all.flat())].sort();
 }
 
-async function patchParams(input: JsonObject, place: CallLocation): Promise<JsonObject> {
+async function patchParams(input: JsonObject, location: CallLocation): Promise<JsonObject> {
   const { input: text, patch, patchText, command, ...rest } = input;
   const given = [text, patch, patchText, command].filter((value) => value !== undefined);
   const [content] = given;
@@ -221,8 +247,8 @@ async function patchParams(input: JsonObject, place: CallLocation): Promise<Json
   const { paths, deletes } = readPatchPaths(content);
   if (paths.length === 0) throw new PayloadError("the patch names no file");
   return {
-    paths: await absolutePaths(paths, place),
-    ...(deletes.length === 0 ? {} : { deletes: await absolutePaths(deletes, place) }),
+    paths: await absolutePaths(paths, location),
+    ...(deletes.length === 0 ? {} : { deletes: await absolutePaths(deletes, location) }),
     options: { patch: content, ...rest },
   };
 }
@@ -230,7 +256,7 @@ async function patchParams(input: JsonObject, place: CallLocation): Promise<Json
 function fetchParams(input: JsonObject): JsonObject {
   const { url, urls, ...rest } = input;
   const given = [url, urls].flat().filter((each) => each !== undefined);
-  // Gemini's tool takes the address inside a text for the model.
+  // Gemini's tool takes the URL inside a prompt.
   const inText = typeof rest["prompt"] === "string" ? (rest["prompt"].match(/https?:\/\/[^\s"'<>]+/gi) ?? []) : [];
   const all = given.length > 0 ? given : inText;
   if (all.length === 0 || all.some((each) => typeof each !== "string" || !URL.canParse(each)))
@@ -243,6 +269,6 @@ async function orPayloadError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch {
-    throw new PayloadError("a path of the call cannot be followed");
+    throw new PayloadError("a link in a path of the call cannot be resolved");
   }
 }

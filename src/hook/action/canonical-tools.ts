@@ -1,9 +1,9 @@
-/** One name for one thing: what each host's tools are called here. docs/hooks.md has this table. */
+/** Maps each host's tool names to canonical names. docs/hooks.md contains the same table. */
 
-/** What a tool does, and so how its arguments are read. */
+/** Kind of a tool, which decides how its arguments are read. */
 export type ToolKind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
 
-/** By the kind: the tool and the operation that policies name. */
+/** Tool and operation that policies match, by kind. */
 export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readonly [tool: string, operation: string]>> =
   {
     run: ["shell", "run"],
@@ -17,10 +17,10 @@ export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readon
     find: ["web", "search"],
   };
 
-/** Names in lower case, over all hosts: none means two different things. */
+/** Tool names of all hosts, in lower case. No name has two meanings. */
 const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   run: "bash shell powershell run_in_terminal run_shell_command execute_bash execute_cmd local_shell exec_command run_command terminal",
-  // Into a command that runs already.
+  // Input for a running command.
   input: "write_stdin write_bash write_powershell send_to_terminal",
   read: "read view read_file readfile fs_read read_many_files notebookread notebook_read view_image",
   search:
@@ -34,7 +34,8 @@ const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   delete: "delete delete_file",
   fetch: "webfetch web_fetch fetch_webpage fetch",
   find: "websearch web_search google_web_search",
-  // What stays between the agent, its model and its user: lists, questions, other agents, whose calls are asked about too.
+  // Tools with effects only inside the agent, such as lists, questions and subagents. Calls of subagents are decided
+  // separately.
   agent: [
     "task agent todowrite todoread exitplanmode enterplanmode askuserquestion skill slashcommand toolsearch bashoutput killshell",
     "killbash taskoutput taskstop taskcreate taskget taskupdate tasklist update_plan request_user_input update_todo",
@@ -53,12 +54,15 @@ export function toolKind(tool: string): ToolKind | undefined {
   return KINDS.get(tool.toLowerCase());
 }
 
-/** Searches for the names of files, by a pattern that may begin in any folder. */
+/** Whether a tool searches file names by a pattern, which may begin in any folder. */
 export function searchesFileNames(tool: string): boolean {
   return ["glob", "file_search", "list", "ls", "list_dir", "list_directory"].includes(tool.toLowerCase());
 }
 
-/** `mcp__server__tool` of most hosts, `mcp_server_tool` of Gemini and VS Code, `@server/tool` of Kiro. */
+/**
+ * Parses MCP tool names: `mcp__server__tool` of most hosts, `mcp_server_tool` of Gemini and VS Code, `@server/tool`
+ * of Kiro.
+ */
 export function parseMcpToolName(tool: string): { server: string; name: string } | null {
   const match = /^mcp__(.+?)__(.+)$/s.exec(tool) ?? /^@([^/]+)\/(.+)$/s.exec(tool) ?? /^mcp_([^_]+)_(.+)$/s.exec(tool);
   return match === null ? null : { server: match[1] as string, name: match[2] as string };

@@ -1,19 +1,22 @@
-/** Whether a Codex says in which folder a command runs: its model may choose another one than the session's. */
+/**
+ * Finds out whether a Codex version reports the folder of each command. Its model may choose another folder than the
+ * session's.
+ */
 import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 
-/** By the file and its state: a program is asked once. */
+/** Results by executable and file state, so that each executable runs once. */
 const resultsByFile = new Map<string, boolean>();
 const VERSION_TIMEOUT_MS = 5000;
 
-/** Since 0.169.0 `cwd` of its payload is that folder; before, it was the session's. */
+/** Since 0.169.0, `cwd` of the payload is the command's folder; before, it was the session's. */
 function versionReportsFolder(version: string): boolean {
   const [, major, minor, , preRelease] = /^codex\S*\s+(\d+)\.(\d+)\.(\d+)(-\S+)?\s*$/.exec(version) ?? [];
   if (major === undefined) return false;
   return Number(major) > 0 || Number(minor) > 169 || (Number(minor) === 169 && preRelease === undefined);
 }
 
-/** @param program the file that it runs from */
+/** @param program executable of the Codex process */
 export async function codexReportsFolder(program: string | null): Promise<boolean> {
   if (program === null) return false;
   try {
@@ -32,7 +35,7 @@ export async function codexReportsFolder(program: string | null): Promise<boolea
 
 function runVersionCommand(program: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Nothing of the agent's surroundings may answer in its place.
+    // Empty environment and folder `/`, so that nothing of the agent's can change the output.
     execFile(
       program,
       ["--version"],

@@ -1,8 +1,8 @@
-/** Which files the arguments of a host's file tool name. Too many rather than too few: hosts call one thing by many names. */
+/** Finds the paths in the arguments of a file tool. Member names differ between hosts, so it rather finds too many. */
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** Of which a call has one. */
+/** Members that name the file; a call has at most one value for them. */
 export const PATH_MEMBERS = [
   "file_path",
   "filePath",
@@ -14,10 +14,13 @@ export const PATH_MEMBERS = [
   "target_file",
 ];
 
-/** How members end that name files or folders, in whichever words: `target_directory`, `filePaths`. */
+/** Endings of member names that contain paths: `target_directory`, `filePaths`. */
 const PATH_MEMBER_ENDING = /(^|_)(paths?|files?|dirs?|director(y|ies)|folders?|cwd|root|uris?)$/;
 
-/** `operations: [{ path }]` of Kiro, `replacements: [{ filePath }]` of VS Code, `include` of Gemini, `paths` of others. */
+/**
+ * Finds paths in nested members: `operations: [{ path }]` of Kiro, `replacements: [{ filePath }]` of VS Code,
+ * `include` of Gemini, `paths` of others.
+ */
 export function nestedPaths(rest: JsonObject): unknown[] {
   return Object.entries(rest).flatMap(([name, value]) => {
     const values = Array.isArray(value) ? (value as unknown[]) : [value];
@@ -31,43 +34,46 @@ export function nestedPaths(rest: JsonObject): unknown[] {
   });
 }
 
-/** What stands in a pattern before its first wildcard. */
+/** Returns the part of a pattern before its first wildcard. */
 const literalPrefix = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
 
-/** The folder where a pattern of names begins: it may lie elsewhere than the folder that is named. */
+/** Returns the folders in which file name patterns begin; they may lie outside of the named folder. */
 export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
   const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
   return patterns
     .filter((pattern) => typeof pattern === "string")
     .flatMap((pattern) => {
       rejectParentSegments(pattern);
-      const plain = literalPrefix(pattern);
-      const base = plain.slice(0, plain.lastIndexOf("/") + 1);
+      const prefix = literalPrefix(pattern);
+      const base = prefix.slice(0, prefix.lastIndexOf("/") + 1);
       return /^[/~]/.test(base) ? [base] : [`${folder}/${base}`];
     });
 }
 
-/** Where a pattern climbs behind a folder that is not written out cannot be told. */
+/** Rejects patterns with `..` after a wildcard, because they can lead anywhere. */
 function rejectParentSegments(pattern: string): void {
-  const wild = pattern.slice(literalPrefix(pattern).length);
-  // "{.,x}" behind a dot, or two of them beside each other, are ".." too.
-  const pieces = pattern.split(/[{},/]/);
-  const isPut = pattern.includes("{") && pieces.filter((piece) => piece === ".").length > 1;
-  if (/(^|[/{,])[.][.]([/,}]|$)/.test(wild) || isPut)
-    throw new PayloadError("a pattern of the call leads out of its folder");
+  const wildcardPart = pattern.slice(literalPrefix(pattern).length);
+  // Two single dots in braces can combine to "..".
+  const segments = pattern.split(/[{},/]/);
+  const combinesDots = pattern.includes("{") && segments.filter((piece) => piece === ".").length > 1;
+  if (/(^|[/{,])[.][.]([/,}]|$)/.test(wildcardPart) || combinesDots)
+    throw new PayloadError("a pattern of the call leaves its folder by `..`");
 }
 
-/** What a host may take a text for that names a file: an address of one, and blanks around it that it leaves out. */
+/**
+ * Returns the paths that a host may read from a text: the path of a `file:` URL, and the text without surrounding
+ * blanks.
+ */
 export function pathSpellings(path: string): string[] {
   rejectParentSegments(path);
   if (/^\s*file:/i.test(path)) {
     try {
       return [fileURLToPath(path.trim())];
     } catch {
-      throw new PayloadError("a path of the call is an address that names no file here");
+      throw new PayloadError("a path of the call is a URL that names no local file");
     }
   }
-  if (/^\s*[a-z][a-z0-9+.-]+:/i.test(path)) throw new PayloadError("a path of the call is an address");
+  if (/^\s*[a-z][a-z0-9+.-]+:/i.test(path)) throw new PayloadError("a path of the call is a URL");
   const trimmed = path.trim();
   return trimmed === path || trimmed === "" ? [path] : [path, trimmed];
 }

@@ -1,59 +1,62 @@
-/** Where paths lead: absolute, with every link followed, also where a file is not there yet. */
+/** Makes paths absolute and resolves their links, including paths of files that do not exist yet. */
 import { lstat, readlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
-/** As many as Linux follows. */
+/** The same limit as in Linux. */
 const MAX_LINKS = 40;
 const MAX_SEGMENTS = 256;
 
 export interface FollowedPath {
-  /** Where it ends. */
+  /** The path with all links resolved. */
   target: string;
-  /** The names that it has before each link: `/work/app/.env`, where that leads to `/work/app/env/local`. */
+  /** The path's names before each link: `/work/app/.env`, if that is a link to `/work/app/env/local`. */
   names: string[];
 }
 
-/** For one call: what a name was a link to is looked at once. */
+/** Resolves links for one call. Each link is read once, so that all paths of the call see the same state. */
 export class LinkFollower {
-  /** The workspace, followed; null where there is none. */
+  /** Workspace with links resolved; null if there is none. */
   private readonly workspace: string | null;
   private readonly links = new Map<string, Promise<string | null>>();
   constructor(workspace: string | null) {
     this.workspace = workspace;
   }
 
-  /** Follows an absolute path link by link; behind a link ".." leads elsewhere than the text says. Throws where that fails. */
+  /**
+   * Resolves an absolute path link by link. After a link, ".." leads elsewhere than in the text. Throws if a link
+   * cannot be read.
+   */
   async follow(path: string): Promise<FollowedPath> {
     const names: string[] = [];
-    const left = path.split("/").reverse();
-    let at = "/";
+    const remaining = path.split("/").reverse();
+    let current = "/";
     let links = 0;
-    for (let parts = 0; left.length > 0; parts++) {
-      if (parts > MAX_SEGMENTS) throw new Error("too many folders");
-      const part = left.pop() as string;
-      const next = resolve(at, part);
-      const target = part === "" || part === "." || part === ".." ? null : await this.linkAt(next);
+    for (let segments = 0; remaining.length > 0; segments++) {
+      if (segments > MAX_SEGMENTS) throw new Error("too many folders");
+      const segment = remaining.pop() as string;
+      const next = resolve(current, segment);
+      const target = segment === "" || segment === "." || segment === ".." ? null : await this.linkAt(next);
       if (target === null) {
-        at = next;
+        current = next;
         continue;
       }
       if (++links > MAX_LINKS) throw new Error("too many links");
-      if (!(await this.isAboveWorkspace(resolve(at, target)))) names.push(join(next, ...[...left].reverse()));
-      left.push(...target.split("/").reverse());
-      if (target.startsWith("/")) at = "/";
+      if (!(await this.isAboveWorkspace(resolve(current, target)))) names.push(join(next, ...[...remaining].reverse()));
+      remaining.push(...target.split("/").reverse());
+      if (target.startsWith("/")) current = "/";
     }
-    return { target: at, names };
+    return { target: current, names };
   }
 
-  /** A folder above the workspace may have another name, as /tmp has on macOS; that says nothing of what is in it. */
+  /** Links above the workspace, such as /tmp on macOS, are not reported as names. */
   private async isAboveWorkspace(folder: string): Promise<boolean> {
     const { workspace } = this;
     return workspace !== null && isInside(workspace, await realPath(folder).catch(() => folder));
   }
 
-  /** Null for what is no link, or is not there, or may not be looked at, and so not be gone through either. */
+  /** Resolves to null for a path that is not a link, does not exist, or cannot be accessed. */
   private linkAt(path: string): Promise<string | null> {
-    // What stands there is another thing for each process.
+    // These paths differ for each process.
     if (/^\/(proc\/|dev\/(fd|stdin|stdout|stderr)(\/|$))/.test(path)) return Promise.resolve(null);
     let link = this.links.get(path);
     if (link === undefined) this.links.set(path, (link = readLink(path)));
@@ -75,7 +78,7 @@ export async function realPath(path: string): Promise<string> {
   return (await new LinkFollower(null).follow(path)).target;
 }
 
-/** A path as a tool is given it, absolute but not followed. */
+/** Makes a path absolute without resolving links. */
 export function toAbsolute(path: string, cwd: string, home: string | null): string {
   const expanded = home !== null && /^~(\/|$)/.test(path) ? `${home}${path.slice(1)}` : path;
   return expanded.startsWith("/") ? expanded : `${cwd}/${expanded}`;

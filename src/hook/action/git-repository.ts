@@ -1,32 +1,32 @@
-/** Where git would find the settings that a command of it runs with. */
+/** Finds out which repository, and so which settings, a git command would use. */
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/types.ts";
 
 /**
- * Whether git, in one of the folders, would take a folder of the workspace itself for the repository: one that was laid
- * out like a bare one, or to which a file `.git` leads, and whose settings name commands that `git status` runs. Writing
- * its files takes no rights, as no rule knows it by its name.
+ * Whether git would use settings that lie in the workspace itself: in a folder laid out like a bare repository, or
+ * one that a `.git` file points to. Such settings can name commands that `git status` runs, and no policy protects
+ * these files by name.
  */
 export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)
-    for (let at = folder; ; at = dirname(at)) {
-      const git = join(at, ".git");
-      if (pathExists(git)) {
-        if (await isSettingsInWorkspace(git, workspace)) return true;
+    for (let current = folder; ; current = dirname(current)) {
+      const gitPath = join(current, ".git");
+      if (pathExists(gitPath)) {
+        if (await isSettingsInWorkspace(gitPath, workspace)) return true;
         break;
       }
-      if (pathExists(join(at, "HEAD"))) return true;
-      if (at === dirname(at)) break;
+      if (pathExists(join(current, "HEAD"))) return true;
+      if (current === dirname(current)) break;
     }
   return false;
 }
 
-/** Whether settings that `.git` leads to lie in the workspace, and not below a folder of that name, where nobody writes. */
-async function isSettingsInWorkspace(git: string, workspace: string | null): Promise<boolean> {
+/** Whether `.git` leads to settings in the workspace, outside of a folder named `.git` (which is write-protected). */
+async function isSettingsInWorkspace(gitPath: string, workspace: string | null): Promise<boolean> {
   try {
-    let end = await realPath(git);
+    let end = await realPath(gitPath);
     if (lstatSync(end).isFile()) {
       const [, target] = /^gitdir: *(.+?)\s*$/m.exec(readFileSync(end, "utf8").slice(0, 8192)) ?? [];
       if (target === undefined) return true;
@@ -42,14 +42,14 @@ function pathExists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    // What this user may not look at is nothing that git could read.
+    // git runs as the same user and cannot read it either.
     return false;
   }
 }
 
 /**
- * Whether git, in one of the folders, would look into files that it does not keep: outside of a repository, in one of
- * another owner, and for a file outside of it `git diff` compares two files or folders, with all that is in them.
+ * Whether git would read files outside of the repository. `git diff` and `git grep` do so without a repository, in
+ * one of another owner, and for paths outside of it.
  */
 export function readsUntrackedFiles(
   { args: [verb, ...args] }: ShellCommand,
@@ -64,14 +64,14 @@ export function readsUntrackedFiles(
   });
 }
 
-/** Whether one of the words is a folder, in whichever of the folders the command runs. */
+/** Whether an argument is a folder, in any of the folders that the command may run in. */
 export function hasFolderArgument({ args }: ShellCommand, folders: readonly string[], home: string | null): boolean {
   return args.some((word) =>
     folders.some((folder) => {
       try {
         return statSync(toAbsolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
       } catch {
-        // What this user may not look at, the command cannot read.
+        // The command runs as the same user and cannot read it either.
         return false;
       }
     }),
@@ -79,13 +79,13 @@ export function hasFolderArgument({ args }: ShellCommand, folders: readonly stri
 }
 
 function repositoryRoot(folder: string): string | null {
-  for (let at = folder; ; at = dirname(at)) {
-    if (pathExists(join(at, ".git"))) return at;
-    if (at === dirname(at)) return null;
+  for (let current = folder; ; current = dirname(current)) {
+    if (pathExists(join(current, ".git"))) return current;
+    if (current === dirname(current)) return null;
   }
 }
 
-/** git takes no repository of others, unless it is told to. */
+/** git ignores repositories of other users by default. */
 function isOwnedByUser(root: string): boolean {
   return [root, join(root, ".git")].every((path) => lstatSync(path).uid === process.getuid?.());
 }

@@ -1,13 +1,13 @@
-/** Which files a patch changes: the form that Codex made, and that others took over. */
+/** Finds the files that a patch changes, in the format that Codex introduced. */
 
 /**
- * Some hosts take markers with blanks around them: whatever looks like one counts, also where it is a line of a file.
- * `deletes` are those of `paths` that go.
+ * Reads the paths of a patch. Some hosts accept blanks around markers, so every line that looks like a marker counts,
+ * even inside of a file. `deletes` are the `paths` that are deleted.
  */
 export function readPatchPaths(patch: string): { paths: string[]; deletes: string[] } {
   const paths: string[] = [];
   const deletes: string[] = [];
-  // Lines end where hosts end them: at LF, not at what else Unicode calls a line's end.
+  // Split at LF only, as hosts do, not at other Unicode line ends.
   for (const line of patch.split("\n")) {
     const match = /^[\s\u0085]*\*\*\*[\s\u0085]*(Add File|Update File|Delete File|Move to)\s*:(.*)$/isu.exec(line);
     const path = match?.[2]?.replace(/^[\s\u0085]+|[\s\u0085]+$/gu, "");

@@ -1,6 +1,6 @@
 /**
- * How each host is answered. The starter loads this and nothing of the decision, so that a deny in the right words is at
- * hand before anything can fail.
+ * Answer formats of the hosts. The launcher loads this file but nothing that decides, so that a denial in the right
+ * format is ready before anything can fail.
  */
 import { firstText } from "../payload.ts";
 
@@ -14,10 +14,12 @@ export interface HookAnswer {
 }
 
 export interface Dialect {
-  /** Seconds until the answer at the latest: well under the time limit that the host has or that `install` writes. */
+  /**
+   * Seconds until the answer must be given: well below the time limit of the host, or of the one that `install` sets.
+   */
   deadline: number;
   deny(reason: string): HookAnswer;
-  /** Most hosts take silence for "go on", and keep rules of their own. */
+  /** For most hosts, no output means "continue" with the host's own rules. */
   allow(): HookAnswer;
 }
 
@@ -29,7 +31,7 @@ const jsonAnswer = (value: unknown, code = 0, stderr = ""): HookAnswer => ({
 });
 const answerSilently = (): HookAnswer => SILENCE;
 
-/** Claude Code, Codex and VS Code. Codex takes no member beside these and no empty reason. */
+/** Format of Claude Code, Codex and VS Code. Codex rejects other members and an empty reason. */
 const preToolUse = (reason: string): HookAnswer =>
   jsonAnswer({
     hookSpecificOutput: {
@@ -42,7 +44,7 @@ const preToolUse = (reason: string): HookAnswer =>
 export const DIALECTS: Readonly<Record<Host, Dialect>> = {
   "claude-code": { deadline: 540, deny: preToolUse, allow: answerSilently },
   codex: { deadline: 10, deny: preToolUse, allow: answerSilently },
-  // Waiting longer holds up the hooks behind this one, and at its own limit the host goes on.
+  // A longer wait delays later hooks, and at its own limit the host runs the call.
   copilot: {
     deadline: 10,
     deny: (reason) => jsonAnswer({ permissionDecision: "deny", permissionDecisionReason: reason }),
@@ -52,12 +54,12 @@ export const DIALECTS: Readonly<Record<Host, Dialect>> = {
   cursor: {
     deadline: 100,
     deny: (reason) => jsonAnswer({ permission: "deny", user_message: reason, agent_message: reason }, 2, `${reason}\n`),
-    // With failClosed an empty answer is a failure.
+    // With failClosed, an empty answer is a failure.
     allow: () => jsonAnswer({ permission: "allow" }),
   },
   gemini: { deadline: 50, deny: (reason) => jsonAnswer({ decision: "deny", reason }), allow: answerSilently },
   kiro: { deadline: 20, deny: (reason) => ({ stdout: "", stderr: `${reason}\n`, code: 2 }), allow: answerSilently },
-  // Its plugin, which `assent hook install` writes, goes on only when it reads "allow".
+  // The plugin that `assent hook install` writes continues only on "allow".
   opencode: {
     deadline: 540,
     deny: (reason) => jsonAnswer({ decision: "deny", reason }, 2, `${reason}\n`),
@@ -65,7 +67,7 @@ export const DIALECTS: Readonly<Record<Host, Dialect>> = {
   },
 };
 
-/** Whose payload this is: hosts read each other's files, and then call with another host's flag. */
+/** Detects the host of a payload. Hosts read each other's settings and then pass another host's `--host`. */
 export function detectHost(payload: Readonly<Record<string, unknown>>, flag: Host): Host {
   const has = (name: string): boolean => Object.hasOwn(payload, name);
   if (has("cursor_version") || has("workspace_roots") || (has("conversation_id") && has("generation_id")))
@@ -75,7 +77,7 @@ export function detectHost(payload: Readonly<Record<string, unknown>>, flag: Hos
   if (event === "BeforeTool" || event === "AfterTool") return "gemini";
   if (has("turn_id")) return "codex";
   if (has("opencode")) return "opencode";
-  // Copilot, VS Code and Claude Code may send the same members; they take the same deny but for its envelope.
+  // Payloads of Copilot, VS Code and Claude Code can be identical. Their denials differ only in the envelope.
   return flag;
 }
 
@@ -83,19 +85,19 @@ export function isHost(name: string | undefined): name is Host {
   return (HOSTS as readonly string[]).includes(name ?? "");
 }
 
-/** As the host names it, in lower case. Copilot names none. */
+/** Returns the event name in lower case. Copilot sends none. */
 export function eventName(payload: Readonly<Record<string, unknown>>): string | undefined {
   return firstText(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
 }
 
-/** Events before a tool runs, and whatever is not known to be another: these need an answer, and a deny when there is none. */
+/** Whether an event needs a decision: events before a tool call, and all unknown events. */
 export function needsDecision(payload: Readonly<Record<string, unknown>>): boolean {
   const event = eventName(payload);
   if (event === undefined) return !(Object.hasOwn(payload, "toolName") && Object.hasOwn(payload, "toolResult"));
   return !/^(post|after|session|stop|subagent|userprompt|notification|agentspawn)/.test(event);
 }
 
-/** Null for everything but a whole answer. */
+/** Parses an answer; null if it is incomplete. */
 export function readAnswer(text: string): HookAnswer | null {
   let value: unknown;
   try {

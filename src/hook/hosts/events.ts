@@ -1,4 +1,4 @@
-/** Reads what a host sends. One reader for each family of payloads; a shape that is not known throws PayloadFault. */
+/** Parses the events of all hosts. Throws PayloadError for an unknown format. */
 import type { HookEnvironment, HookEvent } from "../hook-event.ts";
 import { INPUT_MEMBERS, isObject, PayloadError, readArguments, firstText, type JsonObject } from "../payload.ts";
 import { eventName, type Host } from "./answers.ts";
@@ -6,10 +6,10 @@ import { eventName, type Host } from "./answers.ts";
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
   const kind = eventKind(host, payload);
   const tool = toolName(host, payload);
-  if (kind === "before" && tool === undefined) throw new PayloadError("the call names no tool");
+  if (kind === "before" && tool === undefined) throw new PayloadError("the call has no tool name");
   const roots = payload["workspace_roots"];
   const root = Array.isArray(roots) && typeof roots[0] === "string" ? roots[0] : null;
-  // Codex says in which folder the call runs, which its model chooses, and starts its hooks in the session's.
+  // Codex reports the folder of the call, which its model chooses, and starts its hooks in the session's folder.
   const workspace = environment.project ?? root ?? (host === "codex" ? environment.cwd : null);
   return {
     host,
@@ -43,18 +43,18 @@ const AFTER_EVENTS = new Set([
 function eventKind(host: Host, payload: JsonObject): HookEvent["kind"] {
   const event = eventName(payload);
   if (event === undefined) {
-    // A call that ran has its result.
+    // Only a call that has run has a result.
     if (host === "copilot" && Object.hasOwn(payload, "toolName"))
       return Object.hasOwn(payload, "toolResult") ? "after" : "before";
     if (host === "copilot" && Object.hasOwn(payload, "source")) return "session";
-    throw new PayloadError("the call names no event");
+    throw new PayloadError("the payload has no event name");
   }
   if (BEFORE_EVENTS.has(event)) return "before";
   if (AFTER_EVENTS.has(event)) return "after";
   if (event === "sessionstart" || event === "agentspawn") return "session";
-  // A permission request comes after this hook was asked, and only for some calls.
+  // A permission request follows a call that was already decided here.
   if (IGNORED_EVENTS.has(event)) return "ignored";
-  throw new PayloadError("the event is not known");
+  throw new PayloadError("the event is unknown");
 }
 
 const IGNORED_EVENTS = new Set(
@@ -84,7 +84,7 @@ function toolName(host: Host, payload: JsonObject): string | undefined {
   return tool;
 }
 
-/** An address's host, or the program's name: whatever policies can name. */
+/** Returns the host of a URL, or the program's name, so that policies can match it. */
 function serverName(server: string | undefined): string {
   if (server === undefined) return "unknown";
   if (URL.canParse(server) && /^https?:/.test(server)) return new URL(server).hostname;
@@ -95,7 +95,7 @@ function toolInput(payload: JsonObject): JsonObject {
   const inputs = INPUT_MEMBERS.filter((name) => Object.hasOwn(payload, name));
   if (inputs.length > 1) throw new PayloadError("the call has its arguments twice");
   const [name] = inputs;
-  // Cursor's older events have them at the top.
+  // Cursor's older events have the arguments at the top level.
   if (name === undefined) {
     const { command, cwd, file_path: file } = payload;
     if (typeof command === "string") return { command, ...(typeof cwd === "string" && cwd !== "" ? { cwd } : {}) };
@@ -105,7 +105,7 @@ function toolInput(payload: JsonObject): JsonObject {
   const given = payload[name];
   const value = typeof given === "string" ? readArguments(given) : given;
   if (value === null) return {};
-  if (!isObject(value)) throw new PayloadError("the arguments of the call are no object");
+  if (!isObject(value)) throw new PayloadError("the arguments of the call are not an object");
   return value;
 }
 

@@ -1,18 +1,18 @@
-/** Switches of a host beside its hooks: with one of them thrown it has the hook in its settings, and runs its calls. */
+/** Finds host settings that disable hooks: the settings contain the hook, but the host does not call it. */
 import type { Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
 import { parseJsonc } from "./jsonc.ts";
 import { hasHook, settingsFile, type SettingsFolders } from "./host-settings.ts";
 
-/** Gives the text of a file; null where there is none, or none that can be read. */
+/** Returns the text of a file; null if it is missing or unreadable. */
 type ReadFile = (path: string) => string | null;
 
-/** The members on the way to a switch, and what it says when it is thrown. */
+/** Path of a setting, and the value that disables hooks. */
 type Switch = readonly [path: readonly string[], thrown: boolean];
 
 const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
   "claude-code": [[["disableAllHooks"], true]],
-  // `hooks.enabled` and `tools.enableHooks` are what older versions read.
+  // Older versions read `hooks.enabled` and `tools.enableHooks`.
   gemini: [
     [["hooksConfig", "enabled"], false],
     [["hooks", "enabled"], false],
@@ -20,12 +20,12 @@ const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
   ],
 };
 
-/** Why the host does not call the hook that its settings have, for people; null when none of its switches says so. */
+/** Returns why the host does not call its installed hook, as a sentence; null if no setting disables it. */
 export function disabledReason(host: Host, place: SettingsFolders, read: ReadFile, command?: string): string | null {
   if (host === "codex") return codexDisabledReason(place, read);
   const managed = settingsFile(host, "managed", place);
   const isManaged = managed !== null && containsHook(read(managed), host, command);
-  // The first that has a switch says how it stands.
+  // The first file with the setting decides.
   const files = [
     managed,
     ...(host === "claude-code" ? [`${place.project}/.claude/settings.local.json`] : []),
@@ -35,7 +35,7 @@ export function disabledReason(host: Host, place: SettingsFolders, read: ReadFil
   for (const [path, disablingValue] of SWITCHES[host] ?? []) {
     const file = files.find((each) => readMember(read(each), path) !== undefined);
     if (file === undefined || readMember(read(file), path) !== disablingValue) continue;
-    // Claude Code lets only its managed settings switch off what stands in them.
+    // In Claude Code, only managed settings can disable managed hooks.
     if (host === "claude-code" && isManaged && file !== managed) continue;
     return `${file} has "${path.join(".")}": ${disablingValue}, and so ${host} calls no hook`;
   }
@@ -46,7 +46,7 @@ export function disabledReason(host: Host, place: SettingsFolders, read: ReadFil
   return null;
 }
 
-/** Codex has its switch in TOML. In any file, for whether a project's counts is for Codex to say. */
+/** Codex has this setting in TOML. Every file is checked, because Codex decides which of them counts. */
 function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile): string | null {
   const files = [
     "/etc/codex/requirements.toml",
@@ -58,7 +58,7 @@ function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile)
   return file === undefined ? null : `${file} has "hooks = false" among its features, and so codex calls no hook`;
 }
 
-/** `hooks = false`, or by its older name `codex_hooks`, under [features], or in one line with it. */
+/** Finds `hooks = false`, or its older name `codex_hooks`, under [features] or in one line with it. */
 function disablesHooksFeature(toml: string): boolean {
   let table = "";
   return toml.split(/\r?\n/).some((line) => {
@@ -79,13 +79,13 @@ function containsHook(text: string | null, host: Host, command: string | undefin
   }
 }
 
-/** Undefined where it is not there. */
+/** Returns the member at a path; undefined if missing. */
 export function readMember(text: string | null, path: readonly string[]): unknown {
   let value: unknown;
   try {
     value = text === null ? undefined : parseJsonc(text);
   } catch {
-    // No settings that a host would read.
+    // The host cannot read such settings either.
     return undefined;
   }
   for (const name of path)

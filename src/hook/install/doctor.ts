@@ -1,4 +1,4 @@
-/** Looks at a hook from its configuration to the deny that comes out of it. */
+/** Diagnoses a hook, from its configuration to the denial that the host receives. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
@@ -22,12 +22,12 @@ import {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 export interface Finding {
-  /** `say` is neither good nor bad: what the host does, and nobody can change from here. */
-  kind: "ok" | "wrong" | "say";
+  /** `info`: how the host behaves, which cannot be changed here. */
+  kind: "ok" | "wrong" | "info";
   text: string;
 }
 
-/** What each host does with a call when its hook gives no answer. docs/hooks.md says of which this was seen. */
+/** What each host does with a call if its hook does not answer. docs/hooks.md lists which of these were tested. */
 export const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
@@ -42,12 +42,12 @@ export const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   opencode: "stops the call, as its plugin throws; without the plugin file it runs",
 };
 
-/** @param command how the hook is started, where that is not what the settings say */
+/** @param command the hook's command line, for hooks that are not in the settings */
 export async function diagnoseHook(
   host: Host,
   command: string,
   env: Readonly<Record<string, string | undefined>>,
-  place: SettingsFolders,
+  folders: SettingsFolders,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
   const ok = (text: string): void => void findings.push({ kind: "ok", text });
@@ -58,43 +58,47 @@ export async function diagnoseHook(
   for (const path of configFiles(env)) checkFileMode(path, wrong);
   if (config !== null && agent !== null) {
     ok(`${config.url} takes the key, for the agent ${agent}`);
-    await checkEverydayCalls(config, agent, host, place, findings);
+    await checkEverydayCalls(config, agent, host, folders, findings);
   }
 
   const installed = new Map(
     SCOPES.flatMap((scope) => {
-      const path = settingsFile(host, scope, place);
-      const lines = hookCommandsIn(host, scope, place, command);
-      return path === null || lines.length === 0 ? [] : [[path, lines] as const];
+      const path = settingsFile(host, scope, folders);
+      const commandLines = hookCommandsIn(host, scope, folders, command);
+      return path === null || commandLines.length === 0 ? [] : [[path, commandLines] as const];
     }),
   );
-  const places = [...installed.keys()];
-  if (places.length === 0) wrong(`no settings of ${host} have the hook; "assent hook setup --host ${host}" writes it`);
-  else ok(`${places.join(", ")} ${places.length === 1 ? "has" : "have"} the hook`);
-  for (const path of places) {
+  const files = [...installed.keys()];
+  if (files.length === 0) wrong(`no settings of ${host} have the hook; "assent hook setup --host ${host}" writes it`);
+  else ok(`${files.join(", ")} ${files.length === 1 ? "has" : "have"} the hook`);
+  for (const path of files) {
     const unread = unreadableReason(host, readSettings(path) ?? "");
     if (unread !== null) wrong(`${path} has the hook, but ${unread}`);
   }
-  const off = disabledReason(host, place, readTextOrNull, command);
-  if (off !== null) wrong(off);
-  if (places.length > 1) wrong(`${places.length} settings files have the hook, so each call is asked about as often`);
+  const disabled = disabledReason(host, folders, readTextOrNull, command);
+  if (disabled !== null) wrong(disabled);
+  if (files.length > 1) wrong(`${files.length} settings files have the hook, so each call is asked about as often`);
   const others = host === "cursor" || host === "copilot" || host === "vscode";
-  if (others && SCOPES.some((scope) => hookCommandsIn("claude-code", scope, place).length > 0))
+  if (others && SCOPES.some((scope) => hookCommandsIn("claude-code", scope, folders).length > 0))
     wrong(`${host} reads the settings of Claude Code too, which have the hook: each call may be asked about twice`);
 
-  const lines = [...new Set([...installed.values()].flat())];
-  for (const line of lines.length === 0 ? [`${command} --host ${host}`] : lines) {
-    const refused = await runCanary(host, line, env, place);
-    if (refused === null) ok(`a call of a tool that no policy names came back as a deny in the host's words (${line})`);
-    else wrong(`a call of a tool that no policy names did not come back as the service's deny (${line}): ${refused}`);
+  const commandLines = [...new Set([...installed.values()].flat())];
+  for (const commandLine of commandLines.length === 0 ? [`${command} --host ${host}`] : commandLines) {
+    const refused = await runCanary(host, commandLine, env, folders);
+    if (refused === null)
+      ok(`a call of a tool that no policy names came back as a deny in the host's words (${commandLine})`);
+    else
+      wrong(
+        `a call of a tool that no policy names did not come back as the service's deny (${commandLine}): ${refused}`,
+      );
   }
 
-  findings.push({ kind: "say", text: `${host} ${BEHAVIOR_WITHOUT_ANSWER[host]}` });
-  findings.push({ kind: "say", text: describeManagedSettings(host, place) });
+  findings.push({ kind: "info", text: `${host} ${BEHAVIOR_WITHOUT_ANSWER[host]}` });
+  findings.push({ kind: "info", text: describeManagedSettings(host, folders) });
   return findings;
 }
 
-/** Null also for what cannot be read. */
+/** Returns the text of a file; null if it is missing or unreadable. */
 export function readTextOrNull(path: string): string | null {
   try {
     return readSettings(path);
@@ -115,15 +119,15 @@ async function checkEverydayCalls(
   config: HookConfig,
   agent: string,
   host: Host,
-  place: SettingsFolders,
+  folders: SettingsFolders,
   findings: Finding[],
 ): Promise<void> {
   try {
-    for (const { call, decision, reason } of await askPolicies(config, agent, host, place.home)) {
+    for (const { call, decision, reason } of await askPolicies(config, agent, host, folders.home)) {
       if (decision === "allow") findings.push({ kind: "ok", text: `the policies allow ${call} in a workspace` });
       else if (call === "Read" && decision === "deny")
         findings.push({ kind: "wrong", text: `the policies deny every Read (${reason}): ${PACK_HINT}` });
-      else findings.push({ kind: "say", text: `the policies answer ${decision} to ${call} (${reason})` });
+      else findings.push({ kind: "info", text: `the policies answer ${decision} to ${call} (${reason})` });
     }
   } catch (error) {
     findings.push({ kind: "wrong", text: `the policies cannot be asked: ${String(error)}` });
@@ -133,9 +137,9 @@ async function checkEverydayCalls(
 export const PACK_HINT =
   'replace the default policies with the pack "coding-agents" (docs/packs.md), as "assent hook setup" does';
 
-/** What the host runs for the hook by its settings of one scope. */
-function hookCommandsIn(host: Host, scope: Scope, place: SettingsFolders, command?: string): string[] {
-  const path = settingsFile(host, scope, place);
+/** Returns the command lines of the hook in the settings of one scope. */
+function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, command?: string): string[] {
+  const path = settingsFile(host, scope, folders);
   try {
     return path === null ? [] : installedCommands(readSettings(path), host, command);
   } catch {
@@ -143,33 +147,36 @@ function hookCommandsIn(host: Host, scope: Scope, place: SettingsFolders, comman
   }
 }
 
-/** Runs the command as the host does. Null: the service's own deny came back. */
+/** Runs the command as the host does. Resolves to null if the service's denial came back, otherwise to the output. */
 async function runCanary(
   host: Host,
-  line: string,
+  commandLine: string,
   env: Variables,
   { project }: SettingsFolders,
 ): Promise<string | null> {
   const payload = hostPayload(host, "assent_canary", {}, project, `doctor-${Date.now()}`);
-  const { out, err, code } = await runCommand(line, JSON.stringify(payload), { ...env, PATH: searchPath(env) });
+  const { out, err, code } = await runCommand(commandLine, JSON.stringify(payload), { ...env, PATH: searchPath(env) });
   const text = (out + err).trim();
   if (!/denied by/.test(text)) return text === "" ? `it said nothing and ended with ${code}` : text.slice(0, 300);
   return null;
 }
 
-/** Runs an everyday call through the installed hook. Null: it may run; else what the hook said. */
+/**
+ * Runs an everyday call through the installed hook. Resolves to null if it is allowed, otherwise to the hook's
+ * output.
+ */
 export async function testInstalledHook(
   host: Host,
-  line: string,
+  commandLine: string,
   { tool, input }: { tool: string; input: JsonObject },
   folder: string,
   env: Variables,
 ): Promise<string | null> {
   const id = `setup-${randomUUID()}`;
   const payload = hostPayload(host, tool, input, folder, id);
-  // An approval is not waited for: the call is one that the policies allow.
+  // Do not wait for an approval: the policies should allow this call.
   const { out, err, code } = await runCommand(
-    `${line} --wait 0`,
+    `${commandLine} --wait 0`,
     JSON.stringify(payload),
     { ...env, PATH: searchPath(env) },
     folder,
@@ -187,7 +194,7 @@ export async function testInstalledHook(
   return (out + err).trim().slice(0, 300) || `it said nothing and ended with ${code}`;
 }
 
-/** What the host sends before a call. */
+/** Returns the payload that the host sends before a call. */
 function hostPayload(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
   if (host === "copilot")
     return { sessionId: CANARY_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
@@ -205,13 +212,18 @@ function hostPayload(host: Host, tool: string, input: JsonObject, folder: string
 }
 
 function runCommand(
-  line: string,
+  commandLine: string,
   input: string,
   env: Variables,
   cwd?: string,
 ): Promise<{ out: string; err: string; code: number | null }> {
   return new Promise((done) => {
-    const child = spawn(line, { shell: true, cwd, env: env as NodeJS.ProcessEnv, stdio: ["pipe", "pipe", "pipe"] });
+    const child = spawn(commandLine, {
+      shell: true,
+      cwd,
+      env: env as NodeJS.ProcessEnv,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
     const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
     let [out, err] = ["", ""];
     child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
@@ -226,11 +238,11 @@ function runCommand(
   });
 }
 
-function describeManagedSettings(host: Host, place: SettingsFolders): string {
-  const path = settingsFile(host, "managed", place);
+function describeManagedSettings(host: Host, folders: SettingsFolders): string {
+  const path = settingsFile(host, "managed", folders);
   if (path === null)
     return `${host} has no managed settings that install knows: whoever may change its settings may take the hook away`;
-  if (hookCommandsIn(host, "managed", place).length === 0)
+  if (hookCommandsIn(host, "managed", folders).length === 0)
     return `the hook is not in ${path}: whoever may change the host's settings may take it away`;
   if (host !== "claude-code") return `the hook is in ${path}`;
   return readMember(readTextOrNull(path), ["allowManagedHooksOnly"]) === true

@@ -1,4 +1,4 @@
-/** How hosts find and start the hook's program. */
+/** Finds the hook's program, and builds the command line that hosts run. */
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,11 +6,11 @@ import { shellQuote } from "../shell/quote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Where a host looks for programs: npm and npx put folders in front that are there for their own commands only. */
+/** Returns the PATH that hosts use. npm and npx prepend folders that exist only during their own commands. */
 export function searchPath(env: Variables): string {
-  const all = (env["PATH"] ?? "").split(delimiter);
+  const folders = (env["PATH"] ?? "").split(delimiter);
   const runsInNpm = env["npm_execpath"] !== undefined || env["npm_config_user_agent"] !== undefined;
-  return all.filter((folder) => !(runsInNpm && /[/\\]node_modules[/\\]/.test(`${folder}/`))).join(delimiter);
+  return folders.filter((folder) => !(runsInNpm && /[/\\]node_modules[/\\]/.test(`${folder}/`))).join(delimiter);
 }
 
 export function isOnPath(program: string, env: Variables): boolean {
@@ -29,16 +29,16 @@ function isExecutableFile(path: string): boolean {
   }
 }
 
-/** The hook's own file beside this one, in the same form: source, built, or in one file, which starts fastest. */
+/** The hook's script: source, built, or bundled into one file, which starts fastest. */
 export const HOOK_FILE = ["cjs", "js", "ts"]
   .map((form) => fileURLToPath(new URL(`../bin.${form}`, import.meta.url)))
   .find((path) => existsSync(path)) as string;
 
-/** Whether the file goes when npx's cache is emptied: a host that does not find its hook runs its calls. */
+/** Whether the file is in a package manager's temporary cache. Once it is deleted, hosts run calls without the hook. */
 export const isTemporaryInstall = (file: string): boolean =>
   /[/\\]_npx[/\\]|[/\\]dlx-[^/\\]+[/\\]|[/\\]bunx-[^/\\]+[/\\]/.test(file);
 
-/** A command line that starts the hook from anywhere on this machine. */
+/** Returns a command line that starts the hook from any folder. */
 export function hookCommand(file = HOOK_FILE): string {
   const isDeno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
   return [process.execPath, ...(isDeno ? ["run", "-A"] : []), file].map(quoteForHost).join(" ");

@@ -1,4 +1,4 @@
-/** What stands in each host's settings for the hook: pure functions from one text to the next. */
+/** Adds the hook to a host's settings and removes it again: pure functions from text to text. */
 import { isDeepStrictEqual } from "node:util";
 import { DIALECTS, type Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
@@ -15,14 +15,14 @@ import { pluginCommand, pluginSource } from "./opencode-plugin.ts";
 export const SCOPES = ["project", "user", "managed"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-export { SettingsError as SettingsFault };
+export { SettingsError };
 
 export interface SettingsFolders {
   home: string;
   project: string;
 }
 
-/** Null where the host has no settings of that scope that `install` knows. */
+/** Returns the settings file of a scope; null if the host has none that `install` supports. */
 export function settingsFile(host: Host, scope: Scope, { home, project }: SettingsFolders): string | null {
   const files: Readonly<Record<Host, Readonly<Record<Scope, string | null>>>> = {
     "claude-code": {
@@ -59,22 +59,22 @@ export function settingsFile(host: Host, scope: Scope, { home, project }: Settin
 
 export interface HookInstallation {
   host: Host;
-  /** The command line that the host is to run, without its options. */
+  /** Command line for the host, without options. */
   command: string;
-  /** Whether this Claude Code knows `onFailure` (2.1.295 and later). */
+  /** Whether this version of Claude Code supports `onFailure` (2.1.295 and later). */
   onFailure?: boolean;
 }
 
 /**
- * What each host reads in its file beside JSON. A file with anything else it passes over with the hook in it, or does not
- * start. VS Code and Gemini by their sources; Codex, Claude Code and most others take JSON alone, or that is not known.
+ * Syntax that each host accepts in addition to JSON. A host ignores a file with other syntax, hook included, or does
+ * not start. Known from the sources of VS Code and Gemini; the others accept only JSON, or it is unknown.
  */
 const ACCEPTED_SYNTAX: Partial<Record<Host, readonly SyntaxExtension[]>> = {
   vscode: ["a byte order mark", "comments", "trailing commas"],
   gemini: ["comments"],
 };
 
-/** Why the host does not read the file, for people; null when it does. @throws SettingsFault */
+/** Returns why the host cannot read the file, as a sentence; null if it can. @throws SettingsError */
 export function unreadableReason(host: Host, text: string): string | null {
   if (host === "opencode" || text.trim() === "") return null;
   const extras = syntaxExtensionsIn(text).filter((extra) => ACCEPTED_SYNTAX[host]?.includes(extra) !== true);
@@ -83,37 +83,40 @@ export function unreadableReason(host: Host, text: string): string | null {
     : `it has ${extras.join(" and ")}, and ${host} is not known to read such a file: it would go on without the hook`;
 }
 
-/** Seconds that the host is told to wait: more than the hook takes. */
+/** Timeout that the host gets, in seconds: longer than the hook takes. */
 const hookTimeout = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
 
-/** The settings with the hook in them, once; all else stays as it is written. `text` null: there is no file yet. @throws SettingsFault */
+/**
+ * Returns the settings with the hook, once; everything else stays unchanged. `text` is null if there is no file yet.
+ * @throws SettingsError
+ */
 export function addHook(text: string | null, wanted: HookInstallation): string {
   const { host, command } = wanted;
-  const given = text === null || text.trim() === "" ? null : text;
+  const current = text === null || text.trim() === "" ? null : text;
   if (host === "opencode") {
-    removeHook(given, host);
+    removeHook(current, host);
     return pluginSource(command, hookTimeout(host));
   }
-  const unread = given === null ? null : unreadableReason(host, given);
+  const unread = current === null ? null : unreadableReason(host, current);
   if (unread !== null) throw new SettingsError(`${unread}; take that out first`);
   const entries = hookEntries(wanted);
-  if (given !== null && hasExactEntries(given, entries, host, command)) return given;
-  let now = removeHook(given, host, command) ?? emptySettings(given ?? "");
+  if (current !== null && hasExactEntries(current, entries, host, command)) return current;
+  let result = removeHook(current, host, command) ?? emptySettings(current ?? "");
   const version = FORMAT_VERSIONS[host];
-  if (version !== undefined && (parseJsonc(now) as JsonObject)["version"] === undefined)
-    now = insertValue(now, [], "version", version);
-  for (const { path, entry } of entries) now = insertValue(now, path, null, entry);
-  return now;
+  if (version !== undefined && (parseJsonc(result) as JsonObject)["version"] === undefined)
+    result = insertValue(result, [], "version", version);
+  for (const { path, entry } of entries) result = insertValue(result, path, null, entry);
+  return result;
 }
 
-/** What some hosts want to read of their files' form. */
+/** Value of `version` that some hosts require. */
 const FORMAT_VERSIONS: Partial<Record<Host, number | string>> = { copilot: 1, vscode: 1, cursor: 1, kiro: "v1" };
 
-/** Of a file that held nothing else: its byte order mark. */
+/** Returns empty settings, with the byte order mark of the previous text. */
 const emptySettings = (text: string): string => `${text.startsWith("\uFEFF") ? "\uFEFF" : ""}{}\n`;
 
 interface Entry {
-  /** Of the list that it stands in. */
+  /** Path of the list that contains the entry. */
   path: string[];
   entry: JsonObject;
 }
@@ -137,7 +140,7 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
           ...(event === "SessionStart" ? {} : { matcher: host === "gemini" ? ".*" : "*" }),
           hooks: [{ type: "command", command: line, timeout: limit * unit, ...more }],
         });
-      // What comes after a call, and a session's begin, is only told.
+      // Events after a call and at the start of a session are only reported, so they need no long timeout.
       return [
         of(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
         ...others.map((event) => of(event, 20)),
@@ -170,7 +173,7 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
 
 const commandLine = (command: string, host: Host): string => `${command} --host ${host}`;
 
-/** Whether the entries stand there, each once, and no others of ours. */
+/** Whether exactly these entries of the hook exist, each once. */
 function hasExactEntries(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
   const value = parseSettings(text);
   const ours = hookCommands(value, host, command);
@@ -184,30 +187,30 @@ function hasExactEntries(text: string, entries: readonly Entry[], host: Host, co
 }
 
 /**
- * The settings without the hook, as they are otherwise; null when nothing is left.
- * @param command of a hook that was installed with a command of its own
- * @throws SettingsFault
+ * Returns the settings without the hook; null if nothing else is left.
+ * @param command of a hook with a custom command line
+ * @throws SettingsError
  */
 export function removeHook(text: string | null, host: Host, command?: string): string | null {
   if (text === null || text.trim() === "") return null;
   if (host === "opencode") {
-    if (pluginCommand(text) === null) throw new SettingsError("the file is no plugin of Assent");
+    if (pluginCommand(text) === null) throw new SettingsError("the file is not a plugin of Assent");
     return null;
   }
-  let now = text;
+  let result = text;
   for (;;) {
-    const value = parseSettings(now);
-    const [own] = hookCommands(value, host, command);
-    if (own === undefined) {
+    const value = parseSettings(result);
+    const [firstCommand] = hookCommands(value, host, command);
+    if (firstCommand === undefined) {
       const nothing = Object.keys(value).every((name) => name === "version" && FORMAT_VERSIONS[host] !== undefined);
-      // Comments somebody wrote.
-      return nothing && !syntaxExtensionsIn(now).includes("comments") ? null : now;
+      // Keep a file that contains comments.
+      return nothing && !syntaxExtensionsIn(result).includes("comments") ? null : result;
     }
-    now = removeValue(now, removalPath(value, own.path));
+    result = removeValue(result, removalPath(value, firstCommand.path));
   }
 }
 
-/** Command lines of ours in settings, and where each stands. */
+/** Returns the hook's command lines in settings, with their paths. */
 function hookCommands(
   settings: JsonObject,
   host: Host,
@@ -221,11 +224,11 @@ function hookCommands(
   );
 }
 
-/** `assent-hook`, `assent hook --host`, and the program by its path, between quotes or not. */
+/** Matches `assent-hook`, `assent hook --host`, and the script's path, quoted or not. */
 const HOOK_COMMAND =
   /(^|[\s/\\"'])assent-hook(["'\s]|$)|(^|[\s/\\"'])assent["']?\s+hook\s+--host|[/\\]hook[/\\](bin|launcher)[.][cm]?[jt]s\b/;
 
-/** Every command line that settings give a host to run, with the place of its entry. */
+/** Returns every command line in the settings, with the path of its entry. */
 function allCommands(settings: JsonObject): { path: (string | number)[]; line: unknown }[] {
   const inEntry = (each: unknown, path: (string | number)[]): { path: (string | number)[]; line: unknown }[] => {
     if (!isObject(each)) return [];
@@ -243,7 +246,7 @@ function allCommands(settings: JsonObject): { path: (string | number)[]; line: u
   );
 }
 
-/** What holds nothing but the entry goes with it: its group, the event's list, and "hooks". */
+/** Returns the path to remove: the entry, or the outermost parent that contains nothing else. */
 function removalPath(settings: JsonObject, path: readonly (string | number)[]): (string | number)[] {
   const valueAt = (of: readonly (string | number)[]): unknown =>
     of.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], settings);
@@ -258,22 +261,22 @@ function removalPath(settings: JsonObject, path: readonly (string | number)[]): 
   return at;
 }
 
-/** The commands that a host with these settings runs for the hook. */
+/** Returns the command lines that a host runs for the hook. */
 export function installedCommands(text: string | null, host: Host, command?: string): string[] {
   if (text === null || text.trim() === "") return [];
   if (host === "opencode") {
-    const own = pluginCommand(text);
-    return own === null ? [] : [commandLine(own, host)];
+    const firstCommand = pluginCommand(text);
+    return firstCommand === null ? [] : [commandLine(firstCommand, host)];
   }
   return [...new Set(hookCommands(parseSettings(text), host, command).map(({ line }) => line))];
 }
 
-/** Whether the settings have the hook. @throws SettingsFault */
+/** Whether the settings contain the hook. @throws SettingsError */
 export const hasHook = (text: string | null, host: Host, command?: string): boolean =>
   installedCommands(text, host, command).length > 0;
 
 function parseSettings(text: string): JsonObject {
   const value = parseJsonc(text);
-  if (!isObject(value)) throw new SettingsError("the file is no JSON object");
+  if (!isObject(value)) throw new SettingsError("the file is not a JSON object");
   return value;
 }

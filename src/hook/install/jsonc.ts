@@ -20,24 +20,26 @@ interface ParsedText {
   extensions: Set<SyntaxExtension>;
 }
 
-/** Offsets count from the start of `text`, with its byte order mark. @throws SettingsFault */
+/** Parses a text. Offsets include its byte order mark. @throws SettingsError */
 function parseText(text: string): ParsedText {
   const extras = new Set<SyntaxExtension>();
   if (text.startsWith(BYTE_ORDER_MARK)) extras.add("a byte order mark");
-  // A blank in its place, so that offsets stay.
+  // Replace the byte order mark by a blank, so that offsets stay the same.
   const body = text.replace(BYTE_ORDER_MARK, " ");
   try {
     checkSyntax(body, extras);
     const root = parseTree(body, [], SYNTAX);
     if (root !== undefined) return { root, extensions: extras };
   } catch (error) {
-    // The parser recurses.
+    // The parser is recursive, so deep nesting can overflow the stack.
     if (!(error instanceof RangeError)) throw error;
   }
   throw new SettingsError("the file is not JSON");
 }
 
-/** Throws at the first syntax error and at a repeated name, of which programs take one or the other. @throws SettingsFault */
+/**
+ * Throws at the first syntax error and at a duplicate name, which programs resolve differently. @throws SettingsError
+ */
 function checkSyntax(text: string, extras: Set<SyntaxExtension>): void {
   const scopes: Set<string>[] = [];
   let afterComma = false;
@@ -61,7 +63,7 @@ function checkSyntax(text: string, extras: Set<SyntaxExtension>): void {
       onLiteralValue: onValue,
       onObjectProperty(name) {
         const scope = scopes.at(-1);
-        if (scope?.has(name) === true) throw new SettingsError(`the file has "${name}" twice in one place`);
+        if (scope?.has(name) === true) throw new SettingsError(`the file has "${name}" twice in one object`);
         scope?.add(name);
         afterComma = false;
       },
@@ -75,26 +77,26 @@ function checkSyntax(text: string, extras: Set<SyntaxExtension>): void {
   );
 }
 
-/** The library builds objects without a prototype. */
+/** Converts a node to a value. The library's own conversion builds objects without a prototype. */
 function nodeValue({ type, value, children = [] }: Node): unknown {
   if (type === "array") return children.map(nodeValue);
   if (type !== "object") return value as unknown;
   return Object.fromEntries(children.map((property) => [propertyName(property), nodeValue(contentNode(property))]));
 }
 
-/** Of an entry of an object. */
+/** Returns the name of an object's property. */
 const propertyName = (property: Node): string => property.children?.[0]?.value as string;
-/** The value of an object's property, or the item of a list itself. */
+/** Returns the value node of a property, or the item of a list itself. */
 const contentNode = (child: Node): Node => (child.type === "property" ? (child.children?.[1] as Node) : child);
 const nodeEnd = ({ offset, length }: Node): number => offset + length;
 
-/** @throws SettingsFault */
+/** @throws SettingsError */
 export const parseJsonc = (text: string): unknown => nodeValue(parseText(text).root);
 
-/** Returns what the text has that JSON does not. @throws SettingsFault */
+/** Returns the syntax that the text uses in addition to JSON. @throws SettingsError */
 export const syntaxExtensionsIn = (text: string): SyntaxExtension[] => [...parseText(text).extensions].sort();
 
-/** Puts a value last into the list, or the object, at a path, and makes what is missing on the way there. @throws SettingsFault */
+/** Appends a value to the list or object at a path, and creates missing parents. @throws SettingsError */
 export function insertValue(text: string, path: JsonPath, key: string | null, value: unknown): string {
   const { root } = parseText(text);
   let [at, name, content] = [path, key, value];
@@ -127,7 +129,7 @@ export function replaceValue(text: string, path: JsonPath, value: unknown): stri
   return text.slice(0, node.offset) + body + text.slice(nodeEnd(node));
 }
 
-/** Takes out what stands at a path. @throws SettingsFault */
+/** Removes the value at a path. @throws SettingsError */
 export function removeValue(text: string, path: JsonPath): string {
   const { root } = parseText(text);
   const { children = [] } = findNodeAtLocation(root, path.slice(0, -1)) as Node;
@@ -150,11 +152,12 @@ export function removeValue(text: string, path: JsonPath): string {
   }
   const wanted = valueWithout(nodeValue(root), path);
   const whole = candidates.find((each) => parsesTo(each, wanted));
-  if (whole === undefined) throw new SettingsError("the hook stands where it cannot be taken out; take it out by hand");
+  if (whole === undefined)
+    throw new SettingsError("the hook cannot be removed without changing other text; remove it by hand");
   return whole;
 }
 
-/** The first comma outside of comments. */
+/** Removes the first comma outside of comments. */
 const withoutComma = (gap: string): string => gap.replace(/^((?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*),/, "$1");
 
 function valueWithout(value: unknown, [key, ...rest]: JsonPath): unknown {

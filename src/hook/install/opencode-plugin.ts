@@ -1,6 +1,6 @@
-/** OpenCode's plugin, which `assent hook install` writes. */
+/** Source of the OpenCode plugin that `assent hook install` writes. */
 
-/** The command that a plugin of ours runs; null for what is none. */
+/** Returns the command line in a plugin of Assent; null for other files. */
 export function pluginCommand(text: string): string | null {
   const [, command] = /^const COMMAND = (".*");\r?$/m.exec(text) ?? [];
   if (command === undefined || !text.includes("assent hook install")) return null;
@@ -11,7 +11,7 @@ export function pluginCommand(text: string): string | null {
   }
 }
 
-/** OpenCode loads plugins into its own process: what is thrown there stops the call. */
+/** Returns the plugin's source. OpenCode runs plugins in its own process, and an exception stops the call. */
 export function pluginSource(command: string, seconds: number): string {
   return `// Written by "assent hook install": asks assent-hook about each call. Whatever fails, the call does not run.
 import { spawn } from "node:child_process";

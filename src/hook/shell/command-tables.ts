@@ -1,15 +1,15 @@
-/** Commands that start other commands, and how many of their arguments come before it. */
+/** Tables of commands that start other commands, with their options. */
 
 export interface Wrapper {
-  /** Letters of options without a value, and of those with one. */
+  /** Short options without a value (`flags`) and with one (`values`). */
   flags: string;
   values: string;
-  /** Long options, without their dashes; a value stands behind "=" or, for `longValues`, in the next word. */
+  /** Long options without dashes. A value follows after "=" or, for `longValues`, in the next word. */
   long?: readonly string[];
   longValues?: readonly string[];
-  /** Words of its own before the command: the time of `timeout`. */
+  /** Number of positional arguments before the command, such as the time of `timeout`. */
   positional?: number;
-  /** Whether `NAME=value` may stand before the command. */
+  /** Whether `NAME=value` can precede the command. */
   assigns?: boolean;
 }
 
@@ -57,7 +57,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   },
 };
 
-/** These start others, too, and are not read: what they start asks. */
+/** Wrappers whose command is not parsed, so that they require approval. */
 export const OPAQUE_WRAPPERS: ReadonlySet<string> = new Set(
   (
     "parallel script expect pkexec runuser chroot unshare nsenter strace ltrace gdb flock at batch entr tmux screen " +
@@ -71,7 +71,7 @@ export const OTHER_SHELLS: ReadonlySet<string> = new Set(
   "fish csh tcsh nu pwsh powershell powershell.exe pwsh.exe cmd cmd.exe xonsh elvish rc es".split(" "),
 );
 
-/** Interpreters, and their options behind which a program stands. */
+/** Interpreters, and their options that contain code. */
 export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
   python: /^-[A-Za-z]*c/,
   perl: /^-[A-Za-z0-9]*[eE]/,
@@ -87,16 +87,19 @@ export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
 
 const HARMLESS_VARIABLES: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "));
 
-/** Whoever sets this says nothing of which commands run, or how. In some character sets a backslash is half a letter. */
+/**
+ * Whether an assignment cannot change which commands run, or how. In some character sets a backslash is half of a
+ * letter, so only UTF-8 and C locales count.
+ */
 export function isHarmlessAssignment(variable: string, value: string): boolean {
   return (
-    // COLUMNS and LINES are numbers to zsh, which evaluates what they are set to.
+    // zsh evaluates the values of COLUMNS and LINES as numbers.
     (HARMLESS_VARIABLES.has(variable) && /^[\w.,:+/-]*$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
   );
 }
 
-/** Where the system's own commands are. */
+/** Folders of the system's commands. */
 export const SYSTEM_FOLDERS: ReadonlySet<string> = new Set([
   "/bin",
   "/sbin",

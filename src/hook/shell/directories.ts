@@ -1,4 +1,4 @@
-/** In which folders a line of shell may be when it names a file, and which files it may mean. Pure; POSIX paths. */
+/** Tracks the folders that a shell line may be in, and resolves file arguments. Pure; POSIX paths. */
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
 import type { ShellArgument } from "./parse.ts";
 import type { ShellContext, UnclearReason } from "./types.ts";
@@ -7,7 +7,7 @@ import { SYSTEM_FOLDERS } from "./command-tables.ts";
 const MAX_FOLDERS = 8;
 
 export class Directories {
-  /** Every folder that the line may be in, so far: whether a `cd` ran is not known. */
+  /** Folders that the line may be in so far. Whether a `cd` runs is unknown, so both folders stay. */
   private readonly folders: Set<string>;
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
@@ -28,7 +28,7 @@ export class Directories {
       target === undefined ? [this.home] : before.map((place) => this.resolve(target, target.text, place));
     for (const path of targets) {
       if (path === null || this.folders.size >= MAX_FOLDERS) return this.note("directory");
-      // `cd` takes ".." by the text.
+      // `cd` resolves ".." by the text, not by links.
       this.folders.add(resolve(path));
     }
   }
@@ -37,7 +37,7 @@ export class Directories {
     return [...this.folders];
   }
 
-  /** Every file that a word may name: an over-approximation, which holds words that are no paths too. */
+  /** Returns all paths that a word may name, including some that are not paths. */
   possiblePaths(argument: ShellArgument): string[] {
     const { text } = argument;
     if (text === "-" || text === "--") return [];
@@ -45,14 +45,14 @@ export class Directories {
     // `-f.env`, `-C../x`
     const at = text.startsWith("-") ? text.search(/[/~.]/) : -1;
     if (at > 0) paths.push(...this.filePaths({ ...argument, text: text.slice(at), startsWithTilde: text[at] === "~" }));
-    // `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y`, `@x`; no address.
+    // Parts of `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y`, `@x`, but not of URLs.
     for (const piece of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))
       if (!piece.startsWith("//"))
         paths.push(...this.filePaths({ ...argument, text: piece, startsWithTilde: piece.startsWith("~") }));
     return [...new Set(paths)];
   }
 
-  /** A word that names a file and nothing else. */
+  /** Returns the paths of a word that is a file name. */
   filePaths(argument: ShellArgument): string[] {
     const { text } = argument;
     if (text.length > 4096) this.note("size");
@@ -74,7 +74,7 @@ export class Directories {
     return isAbsolute(path) ? path : `${place}/${path}`;
   }
 
-  /** `rm` for `/bin/rm`; a path to anywhere else stays as it is written. */
+  /** Returns `rm` for `/bin/rm`. Paths outside of the system's folders stay as written. */
   commandName({ text, isLiteral: clear }: ShellArgument): string {
     return clear && text.startsWith("/") && SYSTEM_FOLDERS.has(dirname(normalize(text)))
       ? normalize(text).slice(dirname(normalize(text)).length + 1)

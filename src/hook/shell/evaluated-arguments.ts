@@ -1,15 +1,18 @@
-/** Builtins whose words are evaluated: as the name of a variable, or as an expression, which may assign and run commands. */
+/**
+ * Builtins that evaluate their arguments as variable names or expressions, which may assign variables and run
+ * commands.
+ */
 import type { ShellArgument } from "./parse.ts";
 import type { UnclearReason } from "./types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
-/** What these stand before is a number; zsh takes an expression for one after `-t`, ksh after all of them. */
+/** Operators with a numeric operand. zsh evaluates an expression after `-t`, ksh after all of them. */
 const NUMERIC_OPERATOR = /^-(t|eq|ne|lt|le|gt|ge)$/;
-/** Texts of no value but their own; everything else is a number, or `%n`, which sets a variable. */
+/** Conversions other than text. They read numbers, or set a variable (`%n`). */
 const NUMERIC_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;
-/** zsh replaces these before it looks for conversions. */
+/** zsh replaces these escapes before it looks for conversions. */
 const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;
-/** Words that assign nothing, should they be taken for an expression. */
+/** Arguments that assign nothing, even if evaluated as an expression. */
 const NO_ASSIGNMENT = /^(?!.*--)[\w .,:-]*$/s;
 
 export function evaluationReason(name: string, args: readonly ShellArgument[]): UnclearReason | null {

@@ -1,4 +1,4 @@
-/** What a command starts in turn: shells, wrappers, `find -exec`, `eval`. */
+/** Reads the commands that a command starts: by shells, wrappers, `find -exec`, `eval`. */
 import type { ShellArgument, ShellReader } from "./parse.ts";
 import { evaluationReason } from "./evaluated-arguments.ts";
 import { fileArguments } from "./text-arguments.ts";
@@ -13,7 +13,7 @@ import {
 } from "./command-tables.ts";
 
 const ASSIGNMENT = /^([A-Za-z_]\w*)=(.*)$/s;
-/** Those of `set` that change no command's meaning. */
+/** Options of `set` that do not change the meaning of commands. */
 const HARMLESS_SET_OPTION = /^([-+][euxo]+|pipefail|errexit|nounset|xtrace)$/;
 const STATE_BUILTINS = new Set(
   "shopt enable hash bind complete compgen unset unalias umask ulimit setopt unsetopt autoload zmodload emulate".split(
@@ -29,32 +29,32 @@ export class NestedCommands {
     this.reader = reading;
   }
 
-  /** `input` is what a here-document gives it; null when that is not known, or something else does. */
+  /** Reads one command. `input` is the here-document on its standard input; null if unknown. */
   read(argv: readonly ShellArgument[], via: readonly string[], depth: number, input: string | null): void {
     const [first, ...args] = argv;
     if (first === undefined) return;
     const name = this.reader.directories.commandName(first);
-    const inside = [...via, name];
+    const nestedVia = [...via, name];
     const record = (): void => this.reader.recordCommand(first, args, via);
-    if (inside.length > 16) return this.reader.note("size");
+    if (nestedVia.length > 16) return this.reader.note("size");
     if (!first.isLiteral) return record();
 
-    if (SHELLS.has(name)) return this.readShell(args, inside, depth, input, record);
+    if (SHELLS.has(name)) return this.readShell(args, nestedVia, depth, input, record);
     if (OTHER_SHELLS.has(name)) this.reader.note("shell");
     if (OPAQUE_WRAPPERS.has(name)) this.reader.note("wrapper");
     if (STATE_BUILTINS.has(name)) this.reader.note("state");
     switch (name) {
       case "eval":
-        return this.text(args, inside, depth);
+        return this.text(args, nestedVia, depth);
       case ".":
       case "source":
         this.reader.note("script");
         return record();
       case "trap":
-        return this.readTrap(args, inside, depth);
+        return this.readTrap(args, nestedVia, depth);
       case "alias":
         this.reader.note("alias");
-        for (const { text } of args) this.reader.readScript(text.slice(text.indexOf("=") + 1), inside, depth + 1);
+        for (const { text } of args) this.reader.readScript(text.slice(text.indexOf("=") + 1), nestedVia, depth + 1);
         return;
       case "su":
         this.reader.note("wrapper");
@@ -70,7 +70,7 @@ export class NestedCommands {
         if (!args.every(({ text }) => HARMLESS_SET_OPTION.test(text))) this.reader.note("state");
         return record();
       case "command":
-        // Only looks for a command.
+        // `command -v` only prints the command.
         if (/^-[vV]$/.test(args[0]?.text ?? "")) return record();
         break;
       case "let":
@@ -96,7 +96,7 @@ export class NestedCommands {
       case "sed":
         return this.reader.recordCommand(first, args, via, fileArguments(name, args));
       case "find":
-        this.readFind(args, inside, depth);
+        this.readFind(args, nestedVia, depth);
         return record();
       case "git":
         return this.readGit(first, args, via);
@@ -104,13 +104,13 @@ export class NestedCommands {
     if (DECLARATION_BUILTINS.has(name)) {
       for (const { text } of args) {
         this.noteAssignment(text);
-        // Attributes turn values into expressions and names into other names; so does a subscript.
+        // Attributes turn values into expressions or name references; so does a subscript.
         if (!/^(-[px]|[A-Za-z_]\w*(=.*)?)$/s.test(text)) this.reader.note("assignment");
       }
       return record();
     }
     const wrapper = Object.hasOwn(WRAPPERS, name) ? (WRAPPERS[name] as Wrapper) : undefined;
-    if (wrapper !== undefined) return this.readWrapper(name, wrapper, args, inside, depth, input, record);
+    if (wrapper !== undefined) return this.readWrapper(name, wrapper, args, nestedVia, depth, input, record);
     this.noteInterpreter(name, args);
     record();
   }
@@ -120,7 +120,7 @@ export class NestedCommands {
     if (name !== undefined && !isHarmlessAssignment(name, value as string)) this.reader.note("assignment");
   }
 
-  /** `-` takes a handler away, `-l` and `-p` only show. */
+  /** `-` removes a handler; `-l` and `-p` only print. */
   private readTrap(args: readonly ShellArgument[], via: readonly string[], depth: number): void {
     const [action] = args[0]?.text === "--" ? args.slice(1) : args;
     if (action === undefined || /^(-|-[lp]+)$/.test(action.text)) return;
@@ -128,7 +128,7 @@ export class NestedCommands {
     this.text([action], via, depth);
   }
 
-  /** Words that are put together and run as a script. */
+  /** Reads arguments that the command joins and runs as a script. */
   private text(args: readonly ShellArgument[], via: readonly string[], depth: number): void {
     if (!args.every(({ isLiteral: clear }) => clear)) return this.reader.note("expansion");
     this.reader.readScript(args.map(({ text }) => text).join(" "), via, depth + 1);
@@ -142,25 +142,25 @@ export class NestedCommands {
     record: () => void,
   ): void {
     let takesText = false;
-    let at = 0;
-    for (; at < args.length; at++) {
-      const { text, isLiteral: clear } = args[at] as ShellArgument;
+    let index = 0;
+    for (; index < args.length; index++) {
+      const { text, isLiteral: clear } = args[index] as ShellArgument;
       if (!clear) break;
       if (text === "--" || text === "-") {
-        at++;
+        index++;
         break;
       }
       if (/^[-+][A-Za-z]+$/.test(text)) {
         if (text.includes("c")) takesText = true;
-        // -o and -O take a word; -s reads standard input whatever follows; -i reads files of the user's.
-        if (/[oO]/.test(text)) at++;
+        // -o and -O take a value; -s reads standard input; -i reads the user's startup files.
+        if (/[oO]/.test(text)) index++;
         if (/[si]/.test(text)) this.reader.note("stdin");
         continue;
       }
       if (!text.startsWith("-")) break;
       if (!["--login", "--norc", "--noprofile", "--posix", "--restricted"].includes(text)) this.reader.note("script");
     }
-    const rest = args.slice(at);
+    const rest = args.slice(index);
     if (takesText) {
       const [script] = rest;
       if (script === undefined || !script.isLiteral) {
@@ -190,71 +190,71 @@ export class NestedCommands {
       this.reader.note("wrapper");
       return record();
     }
-    // `command -v ls` only looks; `env` alone shows all variables.
+    // Without a command, a wrapper runs nothing; `env` prints all variables.
     if (rest.length === 0) return record();
-    // Its arguments come from elsewhere.
+    // xargs appends arguments from standard input.
     if (name === "xargs") this.reader.note("expansion");
     this.read(rest, via, depth, input);
   }
 
-  /** What a wrapper runs; null when an option is not known. */
+  /** Returns the wrapped command; null if an option is unknown. */
   private commandAfterOptions(wrapper: Wrapper, args: readonly ShellArgument[]): readonly ShellArgument[] | null {
     let positional = wrapper.positional ?? 0;
-    let at = 0;
-    for (; at < args.length; at++) {
-      const { text, isLiteral: clear } = args[at] as ShellArgument;
+    let index = 0;
+    for (; index < args.length; index++) {
+      const { text, isLiteral: clear } = args[index] as ShellArgument;
       if (!clear) return null;
       if (text === "--") continue;
       const long = /^--([a-z-]+)(=.*)?$/s.exec(text);
       if (long !== null) {
         const option = long[1] as string;
-        if (wrapper.longValues?.includes(option) === true) at += long[2] === undefined ? 1 : 0;
+        if (wrapper.longValues?.includes(option) === true) index += long[2] === undefined ? 1 : 0;
         else if (wrapper.long?.includes(option) !== true) return null;
       } else if (text.startsWith("-") && text !== "-") {
         const step = extraWords(wrapper, text.slice(1));
         if (step === null) return null;
-        at += step;
+        index += step;
       } else if (wrapper.assigns === true && ASSIGNMENT.test(text)) this.noteAssignment(text);
       else if (text === "-" && wrapper.assigns === true) continue;
       else if (positional > 0) positional--;
       else break;
     }
-    return args.slice(at);
+    return args.slice(index);
   }
 
   private readFind(args: readonly ShellArgument[], via: readonly string[], depth: number): void {
-    for (let at = 0; at < args.length; at++) {
-      if (!FIND_EXEC_OPTIONS.has((args[at] as ShellArgument).text)) continue;
-      const end = args.findIndex(({ text }, i) => i > at && (text === ";" || text === "+"));
-      const inner = args.slice(at + 1, end < 0 ? args.length : end);
-      // The names that it finds are not in the text.
+    for (let index = 0; index < args.length; index++) {
+      if (!FIND_EXEC_OPTIONS.has((args[index] as ShellArgument).text)) continue;
+      const end = args.findIndex(({ text }, i) => i > index && (text === ";" || text === "+"));
+      const nestedCommand = args.slice(index + 1, end < 0 ? args.length : end);
+      // find inserts file names that are not in the text.
       this.reader.note("expansion");
-      this.read(inner, via, depth, null);
-      at += inner.length;
+      this.read(nestedCommand, via, depth, null);
+      index += nestedCommand.length;
     }
   }
 
-  /** Options before the subcommand: settings can run commands, and another folder has settings of its own. */
+  /** Reads git's options before the subcommand: settings can run commands, and `-C` changes the folder. */
   private readGit(first: ShellArgument, args: readonly ShellArgument[], via: readonly string[]): void {
-    let at = 0;
-    for (; at < args.length; at++) {
-      const { text } = args[at] as ShellArgument;
+    let index = 0;
+    for (; index < args.length; index++) {
+      const { text } = args[index] as ShellArgument;
       if (["--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"].includes(text)) continue;
       if (!text.startsWith("-") || text === "--version") break;
-      const folder = text === "-C" ? args[at + 1] : undefined;
+      const folder = text === "-C" ? args[index + 1] : undefined;
       if (folder !== undefined) {
-        at++;
+        index++;
         this.reader.directories.changeFolder([folder]);
         this.reader.path(folder);
         continue;
       }
       this.reader.note("wrapper");
       if (["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"].includes(text)) {
-        const value = args[++at];
+        const value = args[++index];
         if (value !== undefined) this.reader.path(value);
       }
     }
-    this.reader.recordCommand(first, args.slice(at), via);
+    this.reader.recordCommand(first, args.slice(index), via);
   }
 
   private noteInterpreter(name: string, args: readonly ShellArgument[]): void {
@@ -267,7 +267,7 @@ export class NestedCommands {
   }
 }
 
-/** How many words the options in one word take beside it; null when one of them is not known. */
+/** Returns how many further words a group of short options takes; null if one is unknown. */
 function extraWords({ flags, values }: Wrapper, letters: string): 0 | 1 | null {
   for (const [i, letter] of Array.from(letters).entries()) {
     if (values.includes(letter)) return i === letters.length - 1 ? 1 : 0;

@@ -1,4 +1,4 @@
-/** Reads a line of shell: what runs, with which arguments, on which files, and what cannot be told. Pure. */
+/** Parses a shell command: what runs, with which arguments, on which files, and what the text does not show. Pure. */
 import {
   parse,
   forEachChild,
@@ -21,26 +21,31 @@ const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
 const MAX_PATHS = 128;
-/** `sh -c "sh -c '…'"` and the like. */
+/** Limit for `sh -c "sh -c '…'"` and the like. */
 const MAX_DEPTH = 8;
 
-/** Control characters but tab and line feed, blanks but the space, and what turns, joins or hides text. */
+/**
+ * Invisible characters, and characters that reorder or join text: control characters except tab and line feed, and
+ * blanks except the space.
+ */
 const HIDDEN_CHARACTERS = new RegExp(
   String.raw`(?! )[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u115f\u1160\u3164\uffa0\p{Variation_Selector}\p{Cf}\p{Co}\p{Z}\p{Cs}]`,
   "u",
 );
 
-/** One argument: its value, or the source's text where `clear` says that the value is not in the text. */
+/**
+ * One argument. `text` is its value, or its source text if `isLiteral` is false because the value is not in the text.
+ */
 export interface ShellArgument {
   text: string;
   isLiteral: boolean;
-  /** Whether it begins with a tilde that the shell replaces. */
+  /** Whether it begins with a tilde that the shell expands. */
   startsWithTilde: boolean;
-  /** Whether zsh may take it for a pattern of files. */
+  /** Whether zsh may treat it as a file pattern. */
   mayBeZshPattern?: boolean;
 }
 
-/** Without a look at the files: links are taken for folders, and ".." behind a name is unclear. */
+/** Parses without access to the file system. Links are treated as folders, so ".." after a name is unclear. */
 export function parseShell(text: string, place: ShellContext): ParsedShell {
   const { parsed } = readShellText(text, place);
   const climbs = (path: string): boolean => {
@@ -60,8 +65,8 @@ export function parseShell(text: string, place: ShellContext): ParsedShell {
 }
 
 /**
- * Paths are absolute and hold what is written: ".." in them is for whoever follows links. `folders` are those that the
- * line may be in when a command starts.
+ * Parses with absolute paths that still contain "..", for callers that resolve links. `folders` are all folders that
+ * the line may be in.
  */
 export function readShellText(text: string, place: ShellContext): { parsed: ParsedShell; folders: string[] } {
   const reading = new ShellReader(place);
@@ -75,10 +80,10 @@ export class ShellReader {
   private readonly reads = new Set<string>();
   private readonly writes = new Set<string>();
   private readonly paths = new Set<string>();
-  /** Standard streams that are opened for writing: a file, where one that is read from is put in their place. */
+  /** Standard streams opened for writing. They count as written files if the line also reads from files. */
   private readonly streams = new Set<string>();
   private readonly unclear = new Set<UnclearReason>();
-  /** Words that name files only where something on the line is unclear. */
+  /** Arguments that name files only if something on the line is unclear. */
   private readonly texts: ShellArgument[] = [];
   private words = 0;
   private source = "";
@@ -107,11 +112,11 @@ export class ShellReader {
     };
   }
 
-  /** Text that a shell will run. */
+  /** Reads text that a shell runs. */
   readScript(text: string, via: readonly string[], depth: number): void {
     if (text.length > MAX_LENGTH || depth > MAX_DEPTH) return this.note("size");
-    // A shell takes a line that goes on together before it looks for "$(", "&&" and the like; the parser does so behind it.
-    // A backslash at the end is taken by one and left out by another.
+    // Shells join continued lines before they look for "$(" or "&&"; this parser does so afterwards. They also
+    // disagree about a backslash at the end.
     if (/\S\\\n|\\$/.test(text)) this.note("syntax");
     let tree;
     try {
@@ -125,7 +130,7 @@ export class ShellReader {
     this.source = before;
   }
 
-  /** A command that runs. `files` are those of its words that may name files. */
+  /** Records a command that runs. `files` are the arguments that may name files. */
   recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
@@ -152,7 +157,7 @@ export class ShellReader {
       case "Command":
         return this.readCommand(node, via, depth);
       case "Function":
-        // Behind it a name may stand for something else.
+        // After a function definition, a name may mean something else.
         this.note("function");
         break;
       case "Coproc":
@@ -160,11 +165,12 @@ export class ShellReader {
         break;
       case "For":
       case "Select":
-        // The variable may be PATH.
+        // The loop variable may be PATH.
         this.note("assignment");
         break;
       case "TestCommand":
-        // Operands of -eq and -v are evaluated as expressions, which may run commands; where sh is another shell, "||" ends it.
+        // Operands of -eq and -v are evaluated as expressions, which may run commands. In other shells, "||" ends the
+        // command.
         this.note("expansion");
         break;
       case "Word":
@@ -177,7 +183,7 @@ export class ShellReader {
         return this.readRedirect(node, via, depth);
       case "ArithmeticCommand":
       case "ArithmeticFor":
-        // The value of a variable is evaluated as an expression, which may run commands.
+        // Values of variables are evaluated as expressions, which may run commands.
         this.note("expansion");
         break;
     }
@@ -193,7 +199,7 @@ export class ShellReader {
 
   private readAssignment(node: Assignment, via: readonly string[], depth: number): void {
     const { name, value, append, index } = node;
-    // A subscript is evaluated as an expression, which may run commands.
+    // Subscripts are evaluated as expressions, which may run commands.
     if (index !== undefined || append === true || value.type === "ArrayValue") this.note("assignment");
     else if (!isHarmlessAssignment(name, wordValue(value).text)) this.note("assignment");
     forEachChild(node, (child) => this.walk(child, via, depth));
@@ -203,7 +209,7 @@ export class ShellReader {
     for (const each of node.prefix) if (each.type === "Assignment") this.readAssignment(each, via, depth);
     for (const each of node.redirects) this.readRedirect(each, via, depth, wordAfter(node, each.end));
     if (node.name === undefined) return;
-    // The parser leaves out a parenthesis behind a word, where zsh has a pattern that goes on through "#".
+    // The parser ignores a parenthesis after a word; in zsh it is a pattern that can contain "#".
     const recordOpenedFile = /[ \t]*\(/y;
     for (const { end } of [node, node.name, ...node.args]) {
       recordOpenedFile.lastIndex = end;
@@ -219,7 +225,7 @@ export class ShellReader {
       const { text, unclear } = wordValue(each.value);
       return { text: `${each.name}=${text}`, isLiteral: unclear === null, startsWithTilde: false };
     });
-    // "HEAD^" and "HEAD~2" are commits; a pattern of git's own words names nothing that git does not keep.
+    // Not for git: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
     if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
     this.runs.read(
@@ -230,7 +236,7 @@ export class ShellReader {
     );
   }
 
-  /** What a here-document hands over; null when the text does not tell. */
+  /** Returns the text of a here-document; null if the text depends on expansions. */
   private hereDocumentBody({ delimiter, body, operator, closing, descriptor }: HereDoc): string | null {
     if (delimiter === undefined || closing === undefined || descriptor !== undefined) return null;
     if (delimiter.quoted || body.parts === undefined)
@@ -238,12 +244,12 @@ export class ShellReader {
     return null;
   }
 
-  /** `next` is the word behind it, where that is told. */
+  /** Reads a redirection. `next` is the word after it, if known. */
   private readRedirect(node: Redirection, via: readonly string[], depth: number, next?: Word): void {
-    // zsh and dash take one digit; of two they make a word.
+    // zsh and dash accept one digit; two digits are a word.
     if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");
     if (node.type === "HereDoc") {
-      // Without an end, or with one of two lines, shells disagree.
+      // Shells disagree about a here-document without an end, or with a delimiter of two lines.
       if (node.closing === undefined || node.delimiter?.value.includes("\n") !== false) this.note("syntax");
       if (node.delimiter?.quoted !== true && node.body.parts === undefined && hasExpansion(node.body.text))
         this.note("expansion");
@@ -261,12 +267,12 @@ export class ShellReader {
     if (node.type === "HereString") return;
     // `2>&1` names a descriptor, `>&file` a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
-    // Of "<&-x" bash takes "x" for the next word.
+    // In "<&-x", bash reads "x" as the next word.
     if (node.operator.endsWith("&") && /^[0-9-]/.test(target.text)) this.note("syntax");
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
     this.opens(target, files);
     if (files === this.reads || !node.target.text.startsWith("!")) return;
-    // Behind ">" and its kin, zsh takes "!" for bash's ">|": the file is what follows.
+    // After ">", zsh reads "!" like bash's ">|": the file is the next word.
     this.note("shell");
     const { text } = target;
     if (node.target.text !== "!")
@@ -277,7 +283,7 @@ export class ShellReader {
   private opens(target: ShellArgument, files: Set<string>): void {
     for (const path of this.directories.filePaths(target)) {
       if (files.size + this.paths.size >= MAX_PATHS) return this.note("size");
-      // What is thrown away is written nowhere. The standard streams are whatever file stands behind them, opened anew.
+      // Output to /dev/null writes nothing. /dev/stdout may be a file, opened again.
       if (path === "/dev/null" || (files === this.reads && path === "/dev/stdin")) continue;
       if (files === this.writes && /^\/dev\/std(out|err)$/.test(path)) {
         this.streams.add(path);

@@ -1,3 +1,3 @@
-/** A word as a POSIX shell reads it again. */
+/** Quotes a word for a POSIX shell. */
 export const shellQuote = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

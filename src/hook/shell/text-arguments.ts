@@ -1,26 +1,29 @@
-/** Which words of a command name no file: patterns and scripts of `grep`, `rg` and `sed`, messages of `git`, text of `echo`. */
+/**
+ * Finds the arguments that are not file names: patterns and scripts of `grep`, `rg` and `sed`, messages of `git`,
+ * text of `echo`.
+ */
 import type { ShellArgument } from "./parse.ts";
 
 /**
- * A script of `sed -n` that prints lines by their numbers or by what they hold, and does nothing else. Patterns are plain
- * ASCII without "/", "\" and "[": seds differ in where a pattern with these ends, and what stands behind its end may be a
- * command that runs others. The pack "coding-agents" has the same pattern.
+ * A `sed -n` script that only prints lines, by number or by pattern. Patterns are plain ASCII without "/", "\" and
+ * "[", because seds disagree where such a pattern ends, and the text after its end may be a command. The pack
+ * "coding-agents" has the same pattern.
  */
 const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
 const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
 
 interface Options {
-  /** Letters without a value. */
+  /** Short options without a value. */
   flags: string;
-  /** Letters with one, behind them or in the next word, and what it may be. */
+  /** Short options with a value, in the same or the next word, and its format. */
   values: Readonly<Record<string, RegExp>>;
-  /** Long options without a value, or with it behind "=". */
+  /** Long options without a value, or with one after "=". */
   long: RegExp;
 }
 
 const NUMBER = /^[0-9]+$/;
 const TYPE = /^[a-z0-9]+$/;
-/** `-C` of some takes no next word; it is not here, as nothing is about which versions disagree. */
+/** `-C` is missing because some versions take no value for it. */
 const GREP_OPTIONS: Options = {
   flags: "EFGHILPRabchilnoqrsvwxyz0123456789",
   values: { A: NUMBER, B: NUMBER, m: NUMBER },
@@ -43,19 +46,22 @@ const GIT_GREP_OPTIONS: Options = {
   long: /^--(line-number|ignore-case|count|files-with-matches|word-regexp|fixed-strings|cached|heading|break|show-function|no-color)$/,
 };
 
-/** The words that may be files: all but the pattern. All, where one of the options is not in the table. */
+/** Returns the arguments that may be files: all but the pattern. Returns all if an option is unknown. */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
   if (at === null || (name === "sed" && !SED_PRINT_SCRIPT.test((args[at] as ShellArgument).text))) return args;
   return args.filter((_, i) => i !== at);
 }
 
-/** Runs a script of the project by its name; what follows is text for that script, which is code that reads any file. */
+/**
+ * Programs that run a script of the project by name. The script can read any file anyway, so its plain arguments
+ * count as text.
+ */
 const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
 const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
 
 /**
- * The words that are text as far as this command is concerned. Another command on the line may still take them for files
+ * Returns the arguments that are text for this command. Another command on the line may still read them as files
  * (`echo .env | xargs cat`), so the caller treats them as files unless the whole line is clear.
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
@@ -74,7 +80,10 @@ export function textArguments(name: string, args: readonly ShellArgument[]): rea
   );
 }
 
-/** Options behind the pattern count, too: one of them may bring another pattern, and the word is a file. */
+/**
+ * Returns the index of the pattern; null if unknown. Options after the pattern count too, because one may define
+ * another pattern.
+ */
 function patternIndex({ flags, values, long }: Options, args: readonly ShellArgument[]): number | null {
   let pattern: number | null = null;
   let ended = false;

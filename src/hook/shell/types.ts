@@ -1,74 +1,74 @@
-/** What is said of a line of shell: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
+/** Types of a parsed shell command: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
 
-/** Why what runs cannot be told from the text alone. Anything here asks. */
+/** Reasons why the text does not show what runs. Any of them requires approval. */
 export const UNCLEAR_REASONS = [
-  /** The parser reports a fault: bash would refuse it, or read it otherwise. */
+  /** A syntax error, or text that shells parse differently. */
   "syntax",
-  /** Longer, deeper or more than is looked at. */
+  /** Exceeds a limit of length, depth or number. */
   "size",
-  /** Characters that nobody sees, or that turn text round. */
+  /** Invisible characters, or characters that reorder text. */
   "characters",
-  /** The name of the command is not written out. */
+  /** The command's name is not literal. */
   "name",
-  /** A variable, a command substitution or the like whose value is not in the text. */
+  /** A variable, command substitution or similar, whose value is not in the text. */
   "expansion",
-  /** A pattern that names files. */
+  /** A file pattern. */
   "glob",
-  /** A list in braces. */
+  /** A brace expansion. */
   "brace",
-  /** A variable is set that may change what commands do (PATH, LD_PRELOAD, GIT_*). */
+  /** An assignment that may change what commands do (PATH, LD_PRELOAD, GIT_*). */
   "assignment",
   "function",
   "alias",
-  /** The shell's own state changes: set, shopt, hash, enable. */
+  /** The shell's state changes: set, shopt, hash, enable. */
   "state",
   /** A shell reads commands from a file. */
   "script",
   /** A shell or an interpreter reads its program from standard input. */
   "stdin",
-  /** Code in another language stands in an argument. */
+  /** An argument contains code in another language. */
   "code",
-  /** Something that starts other commands has an option that is not in the table. */
+  /** A wrapper has an unknown option. */
   "wrapper",
-  /** It cannot be told in which folder a command runs. */
+  /** The folder in which a command runs is unknown. */
   "directory",
   /**
-   * git would take its settings, which name commands to run, from files that lie in the workspace, or compare files that
-   * no repository holds.
+   * git would read its settings, which name commands to run, from the workspace, or read files outside of a
+   * repository.
    */
   "repository",
-  /** A folder that stands for the files in it, which are not named. */
+  /** An argument is a folder, whose files are not named. */
   "folder",
-  /** Another shell than bash or sh: its language is not read, or this text means another thing in it. */
+  /** Another shell than bash or sh, or text that means something else in another shell. */
   "shell",
 ] as const;
 export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
 export interface ShellCommand {
-  /** Without the folder where that is one of the system's: `rm` for `/bin/rm`. Otherwise as written: `./rm`. */
+  /** Name without a system folder: `rm` for `/bin/rm`. Otherwise as written: `./rm`. */
   name: string;
-  /** Values as the command gets them; the source's text where a value is not in the text. */
+  /** Argument values, or the source text where a value is not in the text. */
   args: string[];
-  /** What starts it, outermost first: `sudo`, `env`, `xargs`, `sh`. */
+  /** Commands that start this one, outermost first: `sudo`, `env`, `xargs`, `sh`. */
   via: string[];
 }
 
 export interface ParsedShell {
   version: 1;
-  /** Every simple command, in the order of the text, in whatever it is wrapped. */
+  /** Every simple command, in text order, including wrapped ones. */
   commands: ShellCommand[];
-  /** Files that redirections open, absolute. */
+  /** Files that redirections open; absolute paths. */
   reads: string[];
   writes: string[];
-  /** Every path that a word may name, absolute; where a link leads elsewhere, that place too. */
+  /** Every path that an argument may name, absolute, including the targets of links. */
   paths: string[];
-  /** Sorted, each once; empty: all that runs stands in `commands`. */
+  /** Sorted, without duplicates. If empty, `commands` contains all that runs. */
   unclear: UnclearReason[];
 }
 
 export interface ShellContext {
-  /** The working folder, absolute: under each name that it has where links lead to it. */
+  /** Working folder, absolute, under each of its names if links lead to it. */
   cwds: readonly string[];
-  /** The home folder, absolute; null where it is not known. */
+  /** Home folder, absolute; null if unknown. */
   home: string | null;
 }

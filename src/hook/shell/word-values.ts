@@ -1,4 +1,4 @@
-/** The value that a command gets for a word, where the text alone tells it. */
+/** Computes the value of a shell word, if the text alone shows it. */
 import {
   forEachChild,
   type CommandExpansionPart,
@@ -10,36 +10,39 @@ import {
 import type { UnclearReason } from "./types.ts";
 
 export interface WordValue {
-  /** As the command gets it, or the source's text where `unclear` says that this cannot be told. */
+  /** Value of the word, or its source text if `unclear` is set. */
   text: string;
   unclear: UnclearReason | null;
-  /** Scripts of substitutions in it, which run too. */
+  /** Scripts in its command substitutions, which run too. */
   scripts: ParsedScript[];
-  /** Whether it begins with a tilde that the shell replaces. */
+  /** Whether it begins with a tilde that the shell expands. */
   startsWithTilde: boolean;
-  /** Whether zsh may take it for a pattern of files: with `extendedglob`, which hosts take over from the user's settings. */
+  /** Whether zsh with `extendedglob` may treat it as a file pattern. Some hosts load the user's zsh settings. */
   mayBeZshPattern: boolean;
 }
 
 /**
- * Whether there is something that a shell acts upon in what the parser took for plain text, as in "1>(x)": then the two
- * read the line differently. Quoted parts stand here as a quotation mark.
+ * Whether text that the parser treats as plain has a meaning in a shell, as in "1>(x)": parser and shell would then
+ * disagree. Quoted parts are passed as a quotation mark.
  */
 function isMisread(raw: string): boolean {
   return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || hasExpansion(raw);
 }
 
-/** The same between double quotes and in here-documents. Names of zsh have all letters, and "=", "^", "~" and "+" before them. */
+/**
+ * Like `isMisread`, for double quotes and here-documents. zsh allows all letters in names, and "=", "^", "~" and "+"
+ * before them.
+ */
 export function hasExpansion(raw: string): boolean {
   return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));
 }
 
 const withoutEscapes = (raw: string): string => raw.replace(/\\./gs, "_");
 
-/** Escapes of `$'…'` that all shells replace by the same; others keep or leave the backslash out. */
+/** Escapes of `$'…'` other than those that all shells expand alike. */
 const ESCAPES = /\\(?!\\|[abefnrtv]|x[0-9a-f]{2}|[0-7]{3}|u[0-9a-f]{4})/i;
 
-/** "^" but not, "#" any number of them, "~" without: where they are not quoted. */
+/** Unquoted "^", "#" and "~", which are pattern operators in zsh. */
 function isZshPattern(raw: string): boolean {
   return /[\^#]|.~./s.test(withoutEscapes(raw));
 }
@@ -50,7 +53,7 @@ export function wordValue(word: Word): WordValue {
   const first = parts?.[0];
   const bare = parts === undefined ? word.text : first?.type === "Literal" ? first.text : "";
   if (parts === undefined) {
-    // zsh runs the command that stands behind an equals sign.
+    // zsh replaces "=name" by the path of the command.
     const unclear = isMisread(word.text) ? "syntax" : bare.startsWith("=") ? "expansion" : null;
     return {
       text: word.value,
@@ -74,7 +77,7 @@ export function wordValue(word: Word): WordValue {
   };
 }
 
-/** Also of the body of a here-document. */
+/** Joins the parts of a word or of a here-document. */
 export function joinParts(
   parts: readonly WordPart[],
   scripts: ParsedScript[] = [],
@@ -101,7 +104,7 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
     case "SingleQuoted":
       return part.value;
     case "AnsiCQuoted":
-      // Where sh is another shell, the quotation ends at \', too.
+      // In other shells, the quotation also ends at \'.
       return ESCAPES.test(part.text.replaceAll("\\\\", "")) ? null : part.value;
     case "DoubleQuoted": {
       const { text, unclear } = joinParts(part.parts, scripts);
@@ -116,7 +119,7 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
   }
 }
 
-/** `$(cat <<'EOF' … EOF)` is how agents write long texts: its value is the body. */
+/** Agents write long texts as `$(cat <<'EOF' … EOF)`: the value is the text. */
 function substitutionValue({ script }: CommandExpansionPart, scripts: ParsedScript[]): string | null {
   if (script === undefined) return null;
   const [only, ...others] = script.commands;
@@ -140,7 +143,7 @@ function substitutionValue({ script }: CommandExpansionPart, scripts: ParsedScri
   return null;
 }
 
-/** Substitutions anywhere below a part: in the default of a parameter, in arithmetic, in a brace. */
+/** Collects command substitutions below a part: in parameter defaults, arithmetic, braces. */
 function collectScripts(node: SyntaxNode, scripts: ParsedScript[]): void {
   if (node.type === "Script") scripts.push(node);
   else forEachChild(node, (child) => collectScripts(child, scripts));

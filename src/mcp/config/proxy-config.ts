@@ -63,7 +63,7 @@ export class ProxyConfigError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** @throws ConfigFault */
+/** @throws ProxyConfigError */
 export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const document = parseDocument(text, { prettyErrors: false });
   const [error] = document.errors;
@@ -94,7 +94,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   return { ...rest, servers };
 }
 
-/** @throws ConfigFault */
+/** @throws ProxyConfigError */
 export function readServerConfig(name: string, values: Static<typeof Server>): ServerConfig {
   const path = `/servers/${name}`;
   if (!/^[A-Za-z0-9._-]{1,32}$/.test(name))

@@ -122,7 +122,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     };
     const { method, params } = question;
     if (!isGovernedMethod(method) && !UNDECIDED_METHODS.test(method))
-      return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not passed on`);
+      return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
     if (!isGovernedMethod(method) || upstream.config.open.includes(method)) return forwardQuestion(question);
     const questionCaller: Caller = caller ?? {
       signal,

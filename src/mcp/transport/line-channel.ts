@@ -10,7 +10,7 @@ export const MAX_LINE_BYTES = 10 * 1024 * 1024;
 export interface LineChannelOptions {
   input: Readable;
   output: Writable;
-  /** @throws MessageFault */
+  /** @throws MessageError */
   parse(text: string): Message;
   /** Called for a line that is not a valid, unambiguous message. */
   onInvalidMessage(fault: MessageError, reply: (message: Message) => void): void;

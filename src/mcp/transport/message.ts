@@ -121,7 +121,7 @@ export function parseServerMessage(text: string): Message {
   return validateMessage(value);
 }
 
-/** @throws MessageFault */
+/** @throws MessageError */
 export function validateMessage(value: unknown): Message {
   if (Array.isArray(value))
     throw new MessageError("MCP does not support batches; send one message", null, ERROR_CODE.invalidRequest);
