@@ -1,4 +1,4 @@
-/** An action as the API shows it, to one credential. */
+/** Renders an action for the API, as one credential may see it. */
 import { type Credential, type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import {
@@ -31,7 +31,7 @@ export function linkMac(host: Host): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval-link", message);
 }
 
-/** The token only where this credential may use it now; `approvals` are the votes so far. */
+/** Returns the approval token if this credential can use it now, else null. */
 function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], credential: Credential): string | null {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (!credential.hasScope("approvals:decide")) return null;
@@ -46,13 +46,13 @@ export interface RecordOptions {
   token: boolean;
   permit?: Permit | null;
   redecision?: ActionRecord["redecision"];
-  /** The votes that belong to the row. Absent: they are read. */
+  /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
-  /** The active policies, which say what approvers of a pending action see first. */
+  /** Active policies, which name the members that approvers of a pending action see first. */
   set?: CompiledPolicySet | undefined;
 }
 
-/** Reads the active policies for a pending action. */
+/** Returns the active policies for a pending action, else undefined. */
 export async function policySetFor(host: Host, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
@@ -112,7 +112,7 @@ function renderAction(
   return record;
 }
 
-/** Null before a result was reported, whatever the column holds then: someone else wrote it. The audit reports it. */
+/** Returns null before a result is reported. If the column has a value then, someone altered the store; the audit reports it. */
 function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";
   return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
@@ -147,7 +147,7 @@ export async function readVotes(
   }
 }
 
-/** Reads the votes where there can be any, and the rejection where there is one. */
+/** Reads the votes and the rejection of an action, and renders it. */
 export async function readRecord(
   host: Host,
   row: ActionRow,
@@ -162,7 +162,7 @@ export async function readRecord(
 
 export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecord };
 
-/** The answer of a route that gives one action, with the approval token where this credential may use it. */
+/** Returns the response of a route for one action, with the approval token if this credential can use it. */
 export async function actionReply(
   host: Host,
   row: ActionRow,
@@ -172,7 +172,7 @@ export async function actionReply(
   return { status: 200, json: await readRecord(host, row, credential, { token: true, ...options }), headers };
 }
 
-/** What was decided again for a permit, and what of it is not as it was decided before. */
+/** Renders the redecision for a permit, and lists the members that changed since the previous decision. */
 export function renderRedecision({
   previous: before,
   current: now,

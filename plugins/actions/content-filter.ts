@@ -1,4 +1,4 @@
-/** Which actions an erasure is about, by what was asked and reported. */
+/** Selects actions to erase by the content of their request and result. */
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { type JsonValue, parseStoredRequest } from "../../src/core.ts";
@@ -10,13 +10,13 @@ export type ContentFilter = (row: ActionRow) => boolean;
 const ROOTS = ["params", "context", "result"];
 
 /**
- * Actions that hold exactly this value: at the place that an RFC 6901 pointer names, or anywhere. Throws
- * VALIDATION_FAILED for what could only be a mistake.
+ * Returns a filter for actions that contain exactly this value, at an RFC 6901 pointer or anywhere. Throws
+ * VALIDATION_FAILED for a value that nearly every action contains, and for an invalid pointer.
  */
 export function createContentFilter(value: Scalar, pointer?: string): ContentFilter {
   if (pointer === undefined) {
     if (value === null || value === "" || typeof value === "boolean")
-      throw validationError("/value", "too many actions hold it somewhere; say where with `pointer`");
+      throw validationError("/value", "is too common to search for everywhere; send a `pointer` as well");
     return (row) => containsValue(contentOf(row), value);
   }
   const path = parsePointer(pointer);
@@ -30,7 +30,7 @@ function contentOf(row: ActionRow): JsonValue {
   return { params: request.params, context: request.context, result };
 }
 
-/** Without recursion: values are nested as deeply as a request may be. */
+/** Iterates instead of recursing, because values may be nested deeply. */
 function containsValue(content: JsonValue, value: Scalar): boolean {
   const open: JsonValue[] = [content];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -41,12 +41,12 @@ function containsValue(content: JsonValue, value: Scalar): boolean {
 }
 
 function valueAt(content: JsonValue, path: readonly string[]): JsonValue | undefined {
-  let here: JsonValue | undefined = content;
+  let current: JsonValue | undefined = content;
   for (const name of path) {
-    if (typeof here !== "object" || here === null || !Object.hasOwn(here, name)) return undefined;
-    here = (here as Record<string, JsonValue>)[name];
+    if (typeof current !== "object" || current === null || !Object.hasOwn(current, name)) return undefined;
+    current = (current as Record<string, JsonValue>)[name];
   }
-  return here;
+  return current;
 }
 
 function parsePointer(pointer: string): string[] {
@@ -54,7 +54,7 @@ function parsePointer(pointer: string): string[] {
   if (!pointer.startsWith("/") || /~(?![01])/.test(pointer) || path.length < 2 || !ROOTS.includes(path[0] ?? ""))
     throw validationError(
       "/pointer",
-      "write an RFC 6901 pointer into params, context or result, such as /params/customer/email",
+      "must be an RFC 6901 pointer into params, context or result, such as /params/customer/email",
     );
   return path;
 }

@@ -1,4 +1,4 @@
-/** Takes what was asked and reported out of the store, and records who did and why. The ledger keeps its commitments. */
+/** Erases requests and results from the store, and records who erased them and why. The ledger keeps its commitments. */
 import { setImmediate } from "node:timers/promises";
 import {
   toActor,
@@ -14,85 +14,85 @@ import { verifyAgainstLedger } from "./verify-record.ts";
 import { rereadAction, visibleAction } from "./rows.ts";
 import type { ContentFilter } from "./content-filter.ts";
 
-/** Rows that are held at a time: each may be as large as a request. */
+/** Rows held in memory at a time. Each may be as large as a request. */
 const PAGE = 50;
-/** Of one request: what is behind it is for the next. */
-const MOST_LOOKED_AT = 5000;
-const MOST_MS = 5000;
-/** Characters of a request that take a millisecond or more to look through. */
+/** Limits of one HTTP request. The response says where the next one continues. */
+const MAX_SCANNED = 5000;
+const MAX_MS = 5000;
+/** Length of a request, in characters, that takes at least a millisecond to search. */
 const LARGE = 50_000;
 
 type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
 
 export interface ErasureResult {
   erased: number;
-  /** Those that are not what the ledger says: they are evidence, and stay. */
+  /** Actions that differ from their ledger entries. They are evidence, so they are not erased. */
   altered: number;
 }
 
-/** What is open, gone or erased already stays as it is. */
+/** Erases the actions in one transaction. Skips open, unknown, erased and altered ones. */
 export async function eraseActions(
   host: Host,
   tx: LedgerTransaction,
   ids: readonly string[],
-  because: ErasureCause,
+  cause: ErasureCause,
 ): Promise<ErasureResult> {
-  const over: ActionRow[] = [];
+  const erasable: ActionRow[] = [];
   let altered = 0;
-  // All are looked at before the first is written: what one of them is refused for costs the others nothing.
+  // Verify all before the first write, so that one altered action does not roll back the others.
   for (const id of ids) {
     const row = await tx.action(id);
     if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
     try {
       await verifyAgainstLedger(host, tx, row);
-      over.push(row);
+      erasable.push(row);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       altered++;
     }
   }
-  for (const row of over) {
-    tx.record({ type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...because }, row.submitted_by);
+  for (const row of erasable) {
+    tx.record({ type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...cause }, row.submitted_by);
     if (!(await tx.eraseAction(row.id, tx.now)))
       throw new Error(`${row.id} was not erased although the ledger's lock was held`);
   }
-  // What they counted against limits goes when it cannot count any more.
-  if (over.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE);
-  return { erased: over.length, altered };
+  // Remove limit uses that are too old to count.
+  if (erasable.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE);
+  return { erased: erasable.length, altered };
 }
 
 export function eraseAction(host: Host, credential: Credential, id: string, reason: string): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "actions:erase");
-    const row = await visibleAction(tx, id, who);
+    const current = await confirmWithScope(tx, credential, "actions:erase");
+    const row = await visibleAction(tx, id, current);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
     if (row.erased_at === null) await verifyAgainstLedger(host, tx, row);
-    await eraseActions(host, tx, [id], { cause: "asked", reason, by: toActor(who.key, who.principal) });
+    await eraseActions(host, tx, [id], { cause: "asked", reason, by: toActor(current.key, current.principal) });
     return rereadAction(tx, id);
   });
 }
 
 export interface ErasureRequest {
-  /** Null: only counts. */
+  /** Why the actions are erased. Null: count them only. */
   reason: string | null;
-  /** Created before; milliseconds. */
+  /** Only actions created before this time, in milliseconds since the epoch. */
   until: number | null;
   agent_id: string | null;
   matchesContent: ContentFilter | null;
-  /** Only actions with a smaller sequence: the cursor. */
+  /** Cursor: only actions with a smaller sequence number. */
   before: number | null;
 }
 
 export interface ErasureCount extends ErasureResult {
   looked_at: number;
   matched: number;
-  /** Of those that match: not over yet. */
+  /** Matching actions that are still open, so they are not erased. */
   open: number;
   next: number | null;
 }
 
-/** Newest first. */
+/** Counts or erases the matching actions, newest first. */
 export async function eraseMatching(
   host: Host,
   credential: Credential,
@@ -107,7 +107,7 @@ export async function eraseMatching(
     if (span === null) return count;
     before = span.last + 1;
   }
-  const end = performance.now() + MOST_MS;
+  const end = performance.now() + MAX_MS;
   for (;;) {
     const rows = await host.storage.actions({
       visibility: credential.visibility,
@@ -119,26 +119,25 @@ export async function eraseMatching(
     for (const row of rows) {
       if (row.erased_at !== null || (until !== null && row.created_at >= until)) continue;
       if (holds === null || holds(row)) due.push(row);
-      // Others have their turn between large ones.
+      // Yield after a large request, so that other requests are served.
       if (holds !== null && row.request.length > LARGE) await setImmediate();
     }
-    const over = due.filter((row) => findErasureBlocker(row, host.clock()) === null);
+    const closed = due.filter((row) => findErasureBlocker(row, host.clock()) === null);
     count.looked_at += rows.length;
     count.matched += due.length;
-    count.open += due.length - over.length;
-    if (reason !== null && over.length > 0) {
-      const ids = over.map(({ id }) => id);
+    count.open += due.length - closed.length;
+    if (reason !== null && closed.length > 0) {
+      const ids = closed.map(({ id }) => id);
       const done = await host.ledger.transact(async (tx) => {
-        const who = await confirmWithScope(tx, credential, "actions:erase");
-        return eraseActions(host, tx, ids, { cause: "asked", reason, by: toActor(who.key, who.principal) });
+        const current = await confirmWithScope(tx, credential, "actions:erase");
+        return eraseActions(host, tx, ids, { cause: "asked", reason, by: toActor(current.key, current.principal) });
       });
       count.erased += done.erased;
       count.altered += done.altered;
     }
     before = rows.at(-1)?.decision_seq ?? 0;
     if (rows.length < PAGE) return count;
-    if (count.looked_at >= MOST_LOOKED_AT || performance.now() > end || signal.aborted)
-      return { ...count, next: before };
+    if (count.looked_at >= MAX_SCANNED || performance.now() > end || signal.aborted) return { ...count, next: before };
     await setImmediate();
   }
 }

@@ -1,4 +1,4 @@
-/** Routes that erase: one action, or all that match. */
+/** Routes that erase one action, or all matching actions. */
 import { Type, type Static } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
 import { parseRfc3339 } from "../../src/core.ts";
@@ -10,14 +10,14 @@ import { createContentFilter, validationError } from "./content-filter.ts";
 const Reason = Type.String({
   minLength: 1,
   maxLength: 500,
-  description: "Why, e.g. the number of a request. It stands in the ledger forever: write nothing personal.",
+  description: "Why, e.g. the number of an erasure request. The ledger keeps it forever: include no personal data.",
 });
 const EraseBody = Type.Object({ reason: Reason }, { additionalProperties: false });
 
 const ErasuresBody = Type.Object(
   {
     dry_run: Type.Optional(
-      Type.Boolean({ description: "Counts what matches and erases nothing. True unless it is sent as false." }),
+      Type.Boolean({ description: "Counts the matching actions and erases nothing. Default: true." }),
     ),
     reason: Type.Optional(Reason),
     until: Type.Optional(Type.String({ format: "date-time", description: "Actions created before." })),
@@ -25,18 +25,16 @@ const ErasuresBody = Type.Object(
     value: Type.Optional(
       Type.Union([Type.String({ maxLength: 10_000 }), Type.Number(), Type.Boolean(), Type.Null()], {
         description:
-          "Actions that hold exactly this value in `params`, `context` or `result`: the whole of a text, not a part of it.",
+          "Actions that contain exactly this value in `params`, `context` or `result`. A string must match completely.",
       }),
     ),
     pointer: Type.Optional(
       Type.String({
         maxLength: 1000,
-        description: "Where the value must stand, as RFC 6901, e.g. `/params/customer/email`; anywhere when absent.",
+        description: "JSON pointer (RFC 6901) to the value, e.g. `/params/customer/email`. Default: anywhere.",
       }),
     ),
-    before: Type.Optional(
-      Type.Integer({ minimum: 0, description: "`next` of an earlier answer: goes on where it ended." }),
-    ),
+    before: Type.Optional(Type.Integer({ minimum: 0, description: "`next` of an earlier response: continues there." })),
   },
   { additionalProperties: false, examples: [{ value: "anna@example.org", pointer: "/params/email" }] },
 );
@@ -44,18 +42,19 @@ const ErasuresBody = Type.Object(
 const ErasuresAnswer = Type.Object(
   {
     dry_run: Type.Boolean(),
-    looked_at: Type.Integer({ description: "Actions that were looked at, newest first." }),
-    matched: Type.Integer({ description: "Those that match and were not erased before." }),
+    looked_at: Type.Integer({ description: "Number of actions scanned, newest first." }),
+    matched: Type.Integer({ description: "Matching actions that were not erased before." }),
     open: Type.Integer({
       description:
-        "Those of them that are not over: pending, with a permit that may still be used, or started within a day. They stay.",
+        "Matching actions that are open: pending, startable, or started within the last day. They are not erased.",
     }),
     altered: Type.Integer({
-      description: "Those of them that are not in the store as the ledger says. They stay: look at `assent audit`.",
+      description: "Matching actions that differ from the ledger. They are not erased: run `assent audit`.",
     }),
     erased: Type.Integer(),
     next: Type.Union([Type.Integer(), Type.Null()], {
-      description: "Where to go on (`before`): one request looks at some thousands; null when all were looked at.",
+      description:
+        "Send it as `before` to continue: one request scans some thousands of actions. Null when all were scanned.",
     }),
   },
   { additionalProperties: false },
@@ -67,12 +66,12 @@ export function erasureRoutes(host: Host, tag: string): Route[] {
       method: "POST",
       path: "/v1/actions/:id/erase",
       tag,
-      summary: "Erase what was asked and reported",
+      summary: "Erase the content of an action",
       scope: "actions:erase",
       params: IdParams,
       body: EraseBody,
       description:
-        "Takes `params`, `context`, `result`, their hash and their salt out of the store, for good, and records who did and why. The decision, its entries and their proofs stay. Again, it changes nothing.",
+        "Permanently erases `params`, `context`, `meta`, `result`, their hash and their salt from the store, and records who did so and why. The decision, its entries and their proofs remain. A repeated request changes nothing.",
       responses: { 200: ACTION_RESPONSE },
       errors: ["ACTION_NOT_FOUND", "ACTION_OPEN", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
@@ -82,12 +81,12 @@ export function erasureRoutes(host: Host, tag: string): Route[] {
       method: "POST",
       path: "/v1/erasures",
       tag,
-      summary: "Count or erase all actions that match",
+      summary: "Count or erase all matching actions",
       scope: "actions:erase",
       body: ErasuresBody,
       description:
-        "At least one of `until`, `agent_id` and `value` says which; all that are sent must hold. Erases with `dry_run: false` and a `reason` alone.",
-      responses: { 200: { description: "How many.", schema: ErasuresAnswer } },
+        "Send at least one of `until`, `agent_id` and `value`; an action must match all of them. To erase, send `dry_run: false` and a `reason`.",
+      responses: { 200: { description: "The counts.", schema: ErasuresAnswer } },
       async handle({ credential, body, signal }) {
         const dry_run = body.dry_run ?? true;
         const count = await eraseMatching(
@@ -106,15 +105,15 @@ type ErasuresBody = Static<typeof ErasuresBody>;
 
 function requireReason({ dry_run = true, reason }: ErasuresBody): string | null {
   if (dry_run) return null;
-  if (reason === undefined) throw validationError("/reason", "say why; it is recorded with each erasure");
+  if (reason === undefined)
+    throw validationError("/reason", "is required with `dry_run: false`; it is recorded with each erasure");
   return reason;
 }
 
 function erasureFilter({ until, agent_id, value, pointer, before }: ErasuresBody) {
   if (until === undefined && agent_id === undefined && value === undefined)
-    throw validationError("", "say which actions: send `until`, `agent_id` or `value`, or several of them");
-  if (pointer !== undefined && value === undefined)
-    throw validationError("/value", "say which value stands at the pointer");
+    throw validationError("", "send at least one of `until`, `agent_id` and `value`");
+  if (pointer !== undefined && value === undefined) throw validationError("/value", "is required with `pointer`");
   return {
     until: until === undefined ? null : parseRfc3339(until),
     agent_id: agent_id ?? null,

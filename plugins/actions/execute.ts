@@ -1,4 +1,4 @@
-/** Runs a start and a result under the ledger's lock. */
+/** Runs starts and results under the ledger's lock. */
 import type { Credential, Host } from "../../src/plugin.ts";
 import type { JsonObject } from "../../src/core.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";

@@ -1,4 +1,4 @@
-/** Routes that run what was allowed, and give the permits for it. */
+/** Routes that issue permits, start actions and report their results. */
 import { defineRoute, type Host, REPLAYED_HEADERS, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
@@ -13,17 +13,17 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       method: "POST",
       path: "/v1/actions/:id/permit",
       tag,
-      summary: "Take a permit",
+      summary: "Issue a permit",
       scope: "actions:execute",
       params: schema.IdParams,
       body: schema.PermitBody,
       queued: true,
       bodyLimit: 8192,
       description:
-        "For an action that may start. It is decided again first, with the policies, the agent and the key of this moment, and that is recorded: `redecision` says what came out and what of it changed. A deny ends the action; where more people have to approve now, it waits for them. Any number of permits starts an action once.",
+        "Issues a permit for an action that may start. The current policies, agent and key are evaluated first, and the result is recorded; `redecision` contains it and what changed. If they deny the action, it is denied; if they require more approvals, it is pending again. An action starts once, however many permits it has.",
       responses: {
         200: { ...ACTION_RESPONSE, description: "The action, with a `permit`." },
-        202: { ...ACTION_RESPONSE, description: "More people have to approve it now." },
+        202: { ...ACTION_RESPONSE, description: "The action now requires more approvals." },
       },
       errors: [
         "ACTION_NOT_FOUND",
@@ -50,7 +50,7 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       method: "POST",
       path: "/v1/actions/:id/start",
       tag,
-      summary: "Start, once",
+      summary: "Start an action, once",
       scope: "actions:execute",
       params: schema.IdParams,
       body: schema.StartBody,
@@ -58,11 +58,11 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
       confirmsCredential: true,
       bodyLimit: 16_384,
       description:
-        "The key that submitted the action needs no permit, and the body may be empty; any other key sends one. The action is decided again first: a deny ends it, and where more people have to approve now, it waits for them. A start that names an `attempt` may be sent again where its answer is missing; it is answered as the first was, with `Idempotency-Replayed: true`, while the action may still start, and another start is refused.",
+        "The key that submitted the action needs no permit, and may send an empty body; any other key must send one. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`: it gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected.",
       responses: {
         200: {
           ...ACTION_RESPONSE,
-          headers: { "Idempotency-Replayed": "`true` where this `attempt` had started it before." },
+          headers: { "Idempotency-Replayed": "`true` if this `attempt` had already started the action." },
         },
       },
       errors: [
@@ -79,32 +79,32 @@ export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        const { row, isRetry: repeated } = await startAction(host, credential, params.id, body);
-        return actionReply(host, row, credential, repeated ? { headers: REPLAYED_HEADERS } : {});
+        const { row, isRetry } = await startAction(host, credential, params.id, body);
+        return actionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
       },
     }),
     defineRoute({
       method: "POST",
       path: "/v1/actions/:id/result",
       tag,
-      summary: "Report how it went",
+      summary: "Report the result",
       scope: "actions:execute",
       params: schema.IdParams,
       body: schema.ResultBody,
       queued: true,
       confirmsCredential: true,
       description:
-        "By the key that started the action, once. A result that names the `attempt` of the start may be sent again where its answer is missing: the same one is answered as the first was, with `Idempotency-Replayed: true`, and another one is refused.",
+        "For the key that started the action, once. If the response is lost, repeat the request with the `attempt` of the start: the same result gets the same response, with `Idempotency-Replayed: true`. A different result is rejected.",
       responses: {
         200: {
           ...ACTION_RESPONSE,
-          headers: { "Idempotency-Replayed": "`true` where this result was reported before." },
+          headers: { "Idempotency-Replayed": "`true` if this result had already been reported." },
         },
       },
       errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
       async handle({ credential, params, body }) {
-        const { row, isRetry: repeated } = await reportResult(host, credential, params.id, body);
-        return actionReply(host, row, credential, repeated ? { headers: REPLAYED_HEADERS } : {});
+        const { row, isRetry } = await reportResult(host, credential, params.id, body);
+        return actionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
       },
     }),
   ];

@@ -1,28 +1,28 @@
 /**
- * Turns overdue approvals, and what was approved and not started in its time, into `expired`. Nothing depends on its
- * being in time: the statements of an approval and of a start test the clock themselves. It looks again at least every `LONGEST_NAP`, because a timer does not
- * run while the machine sleeps. Of several processes on one store, one does it.
+ * Background task that marks actions as `expired`: pending ones after their deadline, and approved ones that were not
+ * started in time. Correctness does not depend on its timing, because votes and starts check the clock themselves. It runs
+ * at least every `MAX_INTERVAL`, because timers do not run while the machine sleeps. One process per store runs it.
  */
 import type { LeaderLease } from "../../src/core.ts";
 import type { Host } from "../../src/plugin.ts";
 import { expireOverdue, expireUnstarted } from "./vote.ts";
 
-/** In front of everything. */
-const BEGIN = { approved_until: -1, decision_seq: -1 };
+/** Position ahead of every action. */
+const START = { approved_until: -1, decision_seq: -1 };
 
 const PAGE = 100;
-const LONGEST_NAP = 15_000;
-/** Where others take submissions too, this process does not hear of every expiry. */
-const NAP_AMONG_OTHERS = 5_000;
-const AFTER_FAILURE = 2_000;
-/** Between two looks that readers caused. */
-const LEAST_NAP = 1_000;
+const MAX_INTERVAL = 15_000;
+/** Interval on a shared store, where other processes accept submissions that this one is not notified of. */
+const SHARED_STORE_INTERVAL = 5_000;
+const RETRY_DELAY = 2_000;
+/** Minimum time between two sweeps that reads trigger. */
+const MIN_INTERVAL = 1_000;
 
 export interface Expiry {
   start(): Promise<void>;
-  /** Makes sure that the look after `at` is not missed. Milliseconds since the epoch. */
+  /** Schedules a sweep at `at`, in milliseconds since the epoch. */
   plan(at: number): void;
-  /** Somebody read what is overdue: marks it soon. The reader waits for nothing. */
+  /** Call when a read finds an overdue action: schedules a sweep soon, without delaying the read. */
   notice(): void;
   stop(): Promise<void>;
 }
@@ -30,11 +30,11 @@ export interface Expiry {
 export function createExpiry(host: Host): Expiry {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let wakeAt = Infinity;
-  let lookedAt = -Infinity;
+  let lastSweepAt = -Infinity;
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
   let duty: LeaderLease | null = null;
-  let passed = BEGIN;
+  let position = START;
 
   async function sweep(): Promise<void> {
     while ((await host.storage.overdueActions(host.clock(), 1)).length > 0) {
@@ -43,14 +43,14 @@ export function createExpiry(host: Host): Expiry {
     await sweepStarts();
   }
 
-  /** What was erased or altered keeps its status and stays in the line: it is passed over once in this process. */
+  /** Erased and altered actions keep their status; remembering the position skips them in later sweeps of this process. */
   async function sweepStarts(): Promise<void> {
     for (;;) {
-      const [next] = await host.storage.startableActions("approved", passed, 1);
+      const [next] = await host.storage.startableActions("approved", position, 1);
       if (next === undefined || (next.approved_until ?? 0) > host.clock()) return;
-      const place = await expireUnstarted(host, passed, PAGE);
-      if (place === null) return;
-      passed = place;
+      const nextPosition = await expireUnstarted(host, position, PAGE);
+      if (nextPosition === null) return;
+      position = nextPosition;
     }
   }
 
@@ -69,26 +69,26 @@ export function createExpiry(host: Host): Expiry {
 
   async function tick(): Promise<void> {
     wakeAt = Infinity;
-    lookedAt = host.clock();
+    lastSweepAt = host.clock();
     try {
       duty ??= host.leaderLease("expiry");
-      const nap = host.clock() + (host.storage.exclusive ? LONGEST_NAP : NAP_AMONG_OTHERS);
-      if (!(await duty.isLeader())) return schedule(nap);
+      const latest = host.clock() + (host.storage.exclusive ? MAX_INTERVAL : SHARED_STORE_INTERVAL);
+      if (!(await duty.isLeader())) return schedule(latest);
       await sweep();
       const next = await host.storage.nextExpiry();
-      schedule(Math.min(next ?? Infinity, nap));
+      schedule(Math.min(next ?? Infinity, latest));
     } catch (error) {
       if (stopped) return;
-      host.log.warn("overdue approvals could not be marked expired; trying again", { error: String(error) });
-      schedule(host.clock() + AFTER_FAILURE);
+      host.log.warn("could not mark overdue actions as expired; retrying", { error: String(error) });
+      schedule(host.clock() + RETRY_DELAY);
     }
   }
 
   return {
     plan: schedule,
     notice() {
-      // A clock that was set back does not hold it up.
-      if (Math.abs(host.clock() - lookedAt) >= LEAST_NAP) schedule(host.clock());
+      // The absolute difference, so that a clock that was set back does not block sweeps.
+      if (Math.abs(host.clock() - lastSweepAt) >= MIN_INTERVAL) schedule(host.clock());
     },
     async start() {
       running = tick();

@@ -1,4 +1,4 @@
-/** The actions resource: submit, look, approve, run. README.md tells its life. */
+/** The actions resource: submit, read, vote on and run actions. README.md describes its routes. */
 import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
@@ -19,7 +19,7 @@ const Options = Type.Object(
       default: 500,
       minimum: 1,
       maximum: 100_000,
-      description: "Requests with one API key that wait for verdicts at a time in this process.",
+      description: "Requests with one API key that wait on pending actions at a time in this process.",
     }),
   },
   { additionalProperties: false },
@@ -30,8 +30,8 @@ export default definePlugin({
   options: Options,
   setup(host, options) {
     const expiry = createExpiry(host);
-    const asks = createWaitTracker(host);
-    const waiters = createWaiters(host, options.max_waits_per_key, asks);
+    const waitTracker = createWaitTracker(host);
+    const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
     const retention = createRetention(host);
     return {
       routes: [
@@ -47,7 +47,7 @@ export default definePlugin({
       },
       async stop() {
         waiters.stop();
-        await asks.stop();
+        await waitTracker.stop();
         await retention.stop();
         await expiry.stop();
       },

@@ -1,4 +1,4 @@
-/** Ends the time in which a rejection refuses the same request. */
+/** Lifts a rejection, which otherwise denies the same request for a time. */
 import {
   toActor,
   confirmWithScope,
@@ -15,7 +15,7 @@ import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
 import { selfRelationOf } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
-/** From then on the same request requires approval again. Whoever may vote on the action may lift its rejection. */
+/** Lifts the rejection, so that the same request requires approval again. Anyone who may vote on the action may lift it. */
 export function liftRejection(
   host: Host,
   credential: Credential,
@@ -23,10 +23,10 @@ export function liftRejection(
   reason: string | null,
 ): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "approvals:decide");
-    const row = await visibleAction(tx, id, who);
+    const current = await confirmWithScope(tx, credential, "approvals:decide");
+    const row = await visibleAction(tx, id, current);
     assertNotErased(row);
-    const self = selfRelationOf(host, row, who);
+    const self = selfRelationOf(host, row, current);
     assertNotSelf(host, self);
     const votes = await tx.approvals(id);
     await verifyAgainstLedger(host, tx, row, votes);
@@ -38,7 +38,7 @@ export function liftRejection(
         v: 4,
         ...actionEntryFields(row, tx.now),
         verdict: "rejection_lifted",
-        by: toActor(who.key, who.principal),
+        by: toActor(current.key, current.principal),
         comment: reason,
         self_approval: self !== null,
         approvals: votes.filter(({ approve }) => approve).length,
@@ -62,9 +62,9 @@ async function rejectionNotHeldError(
   votes: readonly ApprovalRow[],
 ): Promise<Refusal> {
   const rejection = await readRejection(tx, row, votes, tx.now);
-  const isOther = rejection !== null && rejection.action_id !== row.id;
-  const detail = isOther
+  const isEarlier = rejection !== null && rejection.action_id !== row.id;
+  const detail = isEarlier
     ? `the action ${row.id} was denied because of the rejection of ${rejection.action_id}; lift that one`
-    : `no rejection of the action ${row.id} holds now: the same request can be submitted again`;
+    : `the action ${row.id} has no active rejection; the same request can be submitted again`;
   return new Refusal("REJECTION_NOT_HELD", detail);
 }

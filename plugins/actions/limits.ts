@@ -1,4 +1,4 @@
-/** What was used of limits, read and written in the decision's own transaction: exact whoever else submits meanwhile. */
+/** Counts uses of limits in the transaction of the decision, so that counts are exact under concurrent submissions. */
 import type { LedgerTransaction } from "../../src/plugin.ts";
 import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import {
@@ -11,8 +11,8 @@ import {
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 
-/** Removed with each batch that writes uses: more than come in. */
-const SWEEP = 1024;
+/** Outdated uses removed per batch: more than a batch adds. */
+const PRUNE_LIMIT = 1024;
 
 export interface LimitUses {
   facts: Facts;
@@ -49,8 +49,8 @@ export const limitSpan = ({ policy, limit, subject, since }: MatchedLimit): Limi
   since,
 });
 
-/** Batches that have removed what is over. */
-const swept = new WeakSet<LedgerTransaction>();
+/** Transactions that have already removed outdated uses. */
+const pruned = new WeakSet<LedgerTransaction>();
 
 export async function writeUses(
   tx: LedgerTransaction,
@@ -58,18 +58,18 @@ export async function writeUses(
   actionId: string,
 ): Promise<void> {
   if (needs.length === 0) return;
-  // Before the first row of the batch: those behind it then go in together.
-  if (!swept.has(tx)) {
-    swept.add(tx);
-    await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, SWEEP);
+  // Prune ahead of the first insert of the batch, so that all its inserts are sent together.
+  if (!pruned.has(tx)) {
+    pruned.add(tx);
+    await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);
   }
   for (const { policy, limit, subject, amount, until } of needs)
     await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: actionId, at: tx.now, amount, until });
 }
 
 /**
- * Takes back what an action counted that ends without having been started. What may have run goes on to count.
- * @param row as it was before its end
+ * Releases the limit uses of an action that ended without being started. An action that may have run keeps counting.
+ * @param row the action before it ended
  */
 export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   if (row.status !== "pending_approval" || (await mayHaveStarted(tx, row))) return;

@@ -1,4 +1,4 @@
-/** What the approval page needs: one action by a link token, without a key. */
+/** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { parseStoredRequest, findMembersShownFirst } from "../../src/core.ts";
@@ -46,12 +46,13 @@ export function linkRoutes(host: Host, tag: string): Route[] {
       method: "POST",
       path: "/v1/approval-link",
       tag,
-      summary: "Look at the action that a link was sent for",
+      summary: "Read the action of a link",
       scope: null,
       body: LinkBody,
       bodyLimit: 4096,
-      description: "Changes nothing. The token goes in the body, so that it stands in no log and in no history.",
-      responses: { 200: { description: "The action, and who would decide.", schema: LinkAnswer } },
+      description:
+        "Changes nothing. The token is in the body, so that it does not appear in logs and browser histories.",
+      responses: { 200: { description: "The action, and the approver of the link.", schema: LinkAnswer } },
       errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "RECORD_ALTERED", "STORAGE_UNAVAILABLE"],
       handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
     }),
@@ -59,12 +60,12 @@ export function linkRoutes(host: Host, tag: string): Route[] {
       method: "POST",
       path: "/v1/approval-link/verdict",
       tag,
-      summary: "Approve or deny by a link",
+      summary: "Approve or deny by link",
       scope: null,
       body: LinkVerdictBody,
       bodyLimit: 32_768,
-      description: "Decides as the person whom the link was sent to.",
-      responses: { 200: { description: "The action after the verdict.", schema: LinkAnswer } },
+      description: "Votes as the person to whom the link was sent.",
+      responses: { 200: { description: "The action after the vote.", schema: LinkAnswer } },
       errors: [
         "SELF_APPROVAL",
         "TOKEN_MALFORMED",

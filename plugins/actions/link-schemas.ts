@@ -1,4 +1,4 @@
-/** What goes in and out where one person decides by a link. */
+/** Schemas of the routes with which a person votes by link. */
 import { Type, type Static } from "@sinclair/typebox";
 import { ActionRecord, ApprovalBody, Nullable } from "./schemas.ts";
 
@@ -7,7 +7,7 @@ export const LinkBody = Type.Object(
     token: Type.String({
       minLength: 1,
       maxLength: 2048,
-      description: "Link token: what stands behind the `#` of the link.",
+      description: "Link token: the part of the link after `#`.",
     }),
   },
   { additionalProperties: false },
@@ -20,7 +20,7 @@ export const LinkVerdictBody = Type.Object(
     token: Type.String({
       minLength: 1,
       maxLength: 4096,
-      description: "Link token: what stands behind the `#` of the link.",
+      description: "Link token: the part of the link after `#`.",
     }),
   },
   { additionalProperties: false },
@@ -31,7 +31,7 @@ export const LinkAnswer = Type.Object(
     approver: Type.String({ description: "Principal that the link was sent to." }),
     refusal: Nullable(
       Type.String({
-        description: "Why this approver cannot decide, where no verdict of anybody is the reason; null when they may.",
+        description: "Why this approver cannot vote, apart from earlier votes; null if they may.",
       }),
     ),
     action: Type.Pick(

@@ -1,4 +1,4 @@
-/** What waits for a verdict, in the order in which it runs out: a list in order of decisions shows that last. */
+/** Lists pending actions by deadline. The list of all actions is newest first, so the most urgent would be last. */
 import { Type } from "@sinclair/typebox";
 import {
   decodeCursor,
@@ -22,7 +22,7 @@ const Query = Type.Object({ limit, cursor }, { additionalProperties: false });
 const Answer = Type.Object(
   {
     actions: Type.Array(ActionRecord),
-    total: Type.Integer({ minimum: 0, description: "All that wait and that this key may see, on every page." }),
+    total: Type.Integer({ minimum: 0, description: "Number of pending actions that this key may see, on all pages." }),
     next_cursor: Type.Union([Type.String(), Type.Null()]),
   },
   { additionalProperties: false },
@@ -33,31 +33,33 @@ export function pendingRoute(host: Host, tag: string): Route {
     method: "GET",
     path: "/v1/approvals",
     tag,
-    summary: "List what waits for approval, first what expires first",
+    summary: "List pending actions, by deadline",
     scope: ["actions:read", "actions:read_own"],
     query: Query,
     description:
-      "Pending actions whose time has not run out. One that is submitted while the pages are read is found on them where it expires behind the cursor.",
+      "Pending actions that have not expired. An action submitted while you read the pages appears on a later page if it expires after the cursor.",
     responses: { 200: { description: "A page.", schema: Answer } },
     errors: ["INVALID_CURSOR"],
-    async handle({ query, credential, reserveResponseBytes: holdResponse }) {
+    async handle({ query, credential, reserveResponseBytes }) {
       const now = host.clock();
       const { compiled: set } = await host.policies.current();
-      const place = query.cursor === undefined ? null : placeOf(query.cursor);
-      // What is overdue stays out whether or not it is marked so already: this read waits for no write.
+      const position = query.cursor === undefined ? null : decodePosition(query.cursor);
+      // Start after the current time: overdue actions are left out even if they are not marked as expired yet.
       const after =
-        place !== null && place.expires_at > now ? place : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
+        position !== null && position.expires_at > now
+          ? position
+          : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
       const [{ items, next_cursor }, total] = await Promise.all([
         readPage<ActionRow>(
           LIST,
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
           {
-            read: (last, limit) => host.storage.pendingActions(credential.visibility, placeAfter(last) ?? after, limit),
+            read: (last, limit) => host.storage.pendingActions(credential.visibility, positionOf(last) ?? after, limit),
             size: contentBytes,
             position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
             render: (row) => readRecord(host, row, credential, { token: false, set }),
             turn: host.waitForReadSlot,
-            hold: holdResponse,
+            hold: reserveResponseBytes,
           },
         ),
         host.storage.pendingCount(credential.visibility, now),
@@ -67,11 +69,11 @@ export function pendingRoute(host: Host, tag: string): Route {
   });
 }
 
-function placeAfter(row: ActionRow | null): PendingCursor | null {
+function positionOf(row: ActionRow | null): PendingCursor | null {
   return row === null ? null : { expires_at: row.expires_at ?? 0, decision_seq: row.decision_seq };
 }
 
-function placeOf(cursor: string): PendingCursor {
+function decodePosition(cursor: string): PendingCursor {
   const match = /^(\d{1,16})\.(\d{1,16})$/.exec(decodeCursor(LIST, cursor));
   const [expires_at, decision_seq] = [Number(match?.[1]), Number(match?.[2])];
   if (!Number.isSafeInteger(expires_at) || !Number.isSafeInteger(decision_seq)) throw invalidCursor(cursor);

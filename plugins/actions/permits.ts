@@ -1,4 +1,4 @@
-/** Permits of actions: decided about, made of a row, and held against one. */
+/** Grants, issues and verifies permits, which prove that an action may start. */
 import { randomBytes } from "node:crypto";
 import {
   toActor,
@@ -34,13 +34,13 @@ import {
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
 
-/** Of one action. Each is an entry in the ledger. */
-const MOST_PERMITS = 100;
+/** Maximum number of permits of one action. Each adds an entry to the ledger. */
+const MAX_PERMITS = 100;
 
-/** How an action stands after it was decided again. */
+/** Result of a request for a permit: the action after its redecision. */
 export interface PermitOutcome {
   row: ActionRow;
-  /** Null unless it may start. */
+  /** Null unless the action may start. */
   permit: Permit | null;
   previous: Pick<DecisionEntry | RedecisionEntry, "decision" | "policy_set">;
   current: Pick<Redecision, "decision" | "policySet">;
@@ -52,8 +52,8 @@ export interface Permit {
 }
 
 /**
- * Decides an action again and records it, for whoever may execute it and asks for a permit. The permit is made after
- * the commit.
+ * Evaluates the policies again for an action, records the redecision and issues a permit if the action may still start.
+ * Throws `TOO_MANY_PERMITS`, `START_EXPIRED` or `ACTION_NOT_STARTABLE`. The permit is signed after the commit.
  */
 export async function grantPermit(host: Host, credential: Credential, id: string): Promise<PermitOutcome> {
   const granted = await host.ledger.transact(async (tx) => {
@@ -66,47 +66,47 @@ export async function grantPermit(host: Host, credential: Credential, id: string
     const times = computePermitTimes(tx.now, host.config.permits.valid_seconds, until);
     if (times.expires_at <= tx.now) throw startExpiredError(until);
     host.permits.assertSigns(times.expires_at);
-    if (permits >= MOST_PERMITS)
+    if (permits >= MAX_PERMITS)
       throw new Refusal(
         "TOO_MANY_PERMITS",
-        `${MOST_PERMITS} permits were made for the action ${id}, as many as may be; start it with one of them, or submit it again`,
+        `${MAX_PERMITS} permits were issued for the action ${id}, which is the limit; start it with one of them, or submit it again`,
       );
-    const again = await reevaluateAction(tx, row, first);
+    const redecision = await reevaluateAction(tx, row, first);
     const approvals = countPeople(
       votes.filter(({ approve }) => approve).map((vote) => principalsBehindVote(host, vote)),
     );
     const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
-    const now = { decision: again.decision, policySet: again.policySet };
-    const outcome = resolveOutcome(again, approvals);
-    if (outcome === "denied") return { row: await recordDenial(tx, row, again, cause), grant: null, before, now };
+    const now = { decision: redecision.decision, policySet: redecision.policySet };
+    const outcome = resolveOutcome(redecision, approvals);
+    if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };
     if (outcome === "pending_approval")
-      return { row: await requireMoreApprovals(tx, row, again, cause), grant: null, before, now };
-    const decision_hash = await recordConfirmation(tx, row, again, cause);
+      return { row: await requireMoreApprovals(tx, row, redecision, cause), grant: null, before, now };
+    const decision_hash = await recordConfirmation(tx, row, redecision, cause);
     return { row: await rereadAction(tx, id), grant: { decision_hash, ...times }, before, now };
   });
   const { row, grant, before, now } = granted;
   return { row, permit: grant === null ? null : await issuePermit(host, row, grant), previous: before, current: now };
 }
 
-/** The permit that the decision itself gives, to an action as that has just written it. */
+/** Issues the permit that an allowing decision grants, for an action that was just created. */
 export function issueFirstPermit(host: Host, row: ActionRow): Promise<Permit | null> {
   if (row.approved_until === null) return Promise.resolve(null);
   const times = computePermitTimes(row.created_at, host.config.permits.valid_seconds, row.approved_until);
   return issuePermit(host, row, { decision_hash: row.decision_hash, ...times });
 }
 
-/** Answers until when. */
+/** Returns the deadline of the start. Throws ACTION_NOT_STARTABLE or START_EXPIRED. */
 export function assertStartable({ status, approved_until }: ActionRow, now: number): number {
   if (status === "expired" && approved_until !== null) throw startExpiredError(approved_until);
   if ((status !== "allowed" && status !== "approved") || approved_until === null)
     throw new Refusal(
       "ACTION_NOT_STARTABLE",
-      `the action is ${status}; only an allowed or approved one can start, and once`,
+      `the action is ${status}; only an allowed or approved action can start, and only once`,
     );
   return assertBeforeStartDeadline(approved_until, now);
 }
 
-/** Answers until when. Throws START_EXPIRED. */
+/** Returns the deadline. Throws START_EXPIRED if it has passed. */
 export function assertBeforeStartDeadline(until: number, now: number): number {
   if (until <= now) throw startExpiredError(until);
   return until;
@@ -122,8 +122,8 @@ async function issuePermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, 
 }
 
 /**
- * Null when what the action asked for was erased, or is not what its hash says: a digest of parameters that somebody
- * wrote into the store must not be signed.
+ * Returns what the permit is about. Null if the request was erased or does not match its hash, because parameters that were
+ * altered in the store must not be signed.
  */
 function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
   const request = parseStoredRequest(row);
@@ -140,8 +140,8 @@ function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
 }
 
 /**
- * A new permit for an action as the ledger has it. Null when nothing of it may be signed.
- * @param grant `issued_at` is the ledger's clock in the transaction that grants it: a permit from later is refused
+ * Signs a new permit. Returns null if the request was erased or altered.
+ * @param grant `issued_at` is the ledger's clock in the granting transaction: a permit from the future is rejected
  */
 function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<string | null> {
   const subject = subjectOf(host, row);
@@ -149,7 +149,7 @@ function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">):
   return host.permits.make(subject, { ...grant, id: toBase64Url(randomBytes(16)) });
 }
 
-/** What is wrong with a permit as one for this action, at the ledger's `now`; null when nothing is. */
+/** Returns why the permit is not valid for this action at `now` (the ledger's clock); null if it is valid. */
 export function findPermitFault(host: Host, row: ActionRow, permit: string, now: number): PermitFault | null {
   const subject = subjectOf(host, row);
   return subject === null ? "other_subject" : host.permits.check(permit, subject, now);

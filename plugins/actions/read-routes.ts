@@ -1,4 +1,4 @@
-/** Routes that look: one action, its entries, and the list. */
+/** Routes that read actions: the list, one action, and its ledger entries. */
 import {
   type Credential,
   DEFAULT_LIMIT,
@@ -61,7 +61,7 @@ export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Wai
       method: "GET",
       path: "/v1/actions/:id",
       tag,
-      summary: "Look at an action",
+      summary: "Read an action",
       scope: SCOPES,
       params: schema.IdParams,
       query: schema.WaitQuery,
@@ -70,14 +70,14 @@ export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Wai
       errors: ["ACTION_NOT_FOUND", "TOO_MANY_WAITS"],
       async handle(context) {
         const { params, query, credential } = context;
-        const seen = await visibleAction(host.storage, params.id, credential);
-        let row = withCurrentStatus(seen, host.clock());
-        if (row !== seen) expiry.notice();
+        const stored = await visibleAction(host.storage, params.id, credential);
+        const row = withCurrentStatus(stored, host.clock());
+        if (row !== stored) expiry.notice();
         if (query.wait === undefined || row.status !== "pending_approval")
           return actionReply(host, row, credential, { set: await policySetFor(host, row) });
         waiters.assertCapacity(credential);
-        row = (await waiters.waitWhilePending(row, waiters.grantedMs(query.wait), context)) ?? row;
-        return actionReply(host, row, await refreshCredential(host, credential));
+        const latest = await waiters.waitWhilePending(row, waiters.grantedMs(query.wait), context);
+        return actionReply(host, latest ?? row, await refreshCredential(host, credential));
       },
     }),
     defineRoute({
@@ -110,14 +110,14 @@ export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Wai
   ];
 }
 
-function filterOf(query: schema.ListQuery, who: Credential): Omit<ActionFilter, "limit"> {
+function filterOf(query: schema.ListQuery, credential: Credential): Omit<ActionFilter, "limit"> {
   const { status, tool, operation, request_hash, offset } = query;
   const agent = query.agent_id ?? query.agent;
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
     throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
   }
   return {
-    visibility: who.visibility,
+    visibility: credential.visibility,
     ...(status === undefined ? {} : { status }),
     ...(agent === undefined ? {} : { agent_id: agent }),
     ...(tool === undefined ? {} : { tool }),
@@ -132,12 +132,12 @@ function filterOf(query: schema.ListQuery, who: Credential): Omit<ActionFilter, 
 
 function instant(parameter: string, text: string): number {
   const ms = parseRfc3339(text);
-  if (ms === null) throw invalid(parameter, "an RFC 3339 time such as 2026-01-31T12:00:00Z");
+  if (ms === null) throw invalid(parameter, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z");
   return ms;
 }
 
 function invalid(parameter: string, detail: string): Refusal {
-  return new Refusal("VALIDATION_FAILED", `the query parameter ${parameter} cannot be used: ${detail}`, {
+  return new Refusal("VALIDATION_FAILED", `the query parameter ${parameter} is invalid: ${detail}`, {
     errors: [{ parameter, detail }],
   });
 }

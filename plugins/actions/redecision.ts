@@ -1,6 +1,6 @@
 /**
- * Decides an open action again, at every vote for it, at its start and when a permit is made: the policies, the agent
- * and the key may have changed since it was first decided.
+ * Evaluates the policies again for an open action: at every approving vote, at its start and before a permit is issued.
+ * The policies, the agent and the key might have changed since the first decision.
  */
 import { type DecisionEntry, type LedgerTransaction, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
@@ -27,20 +27,20 @@ export interface Redecision {
   decision: Decision;
   policySet: string | null;
   facts: RecordedFacts;
-  /** What opens the facts of the action's entries, these included. */
+  /** Opens the commitments to facts in the action's entries, including this one. */
   past: string | null;
 }
 
-/** Who caused it, and how. */
+/** What caused the redecision: the occasion and the actor. */
 export type RedecisionCause = Pick<RedecisionEntry, "occasion" | "by">;
 
-/** What it means for the action: nothing runs, more people have to approve, or it stands. */
-export type RedecisionOutcome = "denied" | "pending_approval" | "stands";
+/** Effect of a redecision on the action. `confirmed` leaves its status as it is. */
+export type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
- * What the policies, the agent and the key of this moment say. Records nothing. Throws STOPPED while a stop holds that is about it. An action keeps its place among those
- * that a limit counts: what was used before it stays what was used before it, and it is not counted again.
- * @param first the action's own decision, from its entry
+ * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action.
+ * Limits use the counts of the first decision, because the action is already counted and must not count twice.
+ * @param first the action's first decision, from its entry
  */
 export async function reevaluateAction(
   tx: LedgerTransaction,
@@ -69,9 +69,9 @@ export async function reevaluateAction(
   return { decision, policySet: digest, ...commitFacts(facts, newSalt, row.past) };
 }
 
-/** The stop decides nothing: when it is lifted, the action is where it was, unless its time is over. */
+/** A stop changes no action. When it is lifted, the action continues, unless it has expired meanwhile. */
 function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
-  return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its time runs on`);
+  return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its deadline is not extended`);
 }
 
 async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, "key_ended">> {
@@ -80,57 +80,58 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
   return live ? {} : { key_ended: true };
 }
 
-/** @param approvals different people who have approved */
+/** @param approvals number of distinct people who have approved */
 export function resolveOutcome({ decision }: Redecision, approvals: number): RedecisionOutcome {
   if (decision.effect === "deny") return "denied";
-  return decision.approval !== null && approvals < decision.approval.quorum ? "pending_approval" : "stands";
+  return decision.approval !== null && approvals < decision.approval.quorum ? "pending_approval" : "confirmed";
 }
 
-/** Denies, in this job, an action that is allowed no longer. The caller commits that before it says so. */
+/** Denies an action that the policies no longer allow. The caller commits this before it reports the denial. */
 export async function recordDenial(
   tx: LedgerTransaction,
   row: ActionRow,
-  again: Redecision,
+  redecision: Redecision,
   cause: RedecisionCause,
 ): Promise<ActionRow> {
-  const { reason } = again.decision;
-  await recordRedecision(tx, row, again, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
+  const { reason } = redecision.decision;
+  await recordRedecision(tx, row, redecision, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
   await releaseUses(tx, row);
   return rereadAction(tx, row.id);
 }
 
 /**
- * Asks for more approvals than there are, in this job. Votes stay. What may start already waits once more, as long as
- * the policies of now give; what waits keeps its time. The caller commits that before it says so.
+ * Returns the action to pending because the current policies require more approvals. Its votes stay valid. An action that
+ * could start gets the approval period of the current policies; a pending one keeps its deadline. The caller commits this
+ * before it reports it.
  */
 export async function requireMoreApprovals(
   tx: LedgerTransaction,
   row: ActionRow,
-  again: Redecision,
+  redecision: Redecision,
   cause: RedecisionCause,
 ): Promise<ActionRow> {
-  const { reason, approval } = again.decision;
-  if (approval === null) throw new Error(`nobody is asked about ${row.id}`);
-  const waits = row.status === "pending_approval";
-  await recordRedecision(tx, row, again, cause, {
+  const { reason, approval } = redecision.decision;
+  if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
+  const isPending = row.status === "pending_approval";
+  await recordRedecision(tx, row, redecision, cause, {
     status: "pending_approval",
     reason,
     reason_code: "MORE_APPROVALS_NEEDED",
     quorum: Math.max(approval.quorum, row.quorum ?? 1),
-    expires_at: waits ? row.expires_at : tx.now + approval.expires_in_ms,
+    expires_at: isPending ? row.expires_at : tx.now + approval.expires_in_ms,
     approved_until: null,
   });
   return rereadAction(tx, row.id);
 }
 
-/** Records that the action stands. Answers the entry's hash. */
+/** Records that the action is still allowed. Returns the entry's hash. */
 export function recordConfirmation(
   tx: LedgerTransaction,
   row: ActionRow,
-  again: Redecision,
+  redecision: Redecision,
   cause: RedecisionCause,
 ): Promise<string> {
-  return recordRedecision(tx, row, again, cause, { status: row.status });
+  return recordRedecision(tx, row, redecision, cause, { status: row.status });
 }
 
 async function recordRedecision(
@@ -161,24 +162,24 @@ async function recordRedecision(
     row.status === "pending_approval"
       ? { status: row.status, expires_after: tx.now }
       : { status: row.status, approved_after: tx.now };
-  const moved = await tx.updateAction(row.id, guard, { ...change, past, updated_at: tx.now });
-  if (!moved) throw new Error(`${row.id} was not decided again although the ledger's lock was held`);
+  const updated = await tx.updateAction(row.id, guard, { ...change, past, updated_at: tx.now });
+  if (!updated) throw new Error(`${row.id} changed during its redecision although the ledger's lock was held`);
   return hash;
 }
 
-/** Thrown after the commit: a refusal inside the job would take the record back. */
+/** Throw this after the commit: inside the job it would roll the entry back. */
 export function noLongerAllowedError(row: ActionRow): Refusal {
   return new Refusal(
     "NO_LONGER_ALLOWED",
-    `it was decided again with the policies, the agent and the key of now, and is denied: ${row.reason}`,
+    `the current policies, agent or key no longer allow the action: ${row.reason}`,
   );
 }
 
-/** Thrown after the commit, too. */
+/** Throw this after the commit, too. */
 export function moreApprovalsNeededError(row: ActionRow): Refusal {
   return new Refusal(
     "MORE_APPROVALS_NEEDED",
-    `it was decided again with the policies of now, and waits for approval once more, of ${row.quorum ?? 1} in all: ${row.reason}; wait for the verdict and start then`,
+    `the current policies require ${row.quorum ?? 1} approvals in all, so the action is pending again: ${row.reason}; wait until it is approved, then start it`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** What a record says of a denial, and the body that lifts a rejection. */
+/** Schemas of the denial in an action's record, and of the body that lifts a rejection. */
 import { Type, type Static } from "@sinclair/typebox";
 import { closed, DENIED_BY, orNull, text, time } from "../../src/core.ts";
 
@@ -12,10 +12,10 @@ const Rejection = Type.Object(
     action_id: text("The action that was rejected: this one, or an earlier one."),
     approver: text("Principal: `owner:<owner>` or `key:<id>`."),
     reason: orNull(text("What the approver wrote, as one line of at most 500 characters.")),
-    rejected_at: time("When."),
+    rejected_at: time("When it was rejected."),
     holds_until: orNull(
       time(
-        "Until when the same request is refused, unless an approver lifts the rejection; null where it can be submitted again.",
+        "End of the time in which the same request is denied, unless an approver lifts the rejection. Null if it can be submitted again.",
       ),
     ),
   },
@@ -23,13 +23,13 @@ const Rejection = Type.Object(
 );
 export type Rejection = Static<typeof Rejection>;
 
-/** Members of a record. */
+/** Members of an action's record. */
 export const DENIAL_FIELDS = {
   denied_by: Type.Union([...DENIED_BY.map((by) => Type.Literal(by)), Type.Null()], {
     description:
-      "Who denied it, where `status` is denied: the policies, a person, a person's earlier rejection of the same request, or a stop. Null for every other status.",
+      "Who denied the action: the policies, a person, a person's earlier rejection of the same request, or a stop. Null unless `status` is denied.",
   }),
   rejection: Type.Union([Rejection, Type.Null()], {
-    description: "Who rejected it and why, where `denied_by` is person or earlier_rejection; else null.",
+    description: "Who rejected it and why, if `denied_by` is person or earlier_rejection; else null.",
   }),
 };

@@ -1,18 +1,18 @@
-/** Rejections by people: they refuse the same request for a time. lift.ts ends that. */
+/** Rejections by people, which deny the same request for a time. `lift-rejection.ts` ends that time. */
 import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type ApprovalRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { findDeniedBy, toSingleLine, parseRfc3339, type RejectionFact } from "../../src/core.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
-/** Longest comment in a later decision. The vote's own entry holds all of it. */
+/** Maximum length of the comment in a later decision. The entry of the vote has the whole comment. */
 const MAX_COMMENT = 500;
 
 type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
 
 /**
- * The rejection that refuses this request now, in the words of its ledger entry. Two reads by index. Throws
- * RECORD_ALTERED where the store has a rejection that the ledger does not.
+ * Returns the rejection that denies this request now, as its ledger entry has it. Takes two reads by index. Throws
+ * RECORD_ALTERED if the store has a rejection that the ledger does not.
  */
 export async function findActiveRejection(
   host: Pick<Host, "log">,
@@ -35,7 +35,7 @@ export async function findActiveRejection(
 
 const commentOf = (text: string | null): string | null => toSingleLine(text ?? "", MAX_COMMENT) || null;
 
-/** The person's rejection that ended this action, or an earlier action with its request; null for none. */
+/** Returns the rejection by a person that ended this action, or an earlier action with the same request; else null. */
 export async function readRejection(
   reader: Pick<StorageReader, "entriesOfAction">,
   row: ActionRow,

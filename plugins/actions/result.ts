@@ -1,27 +1,28 @@
-/** One result of what was started, by the key that started it. */
+/** Records the result of a started action, once, from the key that started it. */
 import { toActor, type Credential, type Host, type LedgerTransaction, canSee, Refusal } from "../../src/plugin.ts";
 import { actionEntryFields, canonicalText, commitResult, type JsonObject, type Prefetch } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, actionNotFound } from "./rows.ts";
 
-/** A result as it is recorded under the lock. */
+/** A request to record a result. */
 export interface ResultCall {
   id: string;
-  /** SHA-256 of the text that the start named its attempt by, hex. */
+  /** SHA-256 of the `attempt` of the start, hex. */
   attempt: string | null;
   result: { error: string | null; meta: JsonObject; success: boolean };
 }
 
 export interface ReportedResult {
   row: ActionRow;
-  /** This very result was reported before. */
+  /** This result had already been reported. */
   isRetry: boolean;
 }
 
 /**
- * One that names the attempt of its start may be reported again: it is answered as the first time.
- * @param who as the lock confirmed it
+ * Records the result. A client that lost the response can repeat a result with the `attempt` of its start, and gets the same
+ * response.
+ * @param who the credential, checked again under the lock
  */
 export async function recordResult(
   host: Host,
@@ -30,21 +31,21 @@ export async function recordResult(
   { id, attempt, result }: ResultCall,
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
-  const starter = row !== null && row.started_by === who.key.id;
-  if (row === null || !(canSee(who.visibility, row) || starter)) throw actionNotFound(id);
+  const isStarter = row !== null && row.started_by === who.key.id;
+  if (row === null || !(canSee(who.visibility, row) || isStarter)) throw actionNotFound(id);
   assertNotErased(row);
   const { start, result: reported } = await verifyAgainstLedger(host, tx, row);
-  const ofStart = starter && attempt !== null && start?.attempt === attempt;
+  const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;
   const commitment = commitResult(row.salt, result);
-  // By the ledger, and not by the text in the row, which nothing vouches for.
-  if (ofStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
+  // Compare with the commitment in the ledger, because the text in the row could have been altered.
+  if (matchesStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
   if (row.status !== "executing") {
-    const how = row.result === null ? "start it first" : "its result was reported already";
-    throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${how}`);
+    const advice = row.result === null ? "start it first" : "its result was already reported";
+    throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${advice}`);
   }
-  if (!starter)
+  if (!isStarter)
     throw new Refusal("NOT_THE_EXECUTOR", "another key started this action; only that key reports its result");
-  if (attempt !== null && !ofStart)
+  if (attempt !== null && !matchesStart)
     throw new Refusal(
       "NOT_THE_EXECUTOR",
       "another attempt started this action; its result is not this one's to report",

@@ -1,7 +1,6 @@
 /**
- * Erases what was asked so long ago that the configuration says to keep it no longer. Goes through the ledger from its
- * beginning, once: what it has passed it keeps in a document. Of several processes on one store, one does it; done
- * twice, it erases nothing twice.
+ * Background task that erases actions older than `retention.erase_after_days`. It scans the ledger once from its start and
+ * stores its position in a document. One process per store runs it; running it twice is harmless.
  */
 import { setImmediate } from "node:timers/promises";
 import { type LeaderLease, findErasureBlocker, createRepeatingTask, USE_RETENTION_MS } from "../../src/core.ts";
@@ -9,17 +8,17 @@ import type { Host } from "../../src/plugin.ts";
 import { eraseActions } from "./erase-actions.ts";
 
 const DAY = 86_400_000;
-/** Entries that are looked at together: the requests of so many actions are held in memory. */
-const STRETCH = 64;
-const BETWEEN = 600_000;
+/** Entries per page. The requests of one page are held in memory. */
+const PAGE = 64;
+const INTERVAL = 600_000;
 const AFTER_FAILURE = 30_000;
-const PLACE = "retention";
-/** Removed in one transaction. */
-const USES = 500;
+const POSITION_KEY = "retention";
+/** Limit uses removed per transaction. */
+const PRUNE_LIMIT = 500;
 
 export interface Retention {
   start(): void;
-  /** Erases what is due now. Answers how many actions. Rejects when the store cannot. */
+  /** Erases the actions that are due. Resolves to their number. Rejects if the store fails. */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -37,16 +36,16 @@ export function createRetention(host: Host): Retention {
       reason: `the configuration keeps parameters for ${days} days`,
       by: null,
     } as const;
-    const place = await host.documents.get(PLACE);
+    const place = await host.documents.get(POSITION_KEY);
     const passed = (place?.value as { passed: number } | undefined)?.passed ?? 0;
     const { size } = await host.ledger.head();
     let [at, erased, altered] = [passed, 0, 0];
-    /** The first that is not due yet, or not over: the next sweep begins with it. */
-    let stays = Infinity;
+    /** The first action that is not due yet or still open: the next sweep starts there. */
+    let firstRemaining = Infinity;
     while (at < size && !stopped && (await mine())) {
-      const before = Math.min(size, at + STRETCH);
-      // Not with their entries: bytes that are damaged must not hold up what is behind them.
-      const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: STRETCH });
+      const before = Math.min(size, at + PAGE);
+      // Read the rows and not the entries, so that damaged entries do not block the actions after them.
+      const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
       const rows = newest.filter(({ decision_seq }) => decision_seq >= at);
       const kept = rows.filter(({ request }) => request !== "");
       const over = kept.filter(({ created_at }) => created_at < due).map(({ id }) => id);
@@ -57,35 +56,37 @@ export function createRetention(host: Host): Retention {
       }
       for (const { decision_seq, id, created_at } of kept) {
         const waits = created_at >= due || (await isOpen(id));
-        if (waits) stays = Math.min(stays, decision_seq);
+        if (waits) firstRemaining = Math.min(firstRemaining, decision_seq);
       }
       if (rows.some(({ created_at }) => created_at >= due)) break;
       at = before;
       await setImmediate();
     }
-    const reached = Math.min(at, stays);
-    if (reached > passed) await remember(reached, place?.version ?? null);
-    if (erased > 0) host.log.info("parameters were erased: their time is over", { actions: erased, days });
+    const reached = Math.min(at, firstRemaining);
+    if (reached > passed) await storePosition(reached, place?.version ?? null);
+    if (erased > 0) host.log.info("erased parameters after their retention period", { actions: erased, days });
     if (altered > 0)
-      host.log.error("actions whose time is over are not what the ledger says, and stay; run assent audit", {
+      host.log.error("actions due for erasure differ from the ledger and were not erased; run assent audit", {
         actions: altered,
       });
-    while (!stopped && (await prunedUses()) === USES) await setImmediate();
+    while (!stopped && (await pruneUses()) === PRUNE_LIMIT) await setImmediate();
     return erased;
   }
 
-  /** What was altered does not hold up those behind it. */
+  /** Altered actions count as closed, so that they do not block the actions after them. */
   async function isOpen(id: string): Promise<boolean> {
     const row = await host.storage.action(id);
     return row !== null && row.erased_at === null && findErasureBlocker(row, host.clock()) !== null;
   }
 
-  async function remember(passed: number, version: number | null): Promise<void> {
-    await host.ledger.transact(async (tx) => void (await host.documents.within(tx).put(PLACE, { passed }, version)));
+  async function storePosition(passed: number, version: number | null): Promise<void> {
+    await host.ledger.transact(
+      async (tx) => void (await host.documents.within(tx).put(POSITION_KEY, { passed }, version)),
+    );
   }
 
-  async function prunedUses(): Promise<number> {
-    return host.ledger.transact((tx) => tx.pruneLimitUses(tx.now - USE_RETENTION_MS, USES));
+  async function pruneUses(): Promise<number> {
+    return host.ledger.transact((tx) => tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PRUNE_LIMIT));
   }
 
   async function mine(): Promise<boolean> {
@@ -95,10 +96,10 @@ export function createRetention(host: Host): Retention {
 
   const rounds = createRepeatingTask({
     task: sweep,
-    everyMs: BETWEEN,
+    everyMs: INTERVAL,
     afterFailureMs: AFTER_FAILURE,
     onFailure: (error) =>
-      host.log.warn("parameters whose time is over could not be erased; trying again", { error: String(error) }),
+      host.log.warn("could not erase parameters after their retention period; retrying", { error: String(error) }),
   });
 
   return {

@@ -1,4 +1,4 @@
-/** Actions inside a job: found, read again, and named in entries. */
+/** Reads actions and tests their state. */
 import { type Credential, canSee, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, StorageReader } from "../../src/storage/index.ts";
 
@@ -10,22 +10,22 @@ export async function visibleAction(reader: Reader, id: string, credential: Cred
   return row;
 }
 
-/** Run out, whether it is marked so already or not. */
+/** Whether the time to vote is over, even if the status is not `expired` yet. */
 export function isOverdue(row: ActionRow, now: number): boolean {
   return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
 }
 
-/** Allowed or approved, and its time to start is not over. */
+/** Whether the action is allowed or approved and its time to start is not over. */
 export function isStartable({ status, approved_until }: ActionRow, now: number): boolean {
   return (status === "allowed" || status === "approved") && approved_until !== null && approved_until > now;
 }
 
-/** As readers see it: what has run out is expired before that is written, because a read needs no write. */
+/** Returns the row as readers see it: an overdue action is `expired` even before that is written. */
 export function withCurrentStatus(row: ActionRow, now: number): ActionRow {
   return isOverdue(row, now) ? { ...row, status: "expired" } : row;
 }
 
-/** Bytes of what makes a record large. */
+/** Returns the size in bytes of the columns that can be large. */
 export function contentBytes(row: ActionRow): number {
   return [row.request, row.past, row.meta, row.result].reduce(
     (bytes, text) => bytes + Buffer.byteLength(text ?? ""),
@@ -42,11 +42,11 @@ export function assertNotErased({ id, erased_at }: ActionRow): void {
   if (erased_at === null) return;
   throw new Refusal(
     "ACTION_ERASED",
-    `what the action ${id} asked for was erased at ${toRfc3339(erased_at)}; submit a new action, under a new idempotency key where you send one`,
+    `the content of the action ${id} was erased at ${toRfc3339(erased_at)}; submit a new action, with a new idempotency key if you send one`,
   );
 }
 
-/** As the job itself has changed it. */
+/** Reads the action again inside the transaction that changed it. */
 export async function rereadAction(tx: Reader, id: string): Promise<ActionRow> {
   const row = await tx.action(id);
   if (row === null) throw new Error(`the action ${id} vanished inside its transaction`);

@@ -3,7 +3,7 @@ import { ACTION_STATUSES, LedgerEntry } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { DENIAL_FIELDS } from "./rejection-schemas.ts";
 
-/** Names are compared, shown to people and written to logs: nothing in them hides or has two spellings. */
+/** Names are compared, displayed and logged, so the format `name` allows no invisible or ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
 export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
@@ -12,21 +12,20 @@ const Time = (description: string) => Type.String({ format: "date-time", descrip
 
 export const ActionBody = Type.Object(
   {
-    agent_id: Name("Agent that wants to act. A key bound to an agent may name only that one."),
-    tool: Name("Tool to be used, e.g. `stripe`."),
-    operation: Name("What the tool is to do, e.g. `refund`."),
-    params: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: "Arguments, as the tool will get them." }),
-    ),
+    agent_id: Name("Agent that requests the action. A key that is bound to an agent can name only that agent."),
+    tool: Name("Tool to use, e.g. `stripe`."),
+    operation: Name("Operation of the tool, e.g. `refund`."),
+    params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments of the tool." })),
     context: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
-        description: "Why and for whom: ticket, user, environment. Policies see it and the request hash covers it.",
+        description:
+          "Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it.",
       }),
     ),
     meta: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          "Kept and shown beside the request, up to 4,096 bytes: trace, session, host, tool call. No policy sees it, the request hash does not cover it.",
+          "Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it.",
       }),
     ),
   },
@@ -51,7 +50,7 @@ export const ApprovalBody = Type.Object(
     token: Type.String({
       minLength: 1,
       maxLength: 4096,
-      description: "The `approval_token` that this credential sees on the action.",
+      description: "The `approval_token` from the action's record, as this credential reads it.",
     }),
     approve: Type.Boolean({ description: "False denies." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
@@ -69,11 +68,11 @@ export const StartBody = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 8192,
-        description: "Of this action. The key that submitted the action needs none.",
+        description: "Permit of this action. The key that submitted the action needs none.",
       }),
     ),
     attempt: Attempt(
-      "Made at random for this one start. Where the answer is missing, the same start may be sent again with it, and is answered as the first one was while the action may still start.",
+      "Random text for this start. If the response is lost, repeat the start with the same `attempt`: it gets the same response while the action may still start.",
     ),
   },
   { additionalProperties: false },
@@ -87,10 +86,10 @@ export const ResultBody = Type.Object(
     success: Type.Boolean(),
     error: Type.Optional(Nullable(Type.String({ maxLength: 10_000, description: "What went wrong." }))),
     meta: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: "Anything worth keeping: ids, amounts, durations." }),
+      Type.Record(Type.String(), Type.Unknown(), { description: "Details of the result: ids, amounts, durations." }),
     ),
     attempt: Attempt(
-      "Of the start that this ends. With it the result of another start is refused, also where this key made that one.",
+      "`attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key.",
     ),
   },
   { additionalProperties: false },
@@ -105,11 +104,11 @@ export type CancelBody = Static<typeof CancelBody>;
 
 const Status = Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)));
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]);
-/** The decision in the words of gates: go on, do not by yourself, stop. */
+/** The decision in the vocabulary of gates. */
 export const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")], {
   description:
-    "`decision` in other words, EXECUTE for allow, ABSTAIN for require_approval, HALT for deny: what the policies said, whatever people said since. Whether the action may run now is its `status`.",
+    "Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now.",
 });
 
 export const ListQuery = Type.Object(
@@ -120,7 +119,7 @@ export const ListQuery = Type.Object(
     tool: Type.Optional(Type.String({ maxLength: 256 })),
     operation: Type.Optional(Type.String({ maxLength: 256 })),
     request_hash: Type.Optional(
-      Type.String({ pattern: "^[0-9a-f]{64}$", description: "64 lowercase hex digits, as records have it." }),
+      Type.String({ pattern: "^[0-9a-f]{64}$", description: "`request_hash` of a record: 64 lowercase hex digits." }),
     ),
     since: Type.Optional(Time("Created at or after.")),
     until: Type.Optional(Time("Created before.")),
@@ -136,14 +135,14 @@ export const WaitQuery = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: 86_400,
-        description: "Seconds to wait for a verdict; cut to what the service grants.",
+        description: "Seconds to wait while the action is pending, limited by `server.max_wait_seconds`.",
       }),
     ),
   },
   { additionalProperties: false },
 );
 
-/** Of any form: what is no id is no action's. */
+/** Any string: an id that is not a UUID matches no action. */
 export const IdParams = Type.Object(
   { id: Type.String({ description: "Action.", examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },
@@ -170,15 +169,15 @@ const Redecision = Type.Object(
     policy: Nullable(Type.String()),
     rule: Nullable(Type.String()),
     policy_version: Nullable(Type.Integer()),
-    policy_hash: Nullable(Type.String({ description: "Digest of the policy set of this moment." })),
-    approvals_needed: Nullable(Type.Integer({ description: "Quorum that the policies of this moment ask for." })),
+    policy_hash: Nullable(Type.String({ description: "Digest of the active policy set." })),
+    approvals_needed: Nullable(Type.Integer({ description: "Quorum that the active policies require." })),
     changed: Type.Array(Type.String(), {
-      description: "Which of these members are not as they were decided before.",
+      description: "Members that differ from the previous decision.",
     }),
   },
   {
     additionalProperties: false,
-    description: "What was decided again, in the answer to the request for a permit that made it.",
+    description: "Result of evaluating the policies again, in the response to the request for a permit.",
   },
 );
 
@@ -191,7 +190,7 @@ export const ActionRecord = Type.Object(
     params: Json,
     context: Json,
     meta: Type.Record(Type.String(), Type.Unknown(), {
-      description: "What was sent beside the request, with the request's `traceparent`; `{}` where nothing was.",
+      description: "`meta` of the submission, with the request's `traceparent`; `{}` if there was none.",
     }),
     status: Status,
     decision: Effect,
@@ -202,25 +201,25 @@ export const ActionRecord = Type.Object(
     risk_level: Nullable(Type.String()),
     policy: Nullable(Type.String()),
     rule: Nullable(Type.String()),
-    policy_hash: Nullable(Type.String({ description: "Digest of the policy set that decided." })),
+    policy_hash: Nullable(Type.String({ description: "Digest of the policy set of the decision." })),
     policy_version: Nullable(Type.Integer()),
     request_hash: Nullable(
-      Type.String({ description: "SHA-256 of the canonical request, hex; null when it was erased." }),
+      Type.String({ description: "SHA-256 of the canonical request, hex; null if it was erased." }),
     ),
     decision_hash: Type.String({ description: "Leaf hash of the decision's ledger entry, hex." }),
     provenance_id: Type.String({ description: "Same as `decision_hash`." }),
     submitted_by: Type.String({ description: "Key." }),
     approvals: Type.Array(ApprovalRecord),
-    approvals_needed: Nullable(Type.Integer({ description: "Quorum; null where no approval was asked for." })),
-    approved_until: Nullable(Time("Until when it may start; null unless it was allowed or approved.")),
+    approvals_needed: Nullable(Type.Integer({ description: "Quorum; null if no approval was required." })),
+    approved_until: Nullable(Time("Deadline of the start; null unless it was allowed or approved.")),
     permit: Nullable(
       Type.String({
         description:
-          "Signed statement that the action may run, in the answer to a request for one: `POST …/permit`, or `Prefer: permit` with the submission. Null everywhere else.",
+          "Signed statement that the action may run. Only in the response to `POST …/permit`, or to a submission with `Prefer: permit`; else null.",
       }),
     ),
-    permit_expires_at: Nullable(Time("End of that permit.")),
-    expires_at: Nullable(Time("End of the time to approve.")),
+    permit_expires_at: Nullable(Time("Expiry of the permit.")),
+    expires_at: Nullable(Time("Deadline of the approval.")),
     result: Type.Union([
       Type.Object(
         { success: Type.Boolean(), error: Nullable(Type.String()), meta: Json },
@@ -230,24 +229,22 @@ export const ActionRecord = Type.Object(
     ]),
     waiting: Type.Boolean({
       description:
-        "Whether the action's agent waits for the verdict at this moment: with `Prefer: wait` or `?wait`, and the key that submitted or one that is bound to the agent.",
+        "Whether the action's agent waits now, with `Prefer: wait` or `?wait`: the key that submitted the action, or a key bound to the agent.",
     }),
-    asked_at: Time("When it was last asked for: submitted, joined or waited for."),
+    asked_at: Time("When it was last submitted, joined or waited for."),
     erased_at: Nullable(
-      Time("When `params`, `context`, `meta` and `result` were erased: they are empty then, and the rest stands."),
+      Time("When `params`, `context`, `meta` and `result` were erased. They are empty; the other members remain."),
     ),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),
     shown_first: Type.Optional(
       Type.Array(Type.String(), {
         description:
-          "JSON pointers of the members of `params` and `context` that the policy names, in the order in which people see them. Where a pending action is read.",
+          "For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order.",
       }),
     ),
     redecision: Type.Optional(Redecision),
-    approval_token: Type.Optional(
-      Type.String({ description: "For a credential that may approve this action, and nobody else." }),
-    ),
+    approval_token: Type.Optional(Type.String({ description: "Only for a credential that may vote on this action." })),
   },
   { title: "Action", additionalProperties: false },
 );
@@ -282,7 +279,7 @@ export const GateQuery = Type.Object(
     record: Type.Optional(
       Type.Boolean({
         description:
-          "Submits the action and records the decision, as POST /v1/actions does, so that limits count it. `action_id` names it; start it before it runs.",
+          "Submits the action and records the decision, as POST /v1/actions does, so that limits count it. The response has its `action_id`; start the action before you run it.",
       }),
     ),
   },
@@ -292,13 +289,12 @@ export const GateQuery = Type.Object(
 export const GateAnswer = Type.Object(
   {
     is_permission: Type.Literal(false, {
-      description:
-        "Always false: this answer is no permission to run anything. Submit the action and start it, which happens once.",
+      description: "Always false: this response does not permit the action to run. Submit the action and start it.",
     }),
-    action_id: Nullable(Type.String({ format: "uuid", description: "With `record=true`: the action that was made." })),
+    action_id: Nullable(Type.String({ format: "uuid", description: "With `record=true`: the new action." })),
     outcome: Outcome,
     decision: Type.Union([Effect, Type.Null()], {
-      description: "Null where the rules allow the action and a limit applies: only a recorded decision counts.",
+      description: "Null if the rules allow the action but a limit applies, because only recorded decisions count.",
     }),
     reason: Type.String(),
     reason_code: Type.String(),
@@ -309,7 +305,7 @@ export const GateAnswer = Type.Object(
     policy_version: Nullable(Type.Integer()),
     request_hash: Type.String(),
     never_allowed: Type.Boolean({
-      description: "Whether the active rules deny this operation with any parameters and context.",
+      description: "Whether the active rules deny this operation for all parameters and contexts.",
     }),
   },
   { additionalProperties: false },

@@ -1,12 +1,12 @@
-/** Whether a vote is one on the voter's own action: by the keys and their makers, as the ledger has them. */
+/** Detects votes on the voter's own action, from the recorded keys and their creators. */
 import type { Credential, Host } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { listKeyMakers, type RecordedKey, findSelfRelation, type SelfRelation } from "../../src/core.ts";
 
-/** Why a vote of this credential would be a vote on its own action; null when it would not. */
+/** Returns why a vote of this credential would be a self-approval; null if it would not be. */
 export function selfRelationOf(host: Host, row: ActionRow, { key }: Credential): SelfRelation | null {
-  const own = relationOfKey(row, key);
-  if (own !== null || host.config.approvals.trust_key_makers) return own;
+  const direct = relationOfKey(row, key);
+  if (direct !== null || host.config.approvals.trust_key_makers) return direct;
   const makers = listKeyMakers(key.id, (id) => host.keys.recordedKey(id)).slice(1);
   return makers.some((maker) => relationOfKey(row, maker) !== null) ? "same_maker" : null;
 }
@@ -19,12 +19,12 @@ function relationOfKey(
   return findSelfRelation(submitter, row.agent_id, { key_id: id, agent_id, owner });
 }
 
-/** The same for somebody who has no key at hand. */
+/** Returns the same for a person who votes by link, without a key. */
 export function selfRelationOfOwner(row: ActionRow, owner: string): SelfRelation | null {
   return relationOfKey(row, { id: "", agent_id: null, owner });
 }
 
-/** Whether the key counts as the one that submitted, whoever made it. */
+/** Whether the key counts as the submitter's: the same key, agent or owner. */
 export function isSubmitter(row: ActionRow, { key }: Credential): boolean {
   return relationOfKey(row, key) !== null;
 }

@@ -1,4 +1,4 @@
-/** Start once, as the submitter or with a permit. */
+/** Starts an action once, for its submitter or for the holder of a permit. */
 import {
   toActor,
   type Credential,
@@ -30,28 +30,28 @@ import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./p
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFound } from "./rows.ts";
 
-/** A start as it is decided under the lock. */
+/** A request to start an action. */
 export interface StartCall {
   id: string;
   permit: string | null;
-  /** SHA-256 of the text that the caller named it by, hex. */
+  /** SHA-256 of the caller's `attempt`, hex. */
   attempt: string | null;
 }
 
 export interface StartResult {
-  /** Executing; or, where it was decided again and did not start, denied or pending. */
+  /** Executing; or denied or pending if the redecision prevented the start. */
   row: ActionRow;
-  /** This very call had started it before. */
+  /** This request had already started the action. */
   isRetry: boolean;
 }
 
 /**
- * The key that submitted the action needs no permit: it would be given one. A tool that holds a permit may start an
- * action it could not otherwise see: the permit is the proof.
+ * Starts the action. The key that submitted it needs no permit, because it would be issued one. A valid permit also
+ * authorises a key that could not otherwise see the action.
  *
- * A start that names its attempt may be sent again: whoever did not hear the answer gets it then, as long as the action
- * could still start now. What was denied or stopped since must not run, whoever was promised that it may.
- * @param who as the lock confirmed it
+ * A client that lost the response can repeat a start that names its `attempt`. It gets the same response while the action
+ * could still start; an action that was denied or stopped since then must not run.
+ * @param who the credential, checked again under the lock
  */
 export async function decideStart(
   host: Host,
@@ -68,41 +68,41 @@ export async function decideStart(
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const { first, newest, grounds, start } = await verifyAgainstLedger(host, tx, row, votes);
-  const turnedDown = attempt !== null && wasRefusedEarlier(row, newest, who, tx.now);
-  if (row.approved_until === null && !turnedDown) assertStartable(row, tx.now);
+  const refusedEarlier = attempt !== null && wasRefusedEarlier(row, newest, who, tx.now);
+  if (row.approved_until === null && !refusedEarlier) assertStartable(row, tx.now);
   if (permit === null && row.submitted_by !== who.key.id)
     throw new Refusal(
       "PERMIT_REQUIRED",
-      "another key submitted the action; send the `permit` that it was given, or take one from POST /v1/actions/{id}/permit",
+      "another key submitted the action; send a `permit` of the action, or get one from POST /v1/actions/{id}/permit",
     );
   if (permit !== null && !genuine)
     throw new Refusal(
       "PERMIT_INVALID",
-      "the permit was not made for this action by this log; take one from POST /v1/actions/{id}/permit",
+      "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
     );
-  if (turnedDown) return { row, isRetry: false };
+  if (refusedEarlier) return { row, isRetry: false };
   const repeated = row.status === "executing" && isSameStart(start, who, call);
   if (repeated) assertBeforeStartDeadline(row.approved_until ?? 0, tx.now);
   else assertStartable(row, tx.now);
   if (fault === "expired")
-    throw new Refusal("PERMIT_EXPIRED", "the permit has ended; take another from POST /v1/actions/{id}/permit");
+    throw new Refusal("PERMIT_EXPIRED", "the permit has expired; get another from POST /v1/actions/{id}/permit");
   if (permit !== null && !grounds.has(permitDecisionHash(permit)))
     throw new Refusal(
       "PERMIT_INVALID",
-      "the action waited for approval again after this permit was made; take another from POST /v1/actions/{id}/permit",
+      "the action returned to pending after this permit was issued; get another from POST /v1/actions/{id}/permit",
     );
   const by = toActor(who.key, who.principal);
-  const again = await reevaluateAction(tx, row, first);
+  const redecision = await reevaluateAction(tx, row, first);
   const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => principalsBehindVote(host, vote)));
-  const outcome = resolveOutcome(again, approvals);
+  const outcome = resolveOutcome(redecision, approvals);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
-    if (outcome !== "stands") throw startRevokedError(outcome, again);
+    if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);
     return { row, isRetry: repeated };
   }
-  if (outcome === "denied") return { row: await recordDenial(tx, row, again, cause), isRetry: repeated };
+  if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), isRetry: repeated };
   if (outcome === "pending_approval")
-    return { row: await requireMoreApprovals(tx, row, again, cause), isRetry: repeated };
+    return { row: await requireMoreApprovals(tx, row, redecision, cause), isRetry: repeated };
   tx.record(
     {
       type: "execution",
@@ -126,7 +126,7 @@ export const prefetchStart =
   ({ id }: StartCall): Prefetch =>
   () => ({ history: id });
 
-/** By the key that made it, under the attempt that it named, and with the same permit or none. */
+/** Whether the recorded start came from the same key, with the same `attempt` and the same permit or none. */
 function isSameStart(
   start: ExecutionEntry | null,
   { key }: Credential,
@@ -141,7 +141,7 @@ function isSameStart(
   );
 }
 
-/** A start by this key had it decided again, and that is how it still stands. Whoever did not hear it is told the same. */
+/** Whether an earlier start by this key was refused by a redecision that is still in effect. A retry gets the same response. */
 function wasRefusedEarlier(
   row: ActionRow,
   newest: VerifiedHistory["newest"],
@@ -152,12 +152,12 @@ function wasRefusedEarlier(
   return byStart && (isDeniedByRedecision(row) || (row.status === "pending_approval" && !isOverdue(row, now)));
 }
 
-/** It was started, and the answer was not heard. The action runs nowhere, and stays as it is: its result says so. */
+/** The action was started, but its caller must not run it now. It stays `executing` until the caller reports the result. */
 function startRevokedError(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
-  const because = `${decision.reason}; it was started with this attempt and must not run any more: report that as its result`;
+  const because = `${decision.reason}; this attempt started it, but it must not run now: report a failure as its result`;
   return outcome === "denied"
-    ? new Refusal("NO_LONGER_ALLOWED", `it was decided again, and is denied: ${because}`)
-    : new Refusal("MORE_APPROVALS_NEEDED", `it was decided again, and more people have to approve it: ${because}`);
+    ? new Refusal("NO_LONGER_ALLOWED", `the current policies deny the action: ${because}`)
+    : new Refusal("MORE_APPROVALS_NEEDED", `the current policies require more approvals: ${because}`);
 }
 
 export function hashText(text: string | null): string | null {

@@ -1,4 +1,4 @@
-/** Routes that ask: submit an action, or ask what would be decided. */
+/** Routes that submit an action, or preview its decision. README.md describes the path of a decision. */
 import { Type } from "@sinclair/typebox";
 import {
   type Credential,
@@ -7,10 +7,20 @@ import {
   Refusal,
   REPLAYED_HEADERS,
   type Reply,
+  type RequestContext,
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { decideEvaluation, Evaluation, readIdempotencyKey, isNeverAllowed, encodeRequest } from "../../src/core.ts";
+import {
+  type ActionRequest,
+  type CompiledPolicySet,
+  type Facts,
+  decideEvaluation,
+  Evaluation,
+  readIdempotencyKey,
+  isNeverAllowed,
+  encodeRequest,
+} from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./permits.ts";
@@ -26,6 +36,8 @@ import {
   prefetchSubmission,
   requestFromBody,
   sealSubmission,
+  type SealedSubmission,
+  type SubmissionResult,
 } from "./submit.ts";
 import { refreshCredential, type Waiters } from "./wait.ts";
 
@@ -33,11 +45,11 @@ const PREFER = Type.Object({
   Prefer: Type.Optional(
     Type.String({
       description:
-        "`wait=N` waits up to N seconds for the verdict, `permit` asks for a permit in the answer (RFC 7240).",
+        "`wait=N` waits up to N seconds while the action is pending. `permit` asks for a permit in the response (RFC 7240).",
     }),
   ),
   traceparent: Type.Optional(
-    Type.String({ description: "W3C Trace Context; kept as `meta.traceparent` unless the body names one." }),
+    Type.String({ description: "W3C Trace Context. Stored as `meta.traceparent` unless the body has that member." }),
   ),
 });
 
@@ -46,17 +58,17 @@ const JOIN = Type.Object(
     join: Type.Optional(
       Type.Literal("open", {
         description:
-          "Answers with the open action of this key and the same request where there is one, and says so with `Action-Joined: true`: pending, or allowed or approved and not started. It keeps its own `meta`.",
+          "Returns the open action of this key with the same request, if there is one, with the header `Action-Joined: true`. An action is open while it is pending, or allowed or approved and not started. It keeps the `meta` that it was created with.",
       }),
     ),
   },
   { additionalProperties: false },
 );
 
-/** What an answer says of where its action came from. */
-const SAID = { made: {}, replayed: REPLAYED_HEADERS, joined: { "Action-Joined": "true" } } as const;
+/** Response headers that say whether the action is new. */
+const ORIGIN_HEADERS = { created: {}, replayed: REPLAYED_HEADERS, joined: { "Action-Joined": "true" } } as const;
 
-const JOINED = { "Action-Joined": "`true` where `join=open` answers with an action that was there." };
+const JOINED = { "Action-Joined": "`true` if `join=open` returned an existing action." };
 
 export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
@@ -73,10 +85,14 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       idempotent: true,
       headers: PREFER,
       description:
-        "Answers after the decision is recorded. `Prefer: wait=N` waits up to N seconds for a verdict; `Prefer: permit` answers with a permit where the action may start and the key may execute it; `Preference-Applied` names it then. Without one, `POST …/permit` says why there is none, or makes it.",
+        "Responds after the decision is recorded. `Prefer: wait=N` waits up to N seconds while the action is pending. `Prefer: permit` adds a permit if the action may start and the key may execute it. `Preference-Applied` names the preferences that were applied. If there is no permit, `POST …/permit` issues one or returns the reason.",
       responses: {
         200: { ...ACTION_RESPONSE, description: "Allowed or denied.", headers: JOINED },
-        202: { ...ACTION_RESPONSE, description: "Waits for approval; `Location` is where to look.", headers: JOINED },
+        202: {
+          ...ACTION_RESPONSE,
+          description: "Requires approval. `Location` is the URL of the action.",
+          headers: JOINED,
+        },
       },
       errors: [
         "AGENT_MISMATCH",
@@ -93,34 +109,21 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
           idempotencyKey: readIdempotencyKey(headers),
           join: query.join === "open",
         });
-        const taken = await host.ledger.transact(
-          async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
-          prefetchSubmission(credential, submission),
-        );
-        let row = taken.row;
-        let who = credential;
-        const extra: Record<string, string> = { ...SAID[taken.origin] };
-        if (row.status === "pending_approval") {
-          if (row.expires_at !== null) expiry.plan(row.expires_at);
-          const wait = preferredWait(headers.get("prefer"));
-          // A preference may be passed over; what was submitted is not refused for it.
-          if (wait !== null && waiters.hasCapacity(credential)) {
-            context.releaseQueueSlot();
-            const granted = waiters.grantedMs(wait);
-            extra["Preference-Applied"] = `wait=${granted / 1000}`;
-            row = (await waiters.waitWhilePending(row, granted, context)) ?? row;
-            who = await refreshCredential(host, credential);
-          }
-        }
-        extra["Location"] = `/v1/actions/${row.id}`;
-        let permit: Permit | null = null;
-        if (prefersPermit(headers.get("prefer")) && who.hasScope("actions:execute")) {
-          const isNew = row === taken.row && taken.origin === "made";
-          ({ row, permit } = await tryPermit(host, row, who, isNew));
-          if (permit !== null) extra["Preference-Applied"] = applied("permit", extra["Preference-Applied"]);
-        }
+        const result = await recordSubmission(host, expiry, credential, submission);
+        const waited = await waitIfPreferred(host, waiters, result.row, context);
+        const isNew = result.origin === "created" && waited.row === result.row;
+        const { row, permit } = await permitIfPreferred(host, waited, headers, isNew);
         const shown = withCurrentStatus(row, host.clock());
-        const reply = await actionReply(host, shown, who, { headers: extra, permit });
+        const applied = [
+          ...(waited.grantedMs === null ? [] : [`wait=${waited.grantedMs / 1000}`]),
+          ...(permit === null ? [] : ["permit"]),
+        ];
+        const responseHeaders = {
+          ...ORIGIN_HEADERS[result.origin],
+          ...(applied.length === 0 ? {} : { "Preference-Applied": applied.join(", ") }),
+          Location: `/v1/actions/${row.id}`,
+        };
+        const reply = await actionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
         return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
       },
     }),
@@ -128,14 +131,14 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
       method: "POST",
       path: "/v1/gate/decide",
       tag,
-      summary: "What would be decided, recording nothing",
+      summary: "Preview a decision without recording it",
       scope: "actions:submit",
       body: schema.ActionBody,
       query: schema.GateQuery,
       queued: true,
       idempotent: true,
       description:
-        "The answer is no permission to run the action. Where a limit applies to an action that the rules allow, the outcome is ABSTAIN (`LIMIT_APPLIES`): nothing was counted. With `record=true` the action is submitted and counted.",
+        "The response does not permit the action to run. If the rules allow the action but a limit applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
       responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
       errors: [
         "AGENT_MISMATCH",
@@ -149,111 +152,182 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
         const request = requestFromBody(body);
         const meta = readMeta(body, headers);
         assertBinding(host, credential, request.agent_id);
-        const { digest, compiled } = await host.policies.current();
-        const now = host.clock();
-        const baseFacts = {
-          ...credentialFacts(credential, await host.agents.facts(request.agent_id)),
-          ...(await host.stops.facts(request)),
-        };
-        const evaluation = new Evaluation(compiled, request, baseFacts, now);
-        const never_allowed = isNeverAllowed(evaluation);
-        if (query.record === true) {
-          const submission = sealSubmission(host, body, {
-            meta,
-            idempotencyKey: readIdempotencyKey(headers),
-            join: false,
-          });
-          const { row, origin: by } = await host.ledger.transact(
-            async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
-            prefetchSubmission(credential, submission),
-          );
-          if (row.status === "pending_approval" && row.expires_at !== null) expiry.plan(row.expires_at);
-          const reply = gateReply(row, {
-            action_id: row.id,
-            policy_hash: row.policy_hash,
-            request_hash: row.request_hash,
-            never_allowed,
-          });
-          return { ...reply, headers: SAID[by] };
-        }
-        const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
-        const { hash } = encodeRequest(request);
-        let decision = decideEvaluation(evaluation, facts);
-        const rejection =
-          decision.effect === "require_approval" ? await findActiveRejection(host, host.storage, hash, now) : null;
-        if (rejection !== null) decision = decideEvaluation(evaluation, { ...facts, rejection });
-        const enforced = needs.find((need) =>
-          compiled.policies.some(({ name, shadow }) => name === need.policy && !shadow),
-        );
-        const uncounted =
-          decision.effect === "allow" && enforced !== undefined
-            ? {
-                outcome: "ABSTAIN",
-                decision: null,
-                reason: `the limit "${enforced.limit}" of policy "${enforced.policy}" applies, and nothing was counted: submit the action, or decide with record=true`,
-                reason_code: "LIMIT_APPLIES",
-              }
-            : {};
-        return gateReply(
-          { ...decision, decision: decision.effect },
-          {
-            action_id: null,
-            policy_hash: digest,
-            request_hash: hash,
-            never_allowed,
-            ...uncounted,
-          },
-        );
+        const preview = await prepareEvaluation(host, credential, request);
+        if (query.record !== true) return previewDecision(host, preview, request);
+        const submission = sealSubmission(host, body, {
+          meta,
+          idempotencyKey: readIdempotencyKey(headers),
+          join: false,
+        });
+        const { row, origin } = await recordSubmission(host, expiry, credential, submission);
+        const reply = gateReply(row, {
+          action_id: row.id,
+          policy_hash: row.policy_hash,
+          request_hash: row.request_hash,
+          never_allowed: isNeverAllowed(preview.evaluation),
+        });
+        return { ...reply, headers: ORIGIN_HEADERS[origin] };
       },
     }),
   ];
 }
 
-type Decided = Pick<
+/** Decides and records the submission under the ledger's lock. Returns after the entry is durable. */
+async function recordSubmission(
+  host: Host,
+  expiry: Expiry,
+  credential: Credential,
+  submission: SealedSubmission,
+): Promise<SubmissionResult> {
+  const result = await host.ledger.transact(
+    async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
+    prefetchSubmission(credential, submission),
+  );
+  const { status, expires_at } = result.row;
+  if (status === "pending_approval" && expires_at !== null) expiry.plan(expires_at);
+  return result;
+}
+
+interface WaitResult {
+  row: ActionRow;
+  /** The credential as it is after the wait. */
+  credential: Credential;
+  /** The wait that the service granted; null if the request did not wait. */
+  grantedMs: number | null;
+}
+
+/** Waits while the action is pending if the client prefers that. Throws INVALID_CREDENTIAL if the key was revoked meanwhile. */
+async function waitIfPreferred(
+  host: Host,
+  waiters: Waiters,
+  row: ActionRow,
+  context: Omit<RequestContext<unknown, unknown, unknown, Credential>, "params" | "query" | "body">,
+): Promise<WaitResult> {
+  const { credential, headers } = context;
+  const seconds = preferredWait(headers.get("prefer"));
+  // A preference is optional: without capacity to wait, the submission is answered at once instead of rejected.
+  if (row.status !== "pending_approval" || seconds === null || !waiters.hasCapacity(credential))
+    return { row, credential, grantedMs: null };
+  context.releaseQueueSlot();
+  const grantedMs = waiters.grantedMs(seconds);
+  const latest = await waiters.waitWhilePending(row, grantedMs, context);
+  return { row: latest ?? row, credential: await refreshCredential(host, credential), grantedMs };
+}
+
+/** Issues a permit if the client prefers one and the key may execute actions. */
+async function permitIfPreferred(
+  host: Host,
+  { row, credential }: WaitResult,
+  headers: Headers,
+  isNew: boolean,
+): Promise<{ row: ActionRow; permit: Permit | null }> {
+  if (!prefersPermit(headers.get("prefer")) || !credential.hasScope("actions:execute")) return { row, permit: null };
+  return tryPermit(host, row, credential, isNew);
+}
+
+interface Preview {
+  evaluation: Evaluation;
+  facts: Facts;
+  policySet: CompiledPolicySet;
+  digest: string | null;
+  now: number;
+}
+
+async function prepareEvaluation(host: Host, credential: Credential, request: ActionRequest): Promise<Preview> {
+  const { digest, compiled } = await host.policies.current();
+  const now = host.clock();
+  const facts = {
+    ...credentialFacts(credential, await host.agents.facts(request.agent_id)),
+    ...(await host.stops.facts(request)),
+  };
+  return { evaluation: new Evaluation(compiled, request, facts, now), facts, policySet: compiled, digest, now };
+}
+
+/** Decides without recording anything or counting against limits. */
+async function previewDecision(
+  host: Host,
+  { evaluation, facts: baseFacts, policySet, digest, now }: Preview,
+  request: ActionRequest,
+): Promise<Reply> {
+  const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
+  const { hash } = encodeRequest(request);
+  const byPolicies = decideEvaluation(evaluation, facts);
+  const rejection =
+    byPolicies.effect === "require_approval" ? await findActiveRejection(host, host.storage, hash, now) : null;
+  const decision = rejection === null ? byPolicies : decideEvaluation(evaluation, { ...facts, rejection });
+  const enforcedLimit = needs.find((need) =>
+    policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),
+  );
+  const abstention =
+    decision.effect === "allow" && enforcedLimit !== undefined
+      ? {
+          outcome: "ABSTAIN",
+          decision: null,
+          reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing: submit the action, or send record=true`,
+          reason_code: "LIMIT_APPLIES",
+        }
+      : {};
+  return gateReply(
+    { ...decision, decision: decision.effect },
+    {
+      action_id: null,
+      policy_hash: digest,
+      request_hash: hash,
+      never_allowed: isNeverAllowed(evaluation),
+      ...abstention,
+    },
+  );
+}
+
+type RecordedDecision = Pick<
   ActionRow,
   "decision" | "reason" | "reason_code" | "risk_level" | "policy" | "rule" | "policy_version"
 >;
 
-function gateReply(decided: Decided, more: object): Reply {
-  const { decision, reason, reason_code, risk_level, policy, rule, policy_version } = decided;
+function gateReply(recorded: RecordedDecision, members: object): Reply {
+  const { decision, reason, reason_code, risk_level, policy, rule, policy_version } = recorded;
   const outcome = schema.OUTCOME[decision];
   const answer = { outcome, decision, reason, reason_code, risk_level, policy, rule, policy_version };
-  return { status: 200, json: { is_permission: false, ...answer, ...more } };
+  return { status: 200, json: { is_permission: false, ...answer, ...members } };
 }
 
-const PASSED_OVER = ["ACTION_NOT_STARTABLE", "START_EXPIRED", "STOPPED", "TOO_MANY_PERMITS", "PERMIT_KEY_RETIRED"];
+/** Refusals for which a preferred permit is left out instead of failing the submission. */
+const OPTIONAL_PERMIT_ERRORS = [
+  "ACTION_NOT_STARTABLE",
+  "START_EXPIRED",
+  "STOPPED",
+  "TOO_MANY_PERMITS",
+  "PERMIT_KEY_RETIRED",
+];
 
 /**
- * An action that was decided before is decided again. A preference may be passed over: then it is shown as it stands. It is
- * recorded by now, so also where the permit could not be made for a fault of the service: an error would say that it
- * may not be.
+ * Issues a permit. An action that this request did not create is evaluated again first. If no permit can be issued, even
+ * because of a fault of the service, the action is returned without one: the action is recorded by then, and an error
+ * would suggest that it might not be.
  */
 async function tryPermit(
   host: Host,
   row: ActionRow,
-  who: Credential,
+  credential: Credential,
   isNew: boolean,
 ): Promise<{ row: ActionRow; permit: Permit | null }> {
   if (row.status !== "allowed" && row.status !== "approved") return { row, permit: null };
   try {
-    return isNew ? { row, permit: await issueFirstPermit(host, row) } : await grantPermit(host, who, row.id);
+    return isNew ? { row, permit: await issueFirstPermit(host, row) } : await grantPermit(host, credential, row.id);
   } catch (error) {
     const isFault = !(error instanceof Refusal) || error.kind.status >= 500;
-    if (!isFault && !PASSED_OVER.includes(error.code)) throw error;
-    if (isFault) host.log.warn("no permit could be made with the submission", { action: row.id, error: String(error) });
+    if (!isFault && !OPTIONAL_PERMIT_ERRORS.includes(error.code)) throw error;
+    if (isFault)
+      host.log.warn("could not issue a permit for a submitted action", { action: row.id, error: String(error) });
     return { row: (await host.storage.action(row.id).catch(() => null)) ?? row, permit: null };
   }
-}
-
-function applied(preference: string, others: string | undefined): string {
-  return others === undefined ? preference : `${others}, ${preference}`;
 }
 
 function prefersPermit(prefer: string | null): boolean {
   return prefer?.split(",").some((preference) => /^\s*permit\s*$/i.test(preference)) === true;
 }
 
-/** RFC 7240 section 4.3. A preference that cannot be read is ignored, as the RFC says. */
+/** Returns the seconds of `wait=N` (RFC 7240 section 4.3). Ignores a malformed preference, as the RFC requires. */
 function preferredWait(prefer: string | null): number | null {
   for (const preference of prefer?.split(",") ?? []) {
     const match = /^\s*wait\s*=\s*"?(\d{1,6})"?\s*$/i.exec(preference);

@@ -1,4 +1,4 @@
-/** From a request to a recorded decision. */
+/** Submission: from a validated request to a recorded decision. */
 import {
   toActor,
   findCreatedResource,
@@ -57,23 +57,17 @@ export function requestFromBody(body: ActionBody): ActionRequest {
 }
 
 /**
- * What is kept beside the request: the body's `meta`, and the header `traceparent` where that names none. Throws
- * VALIDATION_FAILED.
+ * Returns the body's `meta`, with the header `traceparent` unless `meta` has that member. Throws VALIDATION_FAILED if
+ * `meta` is too large.
  */
 export function readMeta({ meta = {} }: ActionBody, headers: Headers): JsonObject {
   const bytes = countMetaBytes(meta as JsonObject);
   if (bytes > MAX_META_BYTES)
-    throw new Refusal(
-      "VALIDATION_FAILED",
-      "`meta` is too large; what policies and people must see belongs in `context`",
-      {
-        errors: [
-          { pointer: "/meta", detail: `at most ${MAX_META_BYTES} bytes of canonical JSON, and these are ${bytes}` },
-        ],
-      },
-    );
+    throw new Refusal("VALIDATION_FAILED", "`meta` is too large; put what policies and approvers need into `context`", {
+      errors: [{ pointer: "/meta", detail: `at most ${MAX_META_BYTES} bytes of canonical JSON; got ${bytes}` }],
+    });
   const traceparent = headers.get("traceparent");
-  // A header that cannot be read is none (Trace Context, section 4.3): the action is not refused for it.
+  // A malformed header counts as absent (Trace Context, section 4.3), so it does not reject the action.
   if (traceparent === null || !isTraceparent(traceparent) || Object.hasOwn(meta, "traceparent"))
     return meta as JsonObject;
   return { ...(meta as JsonObject), traceparent };
@@ -90,7 +84,7 @@ export function assertBinding({ config }: Pick<Host, "config">, credential: Cred
   if (bound === null)
     throw new Refusal(
       "AGENT_UNBOUND",
-      `the key "${credential.key.name}" is bound to no agent and cannot submit as "${agentId}"; make a key with \`agent_id\`, or set \`agents: any\` in the configuration`,
+      `the key "${credential.key.name}" is bound to no agent and cannot submit as "${agentId}"; create a key with \`agent_id\`, or set \`agents: any\` in the configuration`,
     );
   throw new Refusal(
     "AGENT_MISMATCH",
@@ -98,32 +92,32 @@ export function assertBinding({ config }: Pick<Host, "config">, credential: Cred
   );
 }
 
-/** People look at what waits one by one: a key that asks without end would hide the others' actions. */
+/** Caps pending actions per key, so that one agent cannot flood the approvers' queue. */
 async function assertPendingLimit(host: Host, tx: LedgerTransaction, { key }: Credential): Promise<void> {
-  const most = host.config.approvals.max_pending_per_key;
-  if ((await tx.pendingCount({ key_id: key.id }, tx.now)) < most) return;
+  const limit = host.config.approvals.max_pending_per_key;
+  if ((await tx.pendingCount({ key_id: key.id }, tx.now)) < limit) return;
   throw new Refusal(
     "TOO_MANY_PENDING",
-    `${most} actions of the key "${key.name}" wait for approval already; wait until some are decided, or cancel some`,
+    `${limit} actions of the key "${key.name}" already wait for approval, which is the limit; wait until some are resolved, or cancel some`,
     { headers: { "Retry-After": "60" } },
   );
 }
 
 export interface SubmissionResult {
   row: ActionRow;
-  /** `replayed`: an idempotency key answers with what it made. `joined`: the same was asked for already, and is open. */
-  origin: "made" | "replayed" | "joined";
+  /** `replayed`: the idempotency key already created this action. `joined`: an open action has the same request. */
+  origin: "created" | "replayed" | "joined";
 }
 
-/** A submission as it is decided under the lock: whatever is made of it has its id. */
+/** A submission, prepared before the lock is acquired. An action that it creates gets `id`. */
 export interface SealedSubmission {
   id: string;
   /** 32 random bytes, hex. */
   salt: string;
   request: ActionRequest;
-  /** Its canonical form and the hash of that. */
+  /** Canonical JSON of the request, and its SHA-256. */
   sealed: { text: string; hash: string };
-  /** Its `meta`. */
+  /** Canonical JSON of `meta`, and the commitment to it. */
   sealedMeta: { commitment: string | null; text: string | null };
   call: IdempotentCall | null;
   join: boolean;
@@ -147,53 +141,72 @@ export function sealSubmission(
 }
 
 /**
- * Decides under the ledger's lock, so that the policy set and the key are those of this very moment.
- * @param who as the lock confirmed it
+ * Decides and records a submission. Runs under the ledger's lock, so the policy set and the key are current.
+ * Returns the earlier action for a duplicate (idempotency key) or a joined request.
+ * @param credential the key, checked again under the lock
  */
 export async function decideSubmission(
   host: Host,
   tx: LedgerTransaction,
-  who: Credential,
+  credential: Credential,
   submission: SealedSubmission,
 ): Promise<SubmissionResult> {
   const { id, request, sealed, call, join } = submission;
-  assertBinding(host, who, request.agent_id);
-  const earlier = await findCreatedResource(tx, who, call);
+  assertBinding(host, credential, request.agent_id);
+  const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
     const row = await rereadAction(tx, earlier);
-    // Whether it is the same request nobody can tell any more: nothing is decided twice under one key.
+    // An erased request cannot be compared with the new one, and one idempotency key never creates two actions.
     assertNotErased(row);
     if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };
   }
-  const open = join ? await findJoinableAction(host, tx, who, sealed.hash) : null;
+  const open = join ? await findJoinableAction(host, tx, credential, sealed.hash) : null;
   if (open !== null) {
-    await recordCreatedResource(tx, who, call, open.id, open.created_at);
+    await recordCreatedResource(tx, credential, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
   }
   const { compiled, source } = tx.activePolicies;
   const commit = source?.["commit"];
   const baseFacts: Facts = {
-    ...credentialFacts(who, await tx.agentFacts(request.agent_id)),
+    ...credentialFacts(credential, await tx.agentFacts(request.agent_id)),
     ...tx.stopFacts(request),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
-  const { facts: read, needs } = await readUses(tx, evaluation, baseFacts);
-  let { decision, facts } = decideForEntry(evaluation, read);
-  if (decision.effect === "require_approval") {
-    const rejection = await findActiveRejection(host, tx, sealed.hash, tx.now);
-    if (rejection === null) await assertPendingLimit(host, tx, who);
-    else ({ decision, facts } = decideForEntry(evaluation, { ...read, rejection }));
-  }
-  const row = recordDecision(host, tx, who, { ...submission, ...commitFacts(facts, newSalt), decision });
-  await writeUses(tx, selectCountedLimits(decision, needs), id);
+  const uses = await readUses(tx, evaluation, baseFacts);
+  const { decision, facts } = await applyRejection(host, tx, credential, sealed.hash, evaluation, uses.facts);
+  const row = recordDecision(host, tx, credential, { ...submission, ...commitFacts(facts, newSalt), decision });
+  await writeUses(tx, selectCountedLimits(decision, uses.needs), id);
   await tx.insertAction(row);
-  await recordCreatedResource(tx, who, call, id);
-  return { row, origin: "made" };
+  await recordCreatedResource(tx, credential, call, id);
+  return { row, origin: "created" };
 }
 
-/** By what is known before the lock; agents' rows are not, so that a limit that asks for them is read later. */
+/**
+ * Decides on the facts. If the policies require approval, an active rejection of the same request denies it, and
+ * otherwise the key must be below its limit of pending actions. Throws TOO_MANY_PENDING.
+ */
+async function applyRejection(
+  host: Host,
+  tx: LedgerTransaction,
+  credential: Credential,
+  requestHash: string,
+  evaluation: Evaluation,
+  facts: Facts,
+): Promise<ReturnType<typeof decideForEntry>> {
+  const decided = decideForEntry(evaluation, facts);
+  if (decided.decision.effect !== "require_approval") return decided;
+  const rejection = await findActiveRejection(host, tx, requestHash, tx.now);
+  if (rejection !== null) return decideForEntry(evaluation, { ...facts, rejection });
+  await assertPendingLimit(host, tx, credential);
+  return decided;
+}
+
+/**
+ * Prefetches what the decision will read, from what is known before the lock is acquired. The agent's row is not known
+ * yet, so limits that depend on it are read under the lock.
+ */
 export function prefetchSubmission(credential: Credential, { request, call }: SealedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => ({
     ...(call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
@@ -207,20 +220,25 @@ export function prefetchSubmission(credential: Credential, { request, call }: Se
   });
 }
 
-interface Decided extends SealedSubmission {
+interface DecidedSubmission extends SealedSubmission {
   facts: RecordedFacts;
   past: string | null;
   decision: Decision;
 }
 
-function recordDecision(host: Host, tx: LedgerTransaction, who: Credential, it: Decided): ActionRow {
-  const { id, salt, request, sealed, sealedMeta: beside, facts, past, decision } = it;
+function recordDecision(
+  host: Host,
+  tx: LedgerTransaction,
+  credential: Credential,
+  submission: DecidedSubmission,
+): ActionRow {
+  const { id, salt, request, sealed, sealedMeta, facts, past, decision } = submission;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
-      // In the order of canonical JSON, in which it is written.
+      // Members are in the order of canonical JSON, in which the entry is encoded.
       action_id: id,
       agent_id: request.agent_id,
       approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
@@ -230,28 +248,28 @@ function recordDecision(host: Host, tx: LedgerTransaction, who: Credential, it: 
       denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
       expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
       facts,
-      meta: beside.commitment,
+      meta: sealedMeta.commitment,
       operation: request.operation,
       policy_set: tx.activePolicies.digest,
       status,
-      submitted_by: toActor(who.key, who.principal),
+      submitted_by: toActor(credential.key, credential.principal),
       tool: request.tool,
       type: "decision",
       v: 5,
     },
-    who.key.id,
+    credential.key.id,
   );
   return {
     id,
     agent_id: request.agent_id,
     tool: request.tool,
     operation: request.operation,
-    // Whoever is asked reads it in the order that its author gave it.
+    // Approvers see the members in the order that the client sent.
     request: decision.approval === null ? sealed.text : JSON.stringify(request),
     request_hash: sealed.hash,
     salt,
     past,
-    meta: beside.text,
+    meta: sealedMeta.text,
     asked_at: null,
     waits: null,
     status,
@@ -265,9 +283,9 @@ function recordDecision(host: Host, tx: LedgerTransaction, who: Credential, it: 
     policy_hash: tx.activePolicies.digest,
     decision_seq: seq,
     decision_hash: hash,
-    submitted_by: who.key.id,
-    submitted_agent: who.key.agent_id,
-    submitted_owner: who.key.owner,
+    submitted_by: credential.key.id,
+    submitted_agent: credential.key.agent_id,
+    submitted_owner: credential.key.owner,
     quorum: decision.approval?.quorum ?? null,
     expires_at: expiresAt,
     approved_until: approvedUntil,

@@ -1,4 +1,7 @@
-/** What a verdict, a start or a result relies on, held against the ledger: the tables are a cache that whoever writes to the database can change. */
+/**
+ * Verifies an action's row and votes against its ledger entries, for votes, starts and results. The tables are only a cache:
+ * anyone with write access to the database can change them.
+ */
 import { type DecisionEntry, type Host, decodeEntry, Refusal } from "../../src/plugin.ts";
 import {
   type ActionRow,
@@ -24,33 +27,33 @@ import {
   toHex,
 } from "../../src/core.ts";
 
-/** A vote that rejects. */
+/** The entry of a vote that rejected the action. */
 export type RejectionEntry = ApprovalEntry & { by: Actor };
 
-/** What an action's entries say of it besides its columns. */
+/** What the ledger entries of an action contain in addition to its columns. */
 export interface VerifiedHistory {
-  /** The decision that it was submitted to. */
+  /** The decision on the submission. */
   first: DecisionEntry;
-  /** The newest decision on it. */
+  /** The latest decision or redecision. */
   newest: DecisionEntry | RedecisionEntry;
-  /** Hashes of the entries by which it may start as it stands: a permit names one of them. */
+  /** Hashes of the entries that permit the start. A valid permit names one of them. */
   grounds: ReadonlySet<string>;
-  /** How often it was decided again for a permit. */
+  /** Number of redecisions for a permit. */
   permits: number;
-  /** By which it was started. */
+  /** The entry of the start. */
   start: ExecutionEntry | null;
-  /** The vote that rejected it. */
+  /** The vote that rejected the action. */
   rejection: RejectionEntry | null;
-  /** Commitment to the result that was reported. */
+  /** Commitment to the reported result. */
   result: string | null;
 }
 
 type Reader = Pick<StorageReader, "entriesOfAction">;
 
 /**
- * One read, of the action's own entries. Throws RECORD_ALTERED unless the action, what is asked of whoever decides on
- * it, and the votes are what these say. To be called under the ledger's lock.
- * @param votes absent: neither the votes nor the text of the request are looked at
+ * Reads the action's entries once and compares them with the row and the votes. Throws RECORD_ALTERED if they differ.
+ * Call it under the ledger's lock.
+ * @param votes if absent, neither the votes nor the text of the request are compared
  */
 export async function verifyAgainstLedger(
   host: Pick<Host, "log">,
@@ -60,7 +63,7 @@ export async function verifyAgainstLedger(
 ): Promise<VerifiedHistory> {
   const { recorded, altered } = await alteredIn(tx, row, votes);
   if (altered.length === 0 && recorded !== null) return recorded;
-  host.log.error("an action in the store is not the one in the ledger; run assent audit", {
+  host.log.error("an action in the store differs from the ledger; run assent audit", {
     action: row.id,
     altered: altered.join(", "),
   });
@@ -70,62 +73,62 @@ export async function verifyAgainstLedger(
 export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
   return new Refusal(
     "RECORD_ALTERED",
-    `the action ${id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was decided, and the operator has to look at the store with assent audit`,
+    `the action ${id} in the store differs from the ledger (${altered.join(", ")}), so nothing was changed; the operator has to run assent audit`,
   );
 }
 
 interface Compared {
-  /** Null where the first entry is no decision, or cannot be read. */
+  /** Null if the first entry is not a decision, or cannot be parsed. */
   recorded: VerifiedHistory | null;
   /** Names of what differs. */
   altered: string[];
 }
 
 async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<Compared> {
-  // Damaged bytes are this action's fault alone: others are decided in the same batch.
+  // Damaged entries affect this action only, not the others of the batch.
   const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));
   if (entries === null) return { recorded: null, altered: ["entries"] };
   try {
     return compared(entries, row, votes);
   } catch {
-    // What cannot be read was not written by the service.
+    // The service did not write entries that it cannot parse.
     return { recorded: null, altered: ["entries"] };
   }
 }
 
 function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly ApprovalRow[]): Compared {
   const [head] = entries;
-  const whole = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
-  // What plugins record about an action changes nothing of it.
-  const own = entries.filter(({ type }) => !type.includes(":"));
-  const opened = own.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
+  const hashesMatch = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
+  // Entries of plugins do not change the action.
+  const coreEntries = entries.filter(({ type }) => !type.includes(":"));
+  const opened = coreEntries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
   const [first] = opened;
-  const history = head === undefined || !whole ? null : buildActionHistory(opened, toHex(head.leaf_hash));
+  const history = head === undefined || !hashesMatch ? null : buildActionHistory(opened, toHex(head.leaf_hash));
   if (history === null || history.faults.length > 0 || first?.type !== "decision")
     return { recorded: null, altered: ["entries"] };
-  const hashes = own.map(({ leaf_hash }) => toHex(leaf_hash));
+  const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
   const recorded: VerifiedHistory = {
     first,
-    ...sinceThen(opened, hashes),
-    newest: newestOf(opened) ?? first,
-    start: startOf(opened),
+    ...findPermitGrounds(opened, hashes),
+    newest: findLatestRedecision(opened) ?? first,
+    start: findStart(opened),
     rejection: rejectionIn(opened),
     result: history.result,
   };
   const altered = differingColumns(history.action, row);
   if (commitDigest(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
   if (votes === undefined) return { recorded, altered };
-  // People decide on what they are shown, and so do policies.
+  // Approvers and policies rely on the text of the request and on `meta`, so both must match.
   if (encodeRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
   if (!matchesCommitment(first.meta, row.meta)) altered.push("meta");
-  const same =
+  const votesMatch =
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => differingColumns(vote, stored).length === 0));
-  if (!same) altered.push("approvals");
+  if (!votesMatch) altered.push("approvals");
   return { recorded, altered };
 }
 
-function newestOf(entries: readonly ActionEntry[]): RedecisionEntry | null {
+function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry | null {
   return entries.findLast((entry) => entry.type === "redecision") ?? null;
 }
 
@@ -135,13 +138,13 @@ function rejectionIn(entries: readonly ActionEntry[]): RejectionEntry | null {
   return entries.find(isRejection) ?? null;
 }
 
-function startOf(entries: readonly ActionEntry[]): ExecutionEntry | null {
+function findStart(entries: readonly ActionEntry[]): ExecutionEntry | null {
   const isStart = (entry: ActionEntry): entry is ExecutionEntry & { seq: number } =>
     entry.type === "execution" && entry.phase === "start";
   return entries.find(isStart) ?? null;
 }
 
-function sinceThen(
+function findPermitGrounds(
   entries: readonly ActionEntry[],
   hashes: readonly string[],
 ): Pick<VerifiedHistory, "grounds" | "permits"> {
@@ -150,7 +153,7 @@ function sinceThen(
   for (const [i, entry] of entries.entries()) {
     if (entry.type === "redecision" && entry.occasion === "permit") permits++;
     if (entry.type === "execution" || entry.type === "erasure") continue;
-    // Whoever waits for approval again is given nothing by what was said before.
+    // A return to pending invalidates all earlier permits.
     if (entry.status === "pending_approval") grounds.clear();
     else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved"))
       grounds.add(hashes[i] as string);

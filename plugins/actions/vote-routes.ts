@@ -1,4 +1,4 @@
-/** Routes that decide on a pending action. */
+/** Routes that vote on, cancel and list pending actions. */
 import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
 import { cancelAction, voteOn } from "./vote.ts";
 import { linkRoutes } from "./link-routes.ts";
@@ -20,7 +20,7 @@ export function voteRoutes(host: Host, tag: string): Route[] {
       body: schema.ApprovalBody,
       bodyLimit: 32_768,
       description:
-        "Takes the `approval_token` that the action shows to this key. POST /v1/approval-link/verdict takes a link token, without a key.",
+        "Requires the `approval_token` from the action's record for this key. POST /v1/approval-link/verdict accepts a link token instead, without a key.",
       responses: { 200: ACTION_RESPONSE },
       errors: [
         "ACTION_NOT_FOUND",
@@ -48,7 +48,7 @@ export function voteRoutes(host: Host, tag: string): Route[] {
       tag,
       summary: "Lift a rejection",
       description:
-        "Ends the time in which the person's rejection of this action refuses the same request; the action stays denied. For whoever may decide on the action.",
+        "Ends the time in which the rejection of this action denies the same request. The action stays denied. Available to anyone who may vote on the action.",
       scope: "approvals:decide",
       params: schema.IdParams,
       body: LiftBody,
@@ -64,8 +64,8 @@ export function voteRoutes(host: Host, tag: string): Route[] {
       method: "POST",
       path: "/v1/actions/:id/cancel",
       tag,
-      summary: "Withdraw an action",
-      description: "One that waits for approval; with an admin key also one that may start and has not.",
+      summary: "Cancel an action",
+      description: "Cancels a pending action. An admin key can also cancel one that may start and has not started.",
       scope: ["actions:submit", "actions:execute"],
       params: schema.IdParams,
       body: schema.CancelBody,

@@ -1,4 +1,4 @@
-/** Verdicts on pending actions: votes, cancellation and expiry. Each is one compare-and-set beside its entry. */
+/** Votes on, cancellation and expiry of actions. Each is one compare-and-set in the transaction that records its entry. */
 import {
   toActor,
   confirmWithScope,
@@ -32,14 +32,17 @@ import type { ApprovalBody } from "./schemas.ts";
 import { isSubmitter } from "./self-approval.ts";
 import { findLinkedAction, verifyKeyVoter, verifyLinkVoter } from "./voter.ts";
 
-/** Returns the action and the votes on it as this vote left them. Throws APPROVAL_EXPIRED for one that ran out, and NO_LONGER_ALLOWED for one that is denied now: recorded before that is said. */
+/**
+ * Records a vote. Returns the action and all votes on it after this one. Throws APPROVAL_EXPIRED if the action has
+ * expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
+ */
 export async function voteOn(
   host: Host,
   by: { credential: Credential; id: string } | "link",
   body: ApprovalBody,
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
   let votesSoFar: readonly ApprovalRow[] = [];
-  // Without a key only a valid token leads to the ledger's lock, which all decisions wait for.
+  // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
   if (by === "link")
     await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, body.token), body.token);
   const row = await transactAndReport(host, async (tx) => {
@@ -54,13 +57,13 @@ export async function voteOn(
     if (votes.some((vote) => vote.principal === actor.principal)) {
       throw new Refusal(
         "ALREADY_VOTED",
-        `${actor.principal} has decided on this action already; a token is good for one verdict`,
+        `${actor.principal} has already voted on this action; a token is valid for one vote`,
       );
     }
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
     assertPending(row);
     const people = votes.filter((vote) => vote.approve).map((vote) => principalsBehindVote(host, vote));
-    // As it was asked for, or for less where the policies of now say so.
+    // The shorter of the period that the decision gave and the one that the current policies give.
     let validFor = approvalValidityMs(newest.decision.approval ?? first.decision.approval);
     if (body.approve) {
       const before = countPeople(people);
@@ -68,15 +71,15 @@ export async function voteOn(
       if (countPeople(people) <= before)
         throw new Refusal(
           "ALREADY_VOTED",
-          `the keys of ${actor.principal} and of somebody who approved were made by one key, or one made the other: whoever makes a key stands behind its votes, and they count as one person. It can still deny; for another vote, take a key from another maker or a link from a channel, or ask the operator about approvals.trust_key_makers`,
+          `the key of ${actor.principal} and the key of an earlier approver have a common creator, or one created the other, so their votes count as one person. This key can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers`,
         );
-      const again = await reevaluateAction(tx, row, first);
+      const redecision = await reevaluateAction(tx, row, first);
       const cause = { occasion: "vote", by: actor } as const;
-      const outcome = resolveOutcome(again, row.quorum ?? 1);
-      if (outcome === "denied") return recordDenial(tx, row, again, cause);
-      // The vote counts, for more than were asked before.
-      if (outcome === "pending_approval") row = await requireMoreApprovals(tx, row, again, cause);
-      const { approval } = again.decision;
+      const outcome = resolveOutcome(redecision, row.quorum ?? 1);
+      if (outcome === "denied") return recordDenial(tx, row, redecision, cause);
+      // This vote counts towards the larger quorum.
+      if (outcome === "pending_approval") row = await requireMoreApprovals(tx, row, redecision, cause);
+      const { approval } = redecision.decision;
       if (approval !== null) validFor = Math.min(validFor, approvalValidityMs(approval));
     }
 
@@ -84,8 +87,8 @@ export async function voteOn(
     const approvals = countPeople(people);
     const status = !body.approve ? "denied" : approvals >= quorum ? "approved" : "pending_approval";
     const approvedUntil = status === "approved" ? tx.now + validFor : null;
-    const holdsFor = status === "denied" ? rejectionHoldMs(newest.decision.approval ?? first.decision.approval) : 0;
-    const rejectionUntil = holdsFor > 0 ? tx.now + holdsFor : null;
+    const holdMs = status === "denied" ? rejectionHoldMs(newest.decision.approval ?? first.decision.approval) : 0;
+    const rejectionUntil = holdMs > 0 ? tx.now + holdMs : null;
     const { seq } = tx.record(
       {
         type: "approval",
@@ -113,7 +116,7 @@ export async function voteOn(
       seq,
       created_at: tx.now,
     };
-    const fresh = await tx.insertApproval(vote);
+    const inserted = await tx.insertApproval(vote);
     votesSoFar = [...votes, vote];
     const moved = await tx.updateAction(
       id,
@@ -127,8 +130,8 @@ export async function voteOn(
       },
     );
     if (status === "denied") await releaseUses(tx, row);
-    // Checked above under the same lock; if the statements still say no, nothing of this job may stand.
-    if (!fresh || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
+    // Both were checked above under the same lock. If a statement fails anyway, roll the whole job back.
+    if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
     return rereadAction(tx, id);
   });
   return { row, votes: votesSoFar };
@@ -147,7 +150,7 @@ export function cancelAction(
       throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
     }
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
-    // What may start may have run already, so that only an admin ends it: what is cancelled then counts against no limit.
+    // A startable action may already have run, and cancelling it frees its limits, so only an admin may cancel it.
     const startable = isStartable(row, tx.now);
     if (!(startable && who.hasScope("admin"))) assertPending(row);
     const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
@@ -157,14 +160,14 @@ export function cancelAction(
       ? { status: row.status, approved_after: tx.now }
       : { status: row.status, expires_after: tx.now };
     await updateStatus(tx, id, guard, "cancelled");
-    // An admin who ends what may start says that it has not run.
+    // By cancelling a startable action the admin states that it has not run.
     if (startable) await tx.releaseLimitUses(id);
     else await releaseUses(tx, row);
     return rereadAction(tx, id);
   });
 }
 
-/** Marks what has run out, oldest first. Returns how many. */
+/** Marks overdue pending actions as expired, oldest first. Returns how many. */
 export function expireOverdue(host: Host, limit: number): Promise<number> {
   return host.ledger.transact(async (tx) => {
     const rows = await tx.overdueActions(tx.now, limit);
@@ -173,19 +176,22 @@ export function expireOverdue(host: Host, limit: number): Promise<number> {
   });
 }
 
-/** Marks what nobody started in its time, from a place of the line on. Answers the next place; null when nothing was over. */
+/**
+ * Marks approved actions as expired that were not started in time, in order of their deadline after `from`. Returns the
+ * position to continue at, or null if none was overdue.
+ */
 export function expireUnstarted(host: Host, from: StartableCursor, limit: number): Promise<StartableCursor | null> {
   return host.ledger.transact(async (tx) => {
     const rows = await tx.startableActions("approved", from, limit);
-    const over = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
-    for (const row of over)
+    const overdue = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
+    for (const row of overdue)
       if (row.erased_at === null && (await matchesLedger(host, tx, row))) await expireUnstartedAction(tx, row);
-    const last = over.at(-1);
+    const last = overdue.at(-1);
     return last === undefined ? null : { approved_until: last.approved_until ?? 0, decision_seq: last.decision_seq };
   });
 }
 
-/** What was altered is evidence, and stays. */
+/** Whether the row matches its ledger entries. An altered row is evidence, so its status is left as it is. */
 async function matchesLedger(host: Host, tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   try {
     await verifyAgainstLedger(host, tx, row);
@@ -197,8 +203,8 @@ async function matchesLedger(host: Host, tx: LedgerTransaction, row: ActionRow):
 }
 
 /**
- * A verdict that comes too late is the first to see the end: the expiry is committed and then said.
- * A refusal would take its record back, and a clock that is set back could open the action again.
+ * Commits the job, then throws if it recorded an expiry or a denial. Throwing inside the job would roll that entry back,
+ * and a clock that is set back could then open the action again.
  */
 async function transactAndReport(host: Host, job: (tx: LedgerTransaction) => Promise<ActionRow>): Promise<ActionRow> {
   const row = await host.ledger.transact(job);
@@ -214,7 +220,7 @@ async function expirePending(tx: LedgerTransaction, row: ActionRow): Promise<Act
   return rereadAction(tx, row.id);
 }
 
-/** It goes on to count against limits: a tool that checks permits by itself may have run it. */
+/** Expires an approved action. It keeps counting against limits, because a tool that verifies permits itself may have run it. */
 async function expireUnstartedAction(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   await recordExpiry(tx, row);
   const moved = await tx.updateAction(row.id, { status: "approved" }, { status: "expired", updated_at: tx.now });
@@ -245,7 +251,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
 function approvalExpiredError(row: ActionRow): Refusal {
   return new Refusal(
     "APPROVAL_EXPIRED",
-    `the time to decide ended at ${toRfc3339(row.expires_at ?? 0)}; the agent has to submit the action again`,
+    `the time to vote ended at ${toRfc3339(row.expires_at ?? 0)}; the agent has to submit the action again`,
   );
 }
 
@@ -254,7 +260,7 @@ function assertPending(row: ActionRow): void {
   if (row.status !== "pending_approval") {
     throw new Refusal(
       "ACTION_NOT_PENDING",
-      `the action is ${row.status}; only a pending one can be decided or cancelled, and by an admin one that may start be cancelled`,
+      `the action is ${row.status}; only a pending action can be voted on or cancelled; an admin can also cancel one that may start`,
     );
   }
 }

@@ -1,4 +1,4 @@
-/** Who may decide on an action: the holder of a key with its token, or the person whom a link was sent to. */
+/** Verifies who may vote on an action: the holder of a key with its token, or the recipient of a link. */
 import { toActor, type Credential, type DecisionEntry, type Host, decodeEntry, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import {
@@ -14,13 +14,13 @@ import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
 import { recordAlteredError } from "./verify-record.ts";
 import { selfRelationOfOwner, selfRelationOf } from "./self-approval.ts";
 
-/** Who votes: by a key, or by a link that was sent to one person. */
+/** A verified voter. */
 interface Voter {
   actor: Actor;
   self: SelfRelation | null;
 }
 
-/** `key_id` of votes that were given by a link. Ids of keys are UUIDs. */
+/** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
 export const LINK_KEY_ID = "link";
 
 export function verifyKeyVoter(host: Host, row: ActionRow, who: Credential, token: string): Voter {
@@ -30,7 +30,7 @@ export function verifyKeyVoter(host: Host, row: ActionRow, who: Credential, toke
   return { actor: toActor(who.key, who.principal), self };
 }
 
-/** A link is good for whom it was sent to, for as long as the configuration names them in a channel of the decision. */
+/** Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision. */
 export async function verifyLinkVoter(
   host: Host,
   tx: Pick<StorageReader, "entriesOfAction">,
@@ -51,7 +51,7 @@ export async function verifyLinkVoter(
   return { actor: { key_id: LINK_KEY_ID, principal, agent_id: null, owner }, self };
 }
 
-/** What a link may look at: its own action, and whether it can still decide. */
+/** Returns the action of a link, and the refusal if its recipient may not vote on it. */
 export async function readLink(
   host: Host,
   token: string,
@@ -62,27 +62,27 @@ export async function readLink(
     await verifyLinkVoter(host, host.storage, row, token);
     return { row, approver, refusal: null };
   } catch (error) {
-    // Who holds a true token was sent it, and may know what became of the action.
+    // The holder of a valid token may see the action even if they may not vote on it.
     if (!(error instanceof Refusal) || error.code !== "SELF_APPROVAL") throw error;
     return { row, approver, refusal: error };
   }
 }
 
-/** The answer to a token that was made up does not tell whether the action is there. */
+/** Throws the same error for an unknown action as for a forged token, so that it does not reveal which actions exist. */
 export async function findLinkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
   const row = await tx.action(readClaims(token).action_id);
   if (row === null) throw tokenError("altered");
   return row;
 }
 
-/** What a link token says of itself, true or not. */
+/** Returns the claims of a link token without verifying them. */
 function readClaims(token: string): { action_id: string; approver: string } {
   const claims = decodeToken("link", token);
   if (claims === null) throw tokenError("malformed");
   return claims;
 }
 
-/** Channels that were asked: by the policy of the decision, and by those that sent the action back to people since. */
+/** Returns the notified channels: those of the decision, and of every redecision that required approval. */
 async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: ActionRow): Promise<readonly string[]> {
   const named: string[] = [];
   const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));
@@ -97,7 +97,7 @@ async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: Act
 
 export function assertNotSelf(host: Host, self: SelfRelation | null): void {
   if (self !== null && !host.config.approvals.allow_self_approval)
-    throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; somebody else must decide`);
+    throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
 }
 
 function assertToken(verdict: TokenCheckResult): void {
@@ -109,22 +109,22 @@ function tokenError(verdict: Exclude<TokenCheckResult, "ok">): Refusal {
     case "malformed":
       return new Refusal(
         "TOKEN_MALFORMED",
-        "this is not an approval token; take `approval_token` from GET /v1/actions/{id} with your own key, or open the link as it was sent",
+        "this is not an approval token; get `approval_token` from GET /v1/actions/{id} with your own key, or open the link as it was sent",
       );
     case "altered":
       return new Refusal(
         "TOKEN_INVALID",
-        "the token does not fit this action and approver; take it anew from GET /v1/actions/{id}, or open the link as it was sent",
+        "the token does not match this action and approver; get it again from GET /v1/actions/{id}, or open the link as it was sent",
       );
     case "other_action":
       return new Refusal(
         "TOKEN_OTHER_ACTION",
-        "the token was made for another action; take the one that this action shows",
+        "the token was issued for another action; get `approval_token` from this action",
       );
     case "other_approver":
       return new Refusal(
         "TOKEN_OTHER_APPROVER",
-        "the token was made for somebody else; take your own from GET /v1/actions/{id}",
+        "the token was issued to another approver; get your own from GET /v1/actions/{id}",
       );
   }
 }

@@ -1,29 +1,29 @@
 /**
- * Whether anybody waits for an action, and when it was last asked for: so that people see which agents are still there.
- * It stands in the action's row, outside of the ledger, because nothing is decided by it. A wait is told by the time
- * until which it holds: of a process that died nothing else can be known.
+ * Tracks whether an agent waits for an action, and when the action was last requested, so that approvers see which agents
+ * are still there. Both are stored in the action's row and not in the ledger, because no decision depends on them. A wait
+ * is stored with its end time, so a wait of a crashed process expires by itself.
  */
 import type { Credential, Host, LedgerTransaction } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { JsonObject } from "../../src/core.ts";
 import { isOverdue } from "./rows.ts";
 
-/** Between the end of one wait and the next of an agent that goes on waiting. Milliseconds. */
-const BETWEEN_WAITS = 3000;
-/** Actions that one job looks at, so that nobody waits long for the lock. */
-const MOST_IN_JOB = 50;
+/** Grace period between two consecutive waits of one agent, in milliseconds. */
+const GRACE_MS = 3000;
+/** Actions per job, so that the ledger's lock is held only briefly. */
+const MAX_PER_JOB = 50;
 
 export interface WaitTracker {
   /**
-   * Says that the action's agent waits for it until then. Costs the caller nothing: it is written in the background.
-   * @returns to be called when the wait is over; `left`: before its time, while the action was still pending
+   * Records, in the background, that the action's agent waits for it until `until` (milliseconds since the epoch).
+   * @returns a function to call when the wait is over; pass true if it ended early while the action was pending
    */
-  begin(row: ActionRow, until: number): (left: boolean) => void;
-  /** Takes back what this process said, and waits for that. */
+  begin(row: ActionRow, until: number): (endedEarly: boolean) => void;
+  /** Clears the waits of this process. Resolves after they are written. */
   stop(): Promise<void>;
 }
 
-/** Whether the credential asks for the action, rather than to look at it: whoever decides may wait for it too. */
+/** Whether the credential acts for the action's agent. An approver may wait for the action too, but does not count. */
 export function isAgentOfAction(row: ActionRow, { key }: Credential): boolean {
   return key.id === row.submitted_by || key.agent_id === row.agent_id;
 }
@@ -33,7 +33,7 @@ export function hasWaitingAgent(row: ActionRow, now: number): boolean {
   return Object.values(readWaits(row.waits)).some((until) => until > now);
 }
 
-/** For a job that found the action: it was asked for now. */
+/** Records that the action was requested again, at the time of the transaction. */
 export async function recordResubmission(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
   const asked_at = Math.max(row.asked_at ?? 0, tx.now);
   await tx.noteAsked(row.id, asked_at, row.waits);
@@ -41,11 +41,11 @@ export async function recordResubmission(tx: LedgerTransaction, row: ActionRow):
 }
 
 export function createWaitTracker(host: Host): WaitTracker {
-  const me = host.newId();
-  /** Ends of the waits of this process, by action. */
-  const held = new Map<string, Set<{ until: number }>>();
-  /** When they were last asked for, of the actions whose rows are to be written. */
-  let unwritten = new Map<string, number>();
+  const processId = host.newId();
+  /** Waits of this process, by action. */
+  const waits = new Map<string, Set<{ until: number }>>();
+  /** Time of the last request, by action whose row must be written. */
+  const unwritten = new Map<string, number>();
   let writing: Promise<void> | null = null;
   let stopped = false;
 
@@ -54,18 +54,18 @@ export function createWaitTracker(host: Host): WaitTracker {
     writing ??= write();
   }
 
-  /** One job at a time: what comes meanwhile goes into the next, however much it is. */
+  /** Writes one job at a time. Changes that arrive meanwhile go into the next job. */
   async function write(): Promise<void> {
     while (unwritten.size > 0) {
-      const some = [...unwritten].slice(0, MOST_IN_JOB);
-      for (const [id] of some) unwritten.delete(id);
+      const batch = [...unwritten].slice(0, MAX_PER_JOB);
+      for (const [id] of batch) unwritten.delete(id);
       try {
         await host.ledger.transact(async (tx) => {
-          for (const [id, askedAt] of some) await writeOne(tx, id, askedAt);
+          for (const [id, askedAt] of batch) await writeOne(tx, id, askedAt);
         });
       } catch (error) {
-        host.log.warn("who waits for actions could not be written; people may see it wrong until the waits end", {
-          actions: some.length,
+        host.log.warn("could not record which agents wait; approvers may see outdated values until the waits end", {
+          actions: batch.length,
           error: String(error),
         });
       }
@@ -76,37 +76,39 @@ export function createWaitTracker(host: Host): WaitTracker {
   async function writeOne(tx: LedgerTransaction, id: string, askedAt: number): Promise<void> {
     const row = await tx.action(id);
     if (row === null || row.status !== "pending_approval") return;
-    const others = Object.entries(readWaits(row.waits)).filter(([holder, until]) => holder !== me && until > tx.now);
-    const mine = Math.max(0, ...[...(held.get(id) ?? [])].map(({ until }) => until));
-    const waits = Object.fromEntries(mine > tx.now ? [...others, [me, mine] as const] : others);
-    const text = Object.keys(waits).length === 0 ? null : JSON.stringify(waits);
+    const others = Object.entries(readWaits(row.waits)).filter(
+      ([holder, until]) => holder !== processId && until > tx.now,
+    );
+    const ownEnd = Math.max(0, ...[...(waits.get(id) ?? [])].map(({ until }) => until));
+    const stored = Object.fromEntries(ownEnd > tx.now ? [...others, [processId, ownEnd] as const] : others);
+    const text = Object.keys(stored).length === 0 ? null : JSON.stringify(stored);
     await tx.noteAsked(id, Math.max(row.asked_at ?? 0, askedAt), text);
   }
 
   return {
     begin({ id }, until) {
       if (stopped) return () => {};
-      const wait = { until: until + BETWEEN_WAITS };
-      held.set(id, (held.get(id) ?? new Set()).add(wait));
+      const wait = { until: until + GRACE_MS };
+      waits.set(id, (waits.get(id) ?? new Set()).add(wait));
       note(id, host.clock());
-      return (left) => {
-        const waits = held.get(id);
-        waits?.delete(wait);
-        if (waits?.size === 0) held.delete(id);
-        if (left && !stopped) note(id, 0);
+      return (endedEarly) => {
+        const ofAction = waits.get(id);
+        ofAction?.delete(wait);
+        if (ofAction?.size === 0) waits.delete(id);
+        if (endedEarly && !stopped) note(id, 0);
       };
     },
     async stop() {
       stopped = true;
-      const ids = [...held.keys()];
-      held.clear();
+      const ids = [...waits.keys()];
+      waits.clear();
       for (const id of ids) note(id, 0);
       await writing;
     },
   };
 }
 
-/** Ends of waits by process. Empty for a text that the service did not write. */
+/** Returns the end of each process's wait. Empty for text that the service did not write. */
 function readWaits(text: string | null): Record<string, number> {
   try {
     const waits = JSON.parse(text ?? "{}") as JsonObject | null;

@@ -1,4 +1,4 @@
-/** What the API does to agents: each is one job, a compare-and-set beside its entry. */
+/** Changes to agents over the API. Each is one job: a compare-and-set in the transaction that records its entry. */
 import {
   toActor,
   assertIfMatch,
@@ -47,7 +47,7 @@ export function registerAgent(
         "AGENT_ID_TAKEN",
         `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
       );
-    // One agent has one registration, however its name is written.
+    // Names are compared without regard to case, so that one agent has one registration.
     for (const id of [foldName(wanted.id), ...host.agents.registeredIds(wanted.id)])
       if ((await tx.agent(id)) !== null)
         throw new Refusal(
@@ -90,7 +90,7 @@ interface ChangeRequest {
   credential: Credential;
 }
 
-/** What changes; null when nothing does. */
+/** Returns the change, or null if there is none. */
 type Plan = (row: AgentRow, now: number) => Omit<AgentChange, "updated_at"> | null;
 
 async function change(
@@ -111,7 +111,7 @@ async function change(
   return { row: after, who };
 }
 
-/** Suspends, and cancels what is open: in the same job as much as fits, then in further ones. Asked again, it goes on. */
+/** Suspends the agent and cancels its open actions, in as many jobs as needed. A repeated request continues after a crash. */
 export async function suspendAgent(host: Host, request: ChangeRequest, reason: string | null): Promise<AgentRow> {
   const first = await host.ledger.transact(async (tx) => {
     const { row, who } = await change(tx, request, "suspended", (before, now) =>
@@ -128,7 +128,7 @@ export async function suspendAgent(host: Host, request: ChangeRequest, reason: s
   return row;
 }
 
-/** Nothing that was open at the suspension opens again: what a crash left is cancelled first. */
+/** Resumes the agent. First cancels open actions that a crash during the suspension left, so that they do not reopen. */
 export async function resumeAgent(host: Host, request: ChangeRequest): Promise<AgentRow> {
   for (let next: OpenActionCursor | null = null; ;) {
     const from: OpenActionCursor | null = next;
@@ -159,7 +159,7 @@ function cancellationCause({ id, suspended_reason }: AgentRow, who: Credential) 
   return { by: toActor(who.key, who.principal), comment };
 }
 
-/** A key that is bound to an agent could otherwise widen its own tools, or end its own suspension. */
+/** Checks the key under the lock. A key that is bound to an agent must not extend its own tools or end its own suspension. */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
   const who = await confirmWithScope(tx, credential, "agents:write");
   if (who.key.agent_id !== null)

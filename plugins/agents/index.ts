@@ -1,4 +1,4 @@
-/** Agents: who may ask at all, and with which tools. A change holds from the next submission on, on every process. */
+/** Registered agents and their allowed tools. A change applies from the next submission on every process. */
 import {
   DEFAULT_LIMIT,
   definePlugin,
@@ -43,8 +43,8 @@ function routes(host: Host): Route[] {
       description: "A key that is bound to an agent sees that one alone.",
       responses: { 200: { description: "A page.", schema: schema.AgentList } },
       errors: ["INVALID_CURSOR"],
-      async handle({ query, credential: { visibility }, reserveResponseBytes: holdResponse }) {
-        // A bound key learns nothing of the other agents.
+      async handle({ query, credential: { visibility }, reserveResponseBytes }) {
+        // A bound key must not see other agents.
         if ("agent_id" in visibility) {
           const own = await host.storage.agent(visibility.agent_id);
           const fits =
@@ -73,7 +73,7 @@ function routes(host: Host): Route[] {
             position: (row) => row.registered_seq,
             render: renderAgent,
             turn: host.waitForReadSlot,
-            hold: holdResponse,
+            hold: reserveResponseBytes,
           },
         );
         return listReply("agents", items, { next_cursor }, nextLink("/v1/agents", query, next_cursor));
@@ -110,7 +110,7 @@ function routes(host: Host): Route[] {
       method: "GET",
       path: "/v1/agents/:id",
       tag: TAG,
-      summary: "Look at an agent",
+      summary: "Read an agent",
       scope: "agents:read",
       params: schema.AgentParams,
       responses: { 200: one },
@@ -130,7 +130,7 @@ function routes(host: Host): Route[] {
       params: schema.AgentParams,
       headers: IF_MATCH,
       body: schema.AgentPatch,
-      description: "`If-Match` with the `ETag` that was seen refuses the change when another came first.",
+      description: "Send the `ETag` that you read as `If-Match` to reject the change if the agent has changed since.",
       responses: { 200: one },
       errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"],
       async handle(context) {

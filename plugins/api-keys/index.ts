@@ -1,4 +1,4 @@
-/** API keys: make, list, revoke. A change holds from the next request on. */
+/** API keys: create, list and revoke. A change applies from the next request. */
 import {
   toActor,
   confirmWithScope,
@@ -45,7 +45,7 @@ export default definePlugin({
         method: "POST",
         path: "/v1/api-keys",
         tag: TAG,
-        summary: "Make a key",
+        summary: "Create a key",
         scope: "keys:manage",
         body: schema.keyBody(host.scopes),
         idempotent: true,
@@ -92,7 +92,7 @@ export default definePlugin({
   }),
 });
 
-/** A key that is bound to an agent makes, sees and revokes keys of that agent alone. */
+/** Whether the credential may manage the key: one that is bound to an agent manages only keys of that agent. */
 function canManage({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
   return agent_id === null || key.agent_id === agent_id;
 }
@@ -199,7 +199,7 @@ function warningsOf(host: Host, { scopes, agent_id }: KeyRow): string[] {
   return warnings;
 }
 
-/** Cancels what the key submitted and is open: in the same job as much as fits, then in further ones. */
+/** Revokes the key and cancels the open actions that it submitted, in as many jobs as needed. */
 async function revoke(host: Host, id: string, credential: Credential): Promise<Reply> {
   const { row, why, left } = await host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "keys:manage");

@@ -1,11 +1,11 @@
-/** What a key is told about itself, and the names that stand for ids of keys in records. */
+/** Routes that describe the caller's key, and resolve ids of keys to names. */
 import { Type } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
 
 const TAG = "api-keys";
 const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";
-/** More than the keys of one page of anything. */
-const MOST = 100;
+/** Maximum number of ids per request: more than one page of any list refers to. */
+const MAX_IDS = 100;
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 
@@ -30,9 +30,9 @@ const Me = Type.Object(
 const NamesQuery = Type.Object(
   {
     ids: Type.String({
-      pattern: `^${UUID}(?:,${UUID}){0,${MOST - 1}}$`,
-      maxLength: 37 * MOST,
-      description: `Ids of keys, up to ${MOST}, separated by commas.`,
+      pattern: `^${UUID}(?:,${UUID}){0,${MAX_IDS - 1}}$`,
+      maxLength: 37 * MAX_IDS,
+      description: `Ids of keys, up to ${MAX_IDS}, separated by commas.`,
     }),
   },
   { additionalProperties: false },
@@ -82,7 +82,7 @@ export function meRoutes(host: Host): Route[] {
       responses: { 200: { description: "The names.", schema: Names } },
       async handle({ query, credential }) {
         const { agent_id } = credential.key;
-        // Who may manage an agent's keys alone learns of no others; who may read records is told who stands in them.
+        // A bound key sees only keys of its agent, unless it may read the records that refer to the keys.
         const narrow =
           agent_id !== null && !credential.hasScope("actions:read") && !credential.hasScope("provenance:read");
         const ids = [...new Set(query.ids.split(","))];

@@ -1,4 +1,4 @@
-/** What the API does to policies. Each is one job: it plans by reading, then writes, so that a refusal harms nobody else's batch. */
+/** Changes to policies over the API. Each is one job that reads and checks first and then writes, so that a refusal does not affect the rest of the batch. */
 import {
   assertIfMatch,
   confirmWithScope,
@@ -19,12 +19,12 @@ import {
 import type { PolicyRow } from "../../src/storage/index.ts";
 import { assertNotManaged, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
 
-/** Changes with the newest version and with the active one. */
+/** Returns the ETag, which changes with the latest and with the active version. */
 export function etagOf(row: PolicyRow): string {
   return `"${row.latest_version}-${row.active_version ?? 0}"`;
 }
 
-/** Activation changes what is allowed: it has a scope of its own. */
+/** Checks the key under the lock. Activation changes what is allowed, so it needs a scope of its own. */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
   const who = await confirmWithScope(tx, credential, "policies:write");
   if (activates) assertCanActivate(who);
@@ -58,7 +58,7 @@ export function createPolicy(
       if (row === null || row.deleted_at !== null)
         throw new Refusal(
           "POLICY_NOT_FOUND",
-          `the policy that the idempotency key "${call?.key ?? ""}" made was deleted; send a new key to make it again`,
+          `the policy that the idempotency key "${call?.key ?? ""}" created was deleted; send a new key to create it again`,
         );
       return { row, replayed: true };
     }
@@ -99,14 +99,14 @@ export function updatePolicy(
   });
 }
 
-/** Read in the batch that wrote it: by the time of the answer it may be deleted. */
+/** Reads the policy in the batch that wrote it, because it might be deleted before the response is sent. */
 async function readSaved(tx: LedgerTransaction, plan: PlannedSave): Promise<PolicyRow> {
   const row = await tx.policy(plan.id);
-  if (row === null) throw new Error(`the policy ${plan.id} is gone from the batch that wrote it`);
+  if (row === null) throw new Error(`the policy ${plan.id} is missing in the batch that wrote it`);
   return row;
 }
 
-/** All or nothing. */
+/** Imports all policies or none. */
 export function importPolicies(
   host: Host,
   read: readonly ParsedPolicy[],
@@ -115,7 +115,7 @@ export function importPolicies(
   return host.ledger.transact(async (tx) => {
     const who = await confirmWriter(tx, credential, activate);
     const plans: PlannedSave[] = [];
-    for (const one of read) plans.push(await planSave(tx, one, host));
+    for (const policy of read) plans.push(await planSave(tx, policy, host));
     const policySet = await saveAll(host, tx, plans, who, activate, { change: "import" });
     return { plans, policySet };
   });
@@ -145,7 +145,7 @@ async function saveAll(
   return set.digest;
 }
 
-/** @param version null: the newest */
+/** @param version null for the latest version */
 export function activatePolicy(
   host: Host,
   idOrName: string,
@@ -213,9 +213,9 @@ async function deactivate(
   who: Credential,
 ): Promise<PolicyRow> {
   const set = host.policies.plan(tx, new Map(row.active_version === null ? [] : [[row.name, null]]));
-  const left = { active_version: null, deleted_at, updated_at: tx.now };
-  await tx.updatePolicy(row.id, left);
-  const after = { ...row, ...left };
+  const change = { active_version: null, deleted_at, updated_at: tx.now };
+  await tx.updatePolicy(row.id, change);
+  const after = { ...row, ...change };
   const source = { kind: "api", change: deleted_at === null ? "deactivate" : "delete", policy: row.name };
   await host.policies.commit(tx, set, source, who, [toPolicyChange(after, null)]);
   return after;

@@ -1,4 +1,4 @@
-/** What candidates would decide about sample actions. */
+/** Route that decides sample actions with candidate policies. */
 import { Type, type Static } from "@sinclair/typebox";
 import { defineRoute, type Host, type Reply, type Route } from "../../src/plugin.ts";
 import { parseCandidates, type Decision, type Facts, type JsonObject, parseRfc3339 } from "../../src/core.ts";
@@ -25,10 +25,10 @@ const DryRunBody = Type.Object(
     alone: Type.Optional(
       Type.Boolean({
         description:
-          "Decides with the candidates alone. Otherwise they take the place of the active policies of their names, or join them.",
+          "Decides with the candidates only. Otherwise they replace the active policies of the same names, or are added to them.",
       }),
     ),
-    now: Type.Optional(Type.String({ format: "date-time", description: "The clock; this moment when absent." })),
+    now: Type.Optional(Type.String({ format: "date-time", description: "Time to decide at. Default: now." })),
     principal: Type.Optional(
       Type.Object(
         {
@@ -74,7 +74,7 @@ const DryRun = Type.Object(
         {
           current: DecisionRecord,
           candidate: DecisionRecord,
-          changed: Type.Boolean({ description: "The effect, or what an approval needs, is another." }),
+          changed: Type.Boolean({ description: "Whether the effect or the requirements of the approval differ." }),
         },
         { additionalProperties: false },
       ),
@@ -96,12 +96,12 @@ export function dryRunRoute(host: Host, tag: string, bodyLimit: number): Route {
     method: "POST",
     path: "/v1/policies/dry-run",
     tag,
-    summary: "What a candidate would decide",
+    summary: "Preview candidate policies",
     scope: "policies:read",
     body: DryRunBody,
     bodyLimit,
     description:
-      "Decides sample actions with the active set and with the candidate in it. Records nothing, and knows no registered agents.",
+      "Decides sample actions with the active set and with the candidates added to it. Records nothing and ignores registered agents.",
     responses: { 200: { description: "Both decisions of each action.", schema: DryRun } },
     errors: ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
     handle: ({ body, signal }) => dryRun(host, body, signal),

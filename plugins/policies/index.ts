@@ -1,4 +1,4 @@
-/** Policies over the API: versions that never change, activation, rollback, differences, dry runs. */
+/** Policies over the API: immutable versions, activation, rollback, diffs and dry runs. */
 import {
   definePlugin,
   defineRoute,
@@ -26,14 +26,14 @@ import { shadowRoute } from "./shadow.ts";
 import { policyReply, renderPolicy, renderSummary, listWarnings } from "./policy-record.ts";
 import { versionRoutes } from "./versions.ts";
 
-/** YAML takes seconds a megabyte to parse, which others who send policies wait for. */
+/** Parsing YAML takes seconds per megabyte and delays other requests with policies. */
 const MAX_BODY = 512 * 1024;
 const TAG = "policies";
 
 export default definePlugin({ name: "policies", setup: (host) => ({ routes: routes(host) }) });
 
 function routes(host: Host): Route[] {
-  const one = { description: "The policy.", schema: schema.PolicyRecord };
+  const policyResponse = { description: "The policy.", schema: schema.PolicyRecord };
   const changed = ["POLICY_NOT_FOUND", "POLICY_MANAGED", "PRECONDITION_FAILED"] as const;
   const reads = ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"] as const;
   const id = schema.PolicyParams;
@@ -48,13 +48,13 @@ function routes(host: Host): Route[] {
       responses: { 200: { description: "A page.", schema: schema.PolicyList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query }) {
-        const all = (await host.storage.policies()).filter(
+        const matching = (await host.storage.policies()).filter(
           (row) =>
             row.deleted_at === null &&
             (query.name === undefined || row.name === query.name) &&
             (query.status === undefined || (query.status === "active") === (row.active_version !== null)),
         );
-        const { rows, next_cursor } = slicePage("policies", all, query);
+        const { rows, next_cursor } = slicePage("policies", matching, query);
         const policies = await Promise.all(
           rows.map(async (row) => renderSummary(host, row, await findVersion(host.storage, row, row.latest_version))),
         );
@@ -72,10 +72,11 @@ function routes(host: Host): Route[] {
       textBodies: YAML_TYPES,
       bodyLimit: MAX_BODY,
       idempotent: true,
-      description: "As JSON or as YAML. It decides nothing before it is active: `?activate=true`, or POST …/activate.",
+      description:
+        "As JSON or as YAML. It has no effect until it is active: send `?activate=true`, or POST …/activate.",
       responses: {
-        200: { ...one, description: "It was stored by an earlier request with this Idempotency-Key." },
-        201: { ...one, description: "Stored." },
+        200: { ...policyResponse, description: "It was stored by an earlier request with this Idempotency-Key." },
+        201: { ...policyResponse, description: "Stored." },
       },
       errors: [...reads, "POLICY_NAME_TAKEN", "POLICY_MANAGED", "POLICY_NOT_FOUND", "IDEMPOTENCY_CONFLICT"],
       async handle({ query, body, headers, credential, signal }) {
@@ -101,8 +102,8 @@ function routes(host: Host): Route[] {
       textBodies: FILE_TYPES,
       bodyLimit: MAX_BODY,
       description:
-        "All or nothing. A known name becomes a new version, or stays as it is when nothing changed. Errors carry line and column.",
-      responses: { 200: { description: "What became of each.", schema: schema.Imported } },
+        "Stores all policies or none. An existing name gets a new version, unless its definition is unchanged. Errors have a line and column.",
+      responses: { 200: { description: "The outcome for each policy.", schema: schema.Imported } },
       errors: [...reads, "POLICY_MANAGED"],
       async handle({ query, body, credential, signal }) {
         const activate = query.activate === true;
@@ -133,11 +134,11 @@ function routes(host: Host): Route[] {
       method: "GET",
       path: "/v1/policies/:id",
       tag: TAG,
-      summary: "Look at a policy",
+      summary: "Read a policy",
       scope: "policies:read",
       params: id,
       query: schema.VersionQuery,
-      responses: { 200: one },
+      responses: { 200: policyResponse },
       errors: ["POLICY_NOT_FOUND", "POLICY_VERSION_NOT_FOUND"],
       handle: async ({ params, query }) =>
         policyReply(host, await findPolicy(host.storage, params.id), { version: query.version }),
@@ -146,7 +147,7 @@ function routes(host: Host): Route[] {
       method: "PUT",
       path: "/v1/policies/:id",
       tag: TAG,
-      summary: "Make a new version",
+      summary: "Create a new version",
       scope: "policies:write",
       params: id,
       headers: IF_MATCH,
@@ -155,8 +156,8 @@ function routes(host: Host): Route[] {
       textBodies: YAML_TYPES,
       bodyLimit: MAX_BODY,
       description:
-        "Versions never change. The same definition again makes none. `If-Match` with the `ETag` that was seen refuses the change when another came first.",
-      responses: { 200: one },
+        "Versions are immutable. An unchanged definition creates none. Send the `ETag` that you read as `If-Match` to reject the change if the policy has changed since.",
+      responses: { 200: policyResponse },
       errors: [...changed, ...reads],
       handle: async ({ params, query, body, headers, credential, signal }) =>
         policyReply(
@@ -176,8 +177,8 @@ function routes(host: Host): Route[] {
       params: id,
       headers: IF_MATCH,
       description:
-        "An active one is deactivated first, which needs policies:activate too. Its versions stay for replay, and its name goes on counting them.",
-      responses: { 200: { ...one, description: "The policy as it was left." } },
+        "An active policy is deactivated first, which also needs policies:activate. Its versions are retained for replay; a new policy with the name continues their numbers.",
+      responses: { 200: { ...policyResponse, description: "The policy after the deletion." } },
       errors: [...changed, "POLICY_INVALID"],
       async handle({ params, headers, credential }) {
         const row = await deletePolicy(host, params.id, headers, credential);
@@ -197,8 +198,8 @@ function routes(host: Host): Route[] {
       headers: IF_MATCH,
       body: schema.ActivateBody,
       description:
-        "The newest when `version` is absent; an older one is a rollback. Every request is decided by the set before or by the set after.",
-      responses: { 200: one },
+        "Default: the latest version. Activating an older one is a rollback. Each request is decided by either the old or the new set.",
+      responses: { 200: policyResponse },
       errors: [...changed, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID"],
       handle: async ({ params, body, headers, credential }) =>
         policyReply(host, await activatePolicy(host, params.id, body.version ?? null, headers, credential)),
@@ -207,11 +208,11 @@ function routes(host: Host): Route[] {
       method: "POST",
       path: "/v1/policies/:id/deactivate",
       tag: TAG,
-      summary: "Take a policy out of the active set",
+      summary: "Remove a policy from the active set",
       scope: "policies:activate",
       params: id,
       headers: IF_MATCH,
-      responses: { 200: one },
+      responses: { 200: policyResponse },
       errors: [...changed, "POLICY_INVALID"],
       handle: async ({ params, headers, credential }) =>
         policyReply(host, await deactivatePolicy(host, params.id, headers, credential)),

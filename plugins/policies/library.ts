@@ -1,11 +1,11 @@
-/** Policies and their versions, inside a batch: what is there, what a change would make, and the change. */
+/** Finds policies and versions, plans changes to them and saves them, inside a transaction. */
 import { type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/storage/index.ts";
 import type { PolicyDocument, ParsedPolicy } from "../../src/core.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 
-/** By id or by name; deleted ones are not found. */
+/** Finds a policy by id or name. Throws POLICY_NOT_FOUND if there is none or it was deleted. */
 export async function findPolicy(reader: Reader, idOrName: string): Promise<PolicyRow> {
   const row = (await reader.policy(idOrName)) ?? (await reader.policyByName(idOrName));
   if (row === null || row.deleted_at !== null)
@@ -23,17 +23,17 @@ export async function findVersion(reader: Reader, row: PolicyRow, version: numbe
   return versionRow;
 }
 
-/** The source that manages it; one that is no longer configured manages nothing. */
+/** Returns the configured source that manages the policy; null if its source is no longer configured. */
 export function managerOf({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
   return managed_by !== null && sources.includes(managed_by) ? managed_by : null;
 }
 
-/** A policy that files manage is changed in the files, or the next load would undo the change. */
+/** Throws POLICY_MANAGED for a policy from a source, because the next load would undo a change. */
 export function assertNotManaged(row: PolicyRow, sources: readonly string[]): void {
   if (row.active_version === null || managerOf(row, sources) === null) return;
   throw new Refusal(
     "POLICY_MANAGED",
-    `the policy "${row.name}" is managed by ${row.managed_by} and read-only here; change it where it comes from`,
+    `the policy "${row.name}" is managed by ${row.managed_by} and read-only here; change it in its source`,
   );
 }
 
@@ -46,7 +46,7 @@ export interface PlannedSave {
   row: PolicyRow | null;
 }
 
-/** What saving a policy would do. Reads only. Throws POLICY_MANAGED. */
+/** Plans how to save a policy. Only reads. Throws POLICY_MANAGED. */
 export async function planSave(
   tx: LedgerTransaction,
   read: ParsedPolicy,
@@ -58,12 +58,12 @@ export async function planSave(
   assertNotManaged(row, policies.sources);
   const latest = await tx.policyVersion(row.id, row.latest_version);
   const same = latest?.digest === read.digest;
-  // A deleted policy's name comes back with its numbers: (policy, version) in a record means one thing forever.
+  // A deleted name continues its version numbers, so that (policy, version) in a record stays unambiguous.
   const outcome = row.deleted_at !== null ? "created" : same ? "unchanged" : "updated";
   return { id: row.id, name, version: row.latest_version + (same ? 0 : 1), outcome, read, row };
 }
 
-/** Resolves to what it wrote; `row`: a deleted policy came back with the version that it had. */
+/** Saves the policy. Resolves to what it wrote; `row` means that a deleted policy was restored with its version. */
 export async function save(
   tx: LedgerTransaction,
   plan: PlannedSave,

@@ -1,4 +1,4 @@
-/** Policies as the API shows them. */
+/** Renders policies for the API. */
 import { type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
 import { type PolicyDocument, findUnknownChannels } from "../../src/core.ts";
@@ -18,10 +18,10 @@ export async function policyReply(
   };
 }
 
-/** `mode` says how the policy decides now: that of the active version, whichever version is shown. */
+/** `mode` is that of the active version, whichever version is rendered. */
 async function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
   const { id, name, active_version, latest_version } = row;
-  const deciding =
+  const effective =
     (active_version ?? latest_version) === version.version
       ? version
       : await findVersion(host.storage, row, active_version ?? latest_version);
@@ -29,7 +29,7 @@ async function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
     id,
     name,
     description: documentOf(version).description ?? null,
-    mode: documentOf(deciding).mode ?? ("enforce" as const),
+    mode: documentOf(effective).mode ?? ("enforce" as const),
     managed_by: managerOf(row, host.policies.sources),
     status: active_version === null ? ("inactive" as const) : ("active" as const),
     active_version,

@@ -1,11 +1,11 @@
-/** What a policy in shadow mode would have changed, by what it said when the decisions were made. */
+/** Reports which decisions a policy in shadow mode would have changed, from its recorded results. */
 import { Type } from "@sinclair/typebox";
 import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
 import { renderBacktest, FlipFields, SpanFields, parseSpan } from "../../src/core.ts";
 import { findPolicy } from "./library.ts";
 import { PolicyParams } from "./schemas.ts";
 
-/** Longest look of one request, in milliseconds; the answer says where to go on. */
+/** Time limit of one request, in milliseconds. The response says where to continue. */
 const BUDGET = 20_000;
 
 const ShadowQuery = Type.Object(SpanFields, { additionalProperties: false });
@@ -14,7 +14,7 @@ const Shadow = Type.Object(
   {
     policy: Type.String(),
     ...FlipFields,
-    evaluated: Type.Integer({ description: "Decisions that the policy had a say in." }),
+    evaluated: Type.Integer({ description: "Decisions for which the policy matched." }),
   },
   { additionalProperties: false },
 );
@@ -29,7 +29,7 @@ export function shadowRoute(host: Host, tag: string): Route {
     params: PolicyParams,
     query: ShadowQuery,
     description:
-      "Of the decisions of a range that the policy had a say in while it was in shadow mode: those that would have come out otherwise had it been enforced, grouped, with examples that the key may see.",
+      "Lists the decisions of a range that would have differed if the policy had been enforced instead of being in shadow mode, grouped, with examples that the key may see.",
     responses: { 200: { description: "What would have flipped.", schema: Shadow } },
     errors: ["POLICY_NOT_FOUND", "INVALID_RANGE"],
     async handle({ params, query, credential, signal }) {

@@ -1,4 +1,4 @@
-/** Versions of a policy: their list, and what changed between two of them. */
+/** Routes that list the versions of a policy and compare two of them. */
 import { defineRoute, type Host, nextLink, slicePage, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { diffPolicies } from "../../src/core.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
@@ -19,13 +19,13 @@ export function versionRoutes(host: Host, tag: string): Route[] {
       errors: ["POLICY_NOT_FOUND", "INVALID_CURSOR"],
       async handle({ params, query }) {
         const row = await findPolicy(host.storage, params.id);
-        // Ordered by number: a clock may go back.
-        const all = (await host.storage.policyVersions(row.id)).map((version) => ({
+        // Sort by version number, because the clock might have been set back.
+        const versions = (await host.storage.policyVersions(row.id)).map((version) => ({
           version,
           id: row.id,
           created_at: version.version,
         }));
-        const { rows, next_cursor } = slicePage("versions", all, query);
+        const { rows, next_cursor } = slicePage("versions", versions, query);
         const json = {
           versions: rows.map(({ version }) => ({
             ...renderVersion(version),
@@ -46,7 +46,7 @@ export function versionRoutes(host: Host, tag: string): Route[] {
       params: schema.PolicyParams,
       query: schema.DiffQuery,
       description:
-        "In rules and effects. Without `from` and `to`: from the active version to the newest, or to it from the one before.",
+        "Compares rules and effects. Default: from the active version, or from the previous one, to the latest.",
       responses: { 200: { description: "The changes.", schema: schema.Diff } },
       errors: ["POLICY_NOT_FOUND", "POLICY_VERSION_NOT_FOUND"],
       async handle({ params, query }) {

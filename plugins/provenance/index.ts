@@ -1,4 +1,4 @@
-/** The ledger for those who check it: entries by leaf hash, proofs, checkpoints, keys. */
+/** Serves the ledger to verifiers: entries by leaf hash, proofs, checkpoints and keys. */
 import { Type } from "@sinclair/typebox";
 import {
   type Credential,
@@ -55,7 +55,7 @@ function routes(host: Host, open: boolean): Route[] {
     return row;
   }
 
-  /** What opens the entry's commitment: with it parameters are told, which not everybody who may check the log may read. */
+  /** Returns what opens the entry's commitment. It contains the parameters, so the key also needs `actions:read`. */
   async function opening(
     { action_id }: EntryRow,
     credential: Credential,
@@ -64,14 +64,14 @@ function routes(host: Host, open: boolean): Route[] {
       action_id === null || !credential.hasScope("actions:read") ? null : await host.storage.action(action_id);
     if (action === null || !canSee(credential.visibility, action)) return null;
     const { salt, erased_at } = action;
-    // The row keeps what people are asked about in the order that its author gave it; the hash is of the canonical form.
+    // The row may have the members in the order that the client sent, but the hash is of the canonical form.
     const request = parseStoredRequest(action);
     return erased_at === null && request !== null
       ? { salt, request: encodeRequest(request).text, erased_at: null }
       : { salt: null, request: null, erased_at: toRfc3339(erased_at ?? 0) };
   }
 
-  /** The newest checkpoint that a witness cosigned and that covers this entry. */
+  /** Returns the newest checkpoint with a witness's cosignature. Throws NOT_WITNESSED if it does not cover the entry. */
   async function witnessed(index: number): Promise<SignedCheckpoint> {
     const signed = await host.ledger.witnessed();
     if (signed === null || signed.size <= index)
@@ -83,7 +83,7 @@ function routes(host: Host, open: boolean): Route[] {
   }
 
   const scope = open ? null : "provenance:read";
-  // The core adds this by itself to routes that need a key.
+  // The core adds this error to routes that need a key.
   const unkeyed = open ? (["STORAGE_UNAVAILABLE"] as const) : [];
   const checkpoint = {
     method: "GET",

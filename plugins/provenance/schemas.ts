@@ -1,4 +1,4 @@
-/** What the ledger's routes take and answer. */
+/** Schemas of the ledger's routes. */
 import { Type } from "@sinclair/typebox";
 import { LedgerEntry } from "../../src/core.ts";
 

@@ -3,7 +3,7 @@ import { type Credential, type Host, Refusal, type Reply } from "../../src/plugi
 import { StorageError, assertContiguous } from "../../src/storage/index.ts";
 import { concatBytes, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
 
-/** A tile never changes. What needs a credential is not for shared caches. */
+/** Tiles are immutable. Shared caches may store only public ones. */
 const cacheHeaders = (open: boolean): Record<string, string> => ({
   "Content-Type": "application/octet-stream",
   "Cache-Control": `${open ? "public" : "private"}, max-age=31536000, immutable`,
@@ -16,7 +16,7 @@ function tileNotFound(path: string): Refusal {
   );
 }
 
-/** Hashes of a level: never more of them than the signed checkpoint covers. */
+/** Returns a tile of hashes. Throws TILE_NOT_FOUND if the signed checkpoint does not cover it. */
 export async function hashTile(host: Host, at: { level: string; tile: string }, open: boolean): Promise<Reply> {
   const path = `tile/${at.level}/${at.tile}`;
   const tile = parseTilePath(path);
@@ -40,14 +40,14 @@ export async function hashTile(host: Host, at: { level: string; tile: string }, 
   return { status: 200, bytes: concatBytes(...hashes), headers: cacheHeaders(open) };
 }
 
-/** Entries name agents, tools and people: they are for who may see all of them. */
+/** Returns a bundle of entries, only to keys that see all actions, because entries name agents, tools and people. */
 export async function entryBundle(host: Host, tile: string, { visibility }: Credential): Promise<Reply> {
   const path = `tile/entries/${tile}`;
   const at = parseTilePath(path);
   if (!("all" in visibility)) {
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
-      "bundles hold the entries of everybody; this key sees a part of them: read those by hash, or use a key with actions:read and without a binding",
+      "a bundle contains entries that this key may not see; read its own entries by hash, or use a key with actions:read that is not bound to an agent",
     );
   }
   if (at === null) throw tileNotFound(path);

@@ -1,4 +1,4 @@
-/** Makes recorded decisions again and holds them against the record, field by field. */
+/** Evaluates recorded decisions again and compares them with the record, field by field. */
 import { Type } from "@sinclair/typebox";
 import {
   type Credential,
@@ -35,7 +35,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-/** What makes a request a backtest. */
+/** Members that make a request a backtest. */
 const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone"] as const;
 
 const BACKTEST_ERRORS = [
@@ -170,7 +170,7 @@ async function replay(host: Host, body: ReplayBody, credential: Credential, sign
   };
 }
 
-/** Throws RECORD_ALTERED where the work cannot read, or decide on, what the rows hold. */
+/** Throws RECORD_ALTERED if `work` cannot parse or evaluate the stored rows. */
 async function unlessAltered<T>({ id }: ActionRow, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,4 +1,4 @@
-/** One recorded decision made again from what is kept, field by field. */
+/** Evaluates one recorded decision again from the stored inputs, and compares it field by field. */
 import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
 import {
@@ -25,7 +25,7 @@ import { compareFields, type FieldComparison } from "./compare.ts";
 
 type Decided = (DecisionEntry | RedecisionEntry) & { seq: number };
 
-/** A decision made again. */
+/** Result of evaluating a recorded decision again. */
 export interface Reevaluation {
   row: EntryRow;
   entry: Decided;
@@ -87,7 +87,7 @@ export function asIn({ type, v }: Decided, decision: Decision): Decision {
   return { ...decision, approval: (age === 1 ? approval : oldest) as Decision["approval"] };
 }
 
-/** The entry as it would be written today from the kept inputs: equal bytes mean that nothing was lost or changed. */
+/** Rebuilds the entry from the stored inputs. Equal bytes mean that nothing was lost or changed. */
 function rebuild(
   entry: Decided,
   action: ActionRow,

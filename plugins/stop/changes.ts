@@ -1,4 +1,4 @@
-/** Placing and lifting: each is one urgent job, which needs no policy. */
+/** Places and lifts stops. Each is one urgent job, which needs no policy. */
 import {
   toActor,
   confirmWithScope,
@@ -23,8 +23,8 @@ import {
 } from "../../src/core.ts";
 import type { StopBody } from "./schemas.ts";
 
-/** Each is looked at with every decision. */
-const MOST_HELD = 100;
+/** Maximum number of active stops, because every decision checks each of them. */
+const MAX_ACTIVE = 100;
 
 type Tx = Parameters<UrgentJob<unknown>>[0];
 
@@ -42,17 +42,21 @@ export function placeStop(
     const earlier = await findCreatedResource(tx, who, call);
     if (earlier !== null) return { stop: findStop(tx.stops, earlier), replayed: true };
     if (until !== null && until <= tx.now)
-      throw new Refusal("VALIDATION_FAILED", `the end ${body.until} is over already; it is ${toRfc3339(tx.now)} now`, {
-        errors: [{ pointer: "/until", detail: "a time to come" }],
-      });
-    // One that stops everything is always taken.
+      throw new Refusal(
+        "VALIDATION_FAILED",
+        `until must be in the future; got ${body.until}, and the time is ${toRfc3339(tx.now)}`,
+        {
+          errors: [{ pointer: "/until", detail: "a time to come" }],
+        },
+      );
+    // A stop of everything is always accepted.
     const narrow = agent !== null || tool !== null || policy !== null;
-    if (narrow && listActiveStops(tx.stops, tx.now).length >= MOST_HELD)
+    if (narrow && listActiveStops(tx.stops, tx.now).length >= MAX_ACTIVE)
       throw new Refusal(
         "TOO_MANY_STOPS",
-        `${MOST_HELD} stops hold already; lift some, or place one without a selector`,
+        `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place one without a selector`,
       );
-    // A name that was mistyped would stop nothing.
+    // Reject an unknown policy, because a mistyped name would stop nothing.
     const named = policy === null ? null : await tx.policyByName(policy);
     if (policy !== null && (named === null || named.deleted_at !== null))
       throw new Refusal("POLICY_NOT_FOUND", `there is no policy "${policy}", so nothing was stopped`);
@@ -69,7 +73,7 @@ export function placeStop(
   });
 }
 
-/** Lifts the stop when enough people have asked for it, this one included; until then it holds. */
+/** Lifts the stop once enough people have requested it, including this caller. Until then it stays active. */
 export function liftStop(host: Host, credential: Credential, id: string, comment: string | null): Promise<Stop> {
   return host.ledger.transactFirst(async (tx) => {
     const who = await confirmWriter(tx, credential);
@@ -114,7 +118,7 @@ function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
   tx.bumpEpoch();
 }
 
-/** An agent halts and frees nobody, itself least of all. */
+/** Checks the key under the lock. A key that is bound to an agent must not place or lift stops. */
 async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
   const who = await confirmWithScope(tx, credential, "stop:write");
   if (who.key.agent_id !== null)

@@ -1,4 +1,4 @@
-/** Stops: one request halts decisions on every process, above all policies. */
+/** Stops: one request denies actions on every process, with precedence over all policies. */
 import {
   type Credential,
   definePlugin,
@@ -15,7 +15,7 @@ import * as schema from "./schemas.ts";
 
 const TAG = "stop";
 const BODY_BYTES = 8192;
-/** Whoever it concerns: who asks, who runs, who decides, who stops. */
+/** Scopes of everyone whom a stop affects. */
 const READERS = ["actions:submit", "actions:read_own", "actions:execute", "approvals:decide", "stop:write"] as const;
 
 export default definePlugin({ name: "stop", setup: (host) => ({ routes: routes(host) }) });
@@ -27,7 +27,7 @@ function routes(host: Host): Route[] {
       method: "GET",
       path: "/v1/stop",
       tag: TAG,
-      summary: "List the stops that hold",
+      summary: "List active stops",
       scope: READERS,
       description:
         "A key that is bound to an agent sees those that are about this agent. Who placed a stop, and why, is shown to keys that see every action, or hold `stop:write`.",
@@ -68,7 +68,7 @@ function routes(host: Host): Route[] {
       method: "GET",
       path: "/v1/stop/:id",
       tag: TAG,
-      summary: "Look at a stop",
+      summary: "Read a stop",
       scope: READERS,
       params: schema.StopParams,
       responses: { 200: one },

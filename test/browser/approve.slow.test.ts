@@ -132,7 +132,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     await anna.page.getByText("You denied it.").waitFor();
     await ben.page.getByRole("dialog").getByRole("button", { name: "Deny" }).click();
     await ben.page.getByText("It was denied.").waitFor();
-    await ben.page.getByText("only a pending one can be decided").waitFor();
+    await ben.page.getByText("only a pending action can be voted on").waitFor();
     assert.equal(await status(id), "denied");
     await anna.page.close();
     await ben.page.close();

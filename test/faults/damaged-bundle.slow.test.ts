@@ -80,7 +80,7 @@ test("is passed over by the sweep of what nobody started", async (t) => {
   await service.restart();
   await until("the one behind it is expired", async () => (await statusOf(service, later)) === "expired");
   assert.equal(await statusOf(service, approved), "approved");
-  assert.ok(service.logged.some((line) => line.includes("is not the one in the ledger") && line.includes(approved)));
+  assert.ok(service.logged.some((line) => line.includes("differs from the ledger") && line.includes(approved)));
 });
 
 test("does not hold up erasure behind it", async (t) => {

@@ -28,7 +28,7 @@ test("a new action is answered without one, and gets it when it is asked for aga
   broken.mock.restore();
   assert.deepEqual([status, body.status, body.permit], [200, "allowed", null], JSON.stringify(body));
   assert.equal(headers.get("preference-applied"), null);
-  assert.ok(service.logged.some((line) => line.includes("no permit could be made") && line.includes(body.id)));
+  assert.ok(service.logged.some((line) => line.includes("could not issue a permit") && line.includes(body.id)));
   const asked = await service.call("POST", `/v1/actions/${body.id}/permit`, { body: {} });
   assert.equal(asked.status, 200, JSON.stringify(asked.body));
   const started = await service.call("POST", `/v1/actions/${body.id}/start`, { body: { permit: asked.body.permit } });

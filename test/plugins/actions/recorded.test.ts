@@ -188,7 +188,7 @@ test("votes that come in one batch see each other's entries", async () => {
     );
     assert.equal((await service.storage.action(id))?.status, "approved");
   }
-  assert.match(service.logged.join("\n"), /an action in the store is not the one in the ledger/);
+  assert.match(service.logged.join("\n"), /an action in the store differs from the ledger/);
 });
 
 test("a result that was put in before one was reported is not shown", async () => {
