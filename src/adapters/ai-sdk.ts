@@ -1,4 +1,4 @@
-/** Vercel AI SDK 6 and 7: tools that ask. */
+/** Vercel AI SDK 6 and 7: wraps tools so that each call needs a decision. */
 import { checkFramework } from "./framework.ts";
 import { createGate, evaluateNeedsApproval, type GateOptions } from "./gate.ts";
 
@@ -10,7 +10,7 @@ interface ExecutionOptions {
   abortSignal?: AbortSignal | undefined;
 }
 
-/** Of the SDK's `Tool`, what is wrapped. */
+/** The members of the SDK's `Tool` that the adapter wraps. */
 interface SdkTool {
   // The SDK's own types say what goes in and out; they are passed through as they are.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
@@ -19,10 +19,10 @@ interface SdkTool {
 }
 
 /**
- * The same tools, each behind a start of its own. A call that needs a person ends the run with a tool-approval-request;
- * to resume, append a tool-approval-response and generate again: the tool asks anew then, whatever the response says. The
- * SDK's `toolApproval` is no place for this: an approval in the history, which a client can write, passes there unless
- * the function says "denied". Tools without `execute` run elsewhere and are refused.
+ * Returns the tools with a gate in front of each. A call that requires approval ends the run with a
+ * tool-approval-request. To resume, append a tool-approval-response and generate again: the tool is decided again,
+ * whatever the response says. The SDK's own `toolApproval` is not sufficient, because it accepts an approval in the
+ * message history, which a client can write. Throws TypeError for tools without `execute`, because they run elsewhere.
  */
 export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools, options: GateOptions): Tools {
   const gate = createGate(options);
@@ -53,7 +53,7 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
   return Object.fromEntries(governed) as Tools;
 }
 
-/** SDK 6 looks again when a run is resumed, and denies a call that needs no approval any more. */
+/** SDK 6 checks again when a run resumes, and denies a call that no longer needs approval. */
 function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean {
   return messages.some(
     ({ content }) =>
@@ -65,7 +65,7 @@ function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean 
   );
 }
 
-/** A tool that streams has run when its last part is there, which is its result. */
+/** A streaming tool has finished when its last part arrives; that part is its result. */
 async function finished(output: unknown): Promise<unknown> {
   const value: unknown = await output;
   if (typeof value !== "object" || value === null || !(Symbol.asyncIterator in value)) return value;

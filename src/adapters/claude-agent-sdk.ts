@@ -1,4 +1,4 @@
-/** Claude Agent SDK: hooks that ask before a tool is used, and report afterwards. */
+/** Claude Agent SDK: hooks that request a decision before each tool call and report its result. */
 import { errorText } from "../client/govern.ts";
 import type { ActionRecord } from "../client/index.ts";
 import { checkFramework } from "./framework.ts";
@@ -6,7 +6,7 @@ import { createGate, NotRun, type GateOptions } from "./gate.ts";
 
 checkFramework("@anthropic-ai/claude-agent-sdk");
 
-/** Of the SDK's hook inputs, what is read. */
+/** The members of the SDK's hook inputs that the adapter reads. */
 interface HookInput {
   hook_event_name: string;
   session_id?: string;
@@ -16,14 +16,18 @@ interface HookInput {
   error?: string;
 }
 
-/** Seconds. The SDK's own timeout lets the call go on unless `onFailure` is "block": the answer comes well before it. */
+/**
+ * Seconds. The answer must arrive well before the SDK's own timeout, after which the call proceeds unless `onFailure`
+ * is "block".
+ */
 const APPROVAL_TIMEOUT = 30;
 const TIMEOUT = 300;
 
 /**
- * `query({ options: { hooks: assentHooks({ … }) } })`. Denies with a reason for the model whatever may not run, and says
- * nothing else: the host's own rules stay. `onFailure: "block"` is set, so that a Claude Code that does not know it refuses
- * to start. Let no other hook change the input of a tool: it would run with what nobody was asked about.
+ * Use as `query({ options: { hooks: assentHooks({ … }) } })`. Denies calls that must not run, with a reason for the
+ * model, and leaves other calls to the host's own rules. Sets `onFailure: "block"`, so that a Claude Code version that
+ * does not know this option refuses to start. Let no other hook change a tool's input, because the changed input would
+ * not be the one that was decided.
  */
 export function assentHooks(options: GateOptions) {
   const gate = createGate(options);

@@ -1,4 +1,4 @@
-/** What every adapter stands on: a tool call of a framework, as a request of the service. */
+/** Shared by all adapters: turns a framework's tool call into a request to the service. */
 import { runAdmitted } from "../client/govern.ts";
 import {
   admit,
@@ -15,19 +15,22 @@ type Json = Record<string, unknown>;
 
 export interface GateOptions {
   /**
-   * What policies call the tool that a call uses: one name for all, and the call's own name is the operation; or both, for
-   * each call.
+   * The tool's name for policies: one name for all calls, with the call's name as the operation, or a function that
+   * returns both.
    */
   tool: string | ((name: string) => { tool: string; operation: string });
   /** Default: the agent that the API key is bound to. */
   agent?: string | undefined;
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
-  /** Why and for whom. Part of what is asked, and so the same when a call is resumed: no session, no run. */
+  /**
+   * Why and for whom. Part of the request, so it must be the same when a call is resumed: leave out session and run
+   * ids.
+   */
   context?: Json | undefined;
-  /** Seconds that a call holds while somebody decides. Default 0, where the framework can wait by itself, else 30. */
+  /** Seconds that a call waits for approval. Default 0 if the framework can suspend calls, else 30. */
   approvalTimeout?: number | undefined;
-  /** Told of each call that waits for a person: `assent.wait(action.id)` says when to resume. */
+  /** Called for each call that waits for approval. `assent.wait(action.id)` resolves when it can be resumed. */
   onPending?: ((action: ActionRecord) => void) | undefined;
 }
 
@@ -40,7 +43,7 @@ const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
   onPending: true,
 };
 
-/** A call of the framework. Run, thread and call id are kept beside the request, and are no part of it. */
+/** A tool call of the framework. Run, thread and call id go into `meta` and are not part of the request. */
 export interface Call {
   name: string;
   args: unknown;
@@ -49,7 +52,7 @@ export interface Call {
   approvalTimeout?: number | undefined;
 }
 
-/** The tool did not run. Its message is for the model: why, and whether to come back. */
+/** Thrown when the tool did not run. The message tells the model why, and whether to retry. */
 export class NotRun extends Error {
   readonly state: "pending" | "refused" | "unavailable";
   /** Which refusal it is; null unless `state` is "refused". */
@@ -69,14 +72,14 @@ export class NotRun extends Error {
   }
 }
 
-/** What a tool's own `needsApproval` says: the application's wish to ask its user is no less for the gate. */
+/** Evaluates the tool's own `needsApproval`, which the gate must not weaken. */
 export async function evaluateNeedsApproval(own: unknown, ...given: unknown[]): Promise<boolean> {
   return Boolean(typeof own === "function" ? await (own as (...all: unknown[]) => unknown)(...given) : own);
 }
 
 export type Gate = ReturnType<typeof createGate>;
 
-/** @param more options of the adapter's own */
+/** @param more additional options of the adapter */
 export function createGate(options: GateOptions, more: Readonly<Record<string, true>> = {}) {
   refuseUnknownOptions("the adapter", options, { ...OPTIONS, ...more });
   if (typeof options.tool !== "string" && typeof options.tool !== "function")
@@ -95,7 +98,10 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     };
   }
 
-  /** Starts, and gives the arguments to run with. Throws NotRun for everything else, but the reason of an aborted signal. */
+  /**
+   * Starts the action and returns the arguments to run with. Throws NotRun if it must not run, or the reason of an
+   * aborted signal.
+   */
   async function start(call: Call): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
@@ -119,7 +125,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   return {
     assent,
     start,
-    /** Whether the call would have to wait for a person. Never a reason to run it: `run` asks again. */
+    /** Whether the call requires approval. False is no permission to run it: `run` requests a decision again. */
     async needsApproval(call: Call): Promise<boolean> {
       try {
         const action = await assent.submit(await requestOf(call), {
@@ -131,11 +137,11 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
         options.onPending?.(action);
         return true;
       } catch {
-        // To run it will fail in the same way, with words for the model.
+        // Running the call fails in the same way, with a message for the model.
         return false;
       }
     },
-    /** Runs behind a start, and reports how it went. Throws NotRun, and what `run` throws. */
+    /** Starts the action, runs it and reports the result. Throws NotRun, or what `run` throws. */
     async run<T>(call: Call, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call);
       return await runAdmitted(assent, action, {}, () => run(params));

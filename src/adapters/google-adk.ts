@@ -1,11 +1,11 @@
-/** Google ADK: a callback of an agent, in the place of every tool call. */
+/** Google ADK: an agent callback that replaces every tool call. */
 import { errorText } from "../client/govern.ts";
 import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
 
 checkFramework("@google/adk");
 
-/** Of ADK's callback parameters, what is read. */
+/** The members of ADK's callback parameters that the adapter reads. */
 interface Before {
   tool: {
     name: string;
@@ -18,9 +18,9 @@ interface Before {
 }
 
 /**
- * `new LlmAgent({ …, ...assentCallbacks({ … }) })`. Runs the tool itself, behind the gate, and answers in its place: so it
- * runs with what was asked, whatever other callbacks change, and it is known how it went. What may not run is answered
- * with words for the model. ADK's own confirmations are the user's word and are not looked at.
+ * Use as `new LlmAgent({ …, ...assentCallbacks({ … }) })`. The callback runs the tool itself and returns its result. So
+ * the tool runs with the decided arguments even if other callbacks change them, and the result is reported. A refused
+ * call returns a message for the model. Ignores ADK's own confirmations.
  */
 export function assentCallbacks(options: GateOptions) {
   const gate = createGate(options);
@@ -32,7 +32,7 @@ export function assentCallbacks(options: GateOptions) {
         const value = await gate.run({ name: tool.name, args, meta }, (params) =>
           tool.runAsync({ args: params, toolContext: context }),
         );
-        // Always an object: after any other answer ADK would run the tool.
+        // Return an object, because ADK runs the tool itself after any other result.
         if (Array.isArray(value)) return { results: value };
         return typeof value === "object" && value !== null
           ? (value as Record<string, unknown>)

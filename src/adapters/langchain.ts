@@ -10,23 +10,23 @@ interface ToolCall {
   args: Record<string, unknown>;
 }
 
-/** Of LangChain's request to `wrapToolCall`, what is read and changed. */
+/** The members of LangChain's request that the middleware uses. */
 interface Request {
   toolCall: ToolCall;
   runtime: { signal?: AbortSignal; configurable?: { thread_id?: unknown } };
 }
 
 export interface LangChainOptions<Message> extends GateOptions {
-  /** Makes a refusal of your own LangChain's class: `(fields) => new ToolMessage(fields)`. */
+  /** Creates the refusal message with your LangChain's class: `(fields) => new ToolMessage(fields)`. */
   message: (fields: { tool_call_id: string; name: string; status: "error"; content: string }) => Message;
   /**
-   * LangGraph's `interrupt`: a call that needs a person stops the graph, and resuming it asks anew, whatever it is resumed
-   * with. It needs a checkpointer. Absent: the model is told to come back.
+   * LangGraph's `interrupt`, which requires a checkpointer. A call that requires approval stops the graph, and resuming
+   * it requests a decision again, whatever the resume value. Without it, the model is told to retry later.
    */
   interrupt?: ((value: { action_id: string; message: string }) => unknown) | undefined;
 }
 
-/** `createMiddleware({ name: "assent", wrapToolCall: wrapToolCall({ … }) })`. */
+/** Use as `createMiddleware({ name: "assent", wrapToolCall: wrapToolCall({ … }) })`. */
 export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
   const gate = createGate(options, { message: true, interrupt: true });
   // The handler's own types are LangChain's.
@@ -46,7 +46,8 @@ export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
         if (!(error instanceof NotRun)) throw error;
         if (error.state !== "pending" || error.action === null || options.interrupt === undefined)
           return options.message({ tool_call_id: id, name, status: "error", content: error.message });
-        // Throws, and in a graph that is resumed returns: what it returns is anybody's word, so it is asked again.
+        // Throws at first; in a resumed graph it returns a value that anyone could have supplied, so request a decision
+        // again.
         options.interrupt({ action_id: error.action.id, message: error.message });
       }
     }

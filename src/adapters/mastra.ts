@@ -1,10 +1,10 @@
-/** Mastra: the definition of a tool, with the gate around what it runs. */
+/** Mastra: wraps the `execute` of a tool definition. */
 import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
 
 checkFramework("@mastra/core");
 
-/** Of Mastra's tool definition, what is wrapped. */
+/** The members of Mastra's tool definition that the adapter wraps. */
 interface ToolDefinition {
   id: string;
   // Mastra's own types say what goes in and out; they are passed through as they are.
@@ -18,9 +18,9 @@ interface ExecutionContext {
 }
 
 /**
- * `createTool(governTool({ id, description, inputSchema, execute }, gate))`. A call that needs a person suspends its run;
- * `resumeStream` or `resumeGenerate` makes it ask anew, whatever the data it is resumed with. Outside an agent, and where
- * the tool has no `suspendSchema` or storage to suspend into, it throws with words for the model.
+ * Use as `createTool(governTool({ id, description, inputSchema, execute }, gate))`. A call that requires approval
+ * suspends its run. `resumeStream` and `resumeGenerate` request a decision again, whatever the resume data. Throws with
+ * a message for the model outside an agent, and if the tool has no `suspendSchema` or no storage to suspend to.
  */
 export function governTool<Definition extends ToolDefinition>(
   definition: Definition,

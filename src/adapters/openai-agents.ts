@@ -1,10 +1,10 @@
-/** OpenAI Agents SDK: the options of a function tool, with the gate around what they run. */
+/** OpenAI Agents SDK: wraps the options of a function tool. */
 import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, evaluateNeedsApproval, type GateOptions } from "./gate.ts";
 
 checkFramework("@openai/agents");
 
-/** Of the options of `tool()`, what is wrapped. `parameters` is a schema of an object. */
+/** The options of `tool()` that the adapter wraps. `parameters` is the schema of an object. */
 interface ToolOptions {
   name: string;
   // The SDK's own types say what goes in and out; they are passed through as they are.
@@ -19,9 +19,9 @@ interface Details {
 }
 
 /**
- * `tool(governTool({ name, description, parameters, execute }, gate))`. A call that needs a person is an interruption:
- * keep the state, and approve it there only to have the call made again, which asks anew. A state that says "approved"
- * runs nothing by itself.
+ * Use as `tool(governTool({ name, description, parameters, execute }, gate))`. A call that requires approval is an
+ * interruption. Keep the run state and approve the interruption there: this only repeats the call, which requests a
+ * decision again. An approved state alone runs nothing.
  */
 export function governTool<Options extends ToolOptions>(options: Options, gateOptions: GateOptions): Options {
   const gate = createGate(gateOptions);
@@ -43,7 +43,7 @@ export function governTool<Options extends ToolOptions>(options: Options, gateOp
       try {
         return await gate.run(call, (params) => execute(params, context, details));
       } catch (error) {
-        // The SDK's own words for an error do not say what the model has to do.
+        // The SDK's own error text does not tell the model what to do.
         if (error instanceof NotRun) return error.message;
         throw error;
       }

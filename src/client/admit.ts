@@ -1,36 +1,39 @@
-/** Admission: ask, wait, start. Whatever may run runs behind this, and behind nothing else. */
+/** Admission: submits a request, waits for approval and starts it. Every governed action passes through here. */
 import { newAttempt, type Assent } from "./client.ts";
 import { RequestRefused, timeoutError } from "./errors.ts";
 import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./types.ts";
 
 export interface AdmitOptions {
-  /** Beside the request: trace, session, tool call. Asking again with another one asks for the same. */
+  /** Metadata such as trace, session and tool call. A duplicate request can have other metadata. */
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for an approval. Default 30. */
   approvalTimeout?: number | undefined;
-  /** Ends the waiting. What was asked stays asked. */
+  /** Ends the wait. The request stays submitted. */
   signal?: AbortSignal | undefined;
 }
 
-/** `started`: run it, now and once, and report the result. Anything else: it must not run. */
+/** If `state` is `started`, run the action now, once, and report the result. Otherwise it must not run. */
 export interface Admission {
   state: "started" | "pending" | "refused";
   action: ActionRecord;
-  /** Which refusal it is; null unless `state` is "refused". */
+  /** Kind of refusal; null unless `state` is "refused". */
   outcome: RefusalOutcome | null;
-  /** Why, in words that a model or a person can act on. */
+  /** Explanation that a model or a person can act on. */
   message: string;
 }
 
-/** Seconds from the sending of a start within which its answer counts: a process can have been asleep in between. */
+/**
+ * Seconds in which the answer to a start must arrive. A later answer is discarded, because the process may have been
+ * suspended.
+ */
 const LIVE = 60;
 const LONGEST_WAIT = 30;
 const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
- * Asks for `request`, joining it where it was asked before and is open; waits for an approval; starts. Throws AssentError
- * when the service cannot say, and the reason of an aborted signal: then, too, it must not run.
+ * Submits `request` or joins an open duplicate, waits for approval, and starts it. Throws AssentError if the service
+ * does not answer, and the reason of an aborted signal. The action must not run then either.
  */
 export async function admit(
   assent: Assent,
@@ -49,12 +52,15 @@ export async function admit(
     if (action.status !== "allowed" && action.status !== "approved") return refusedAdmission(action);
     const started = await start(assent, action, signal);
     if ("action" in started) return started;
-    // Decided again, it wants more approvals than it had.
+    // A second decision requires more approvals.
     action = started;
   }
 }
 
-/** Not given the caller's signal: a start that is cut off would leave an action that runs nowhere. */
+/**
+ * Does not pass the caller's signal to the start request, because an aborted start could leave an action that never
+ * runs.
+ */
 async function start(
   assent: Assent,
   { id }: ActionRecord,
@@ -69,7 +75,8 @@ async function start(
   try {
     action = await assent.start(id, { attempt });
   } catch (error) {
-    // It may have begun, and only the answer is missing. Under its attempt no other call's run is ended.
+    // The start may have succeeded although its answer was lost. The attempt id ensures that this ends no other call's
+    // run.
     if (!(error instanceof RequestRefused)) {
       void notRun("the start was not confirmed");
       throw error;

@@ -1,4 +1,4 @@
-/** The API's calls by their names. */
+/** A method for each API call. */
 import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./errors.ts";
 import { refuseUnknownOptions } from "./options.ts";
 import { equalJson } from "./snapshot.ts";
@@ -22,18 +22,18 @@ import type {
 export interface AssentOptions {
   /** Default: ASSENT_URL, or http://127.0.0.1:8000. */
   url?: string | undefined;
-  /** Default: ASSENT_API_KEY. Null: none is sent. */
+  /** Default: ASSENT_API_KEY. Null sends no key. */
   apiKey?: string | null | undefined;
   fetch?: typeof fetch | undefined;
   /** Ends every call of this client. */
   signal?: AbortSignal | undefined;
-  /** Seconds for one attempt, besides what the service is asked to wait. Default 30. */
+  /** Seconds for one attempt, in addition to the requested wait. Default 30. */
   timeout?: number | undefined;
-  /** Attempts after the first, of calls that are safe to repeat, within some seconds. Default 5. */
+  /** Maximum retries of calls that are safe to repeat. Default 5. */
   retries?: number | undefined;
-  /** Verifier key of the log, from GET /v1/provenance/keys once and kept: every proof is checked under it. */
+  /** Verifier key of the log, read once from GET /v1/provenance/keys. Every proof is verified against it. */
   logKey?: string | undefined;
-  /** Told of the key to pin instead, where a proof shows that another has followed `logKey`, by its word. */
+  /** Called with the new key to pin, if a proof shows that a key signed by `logKey` replaced it. */
   onLogKey?: ((vkey: string) => void) | undefined;
 }
 
@@ -50,16 +50,16 @@ const OPTIONS: Readonly<Record<keyof AssentOptions, true>> = {
 
 export type Assent = ReturnType<typeof createAssent>;
 
-/** Seconds of one request for a verdict: proxies end those that are silent for a minute. */
+/** Seconds of one waiting request. Proxies close connections that are silent for a minute. */
 const LONGEST_WAIT = 30;
 
-/** Seconds beyond the end of a wait in which the service's last word may arrive. */
+/** Seconds after a wait in which the service's answer may still arrive. */
 const GRACE = 5;
 
-/** Seconds for which a start without an answer is sent again: whoever asked has little use for one later. */
+/** Seconds in which a start without an answer is retried; a later start is of little use to the caller. */
 const START_AGAIN = 20;
 
-/** A client of one service as one key. Every call throws AssentError, or the reason of an aborted signal. */
+/** Creates a client for one service and one key. Every call throws AssentError, or the reason of an aborted signal. */
 export function createAssent(options: AssentOptions = {}) {
   refuseUnknownOptions("createAssent", options, OPTIONS);
   const url = options.url ?? (environment("ASSENT_URL") || "http://127.0.0.1:8000");
@@ -77,7 +77,7 @@ export function createAssent(options: AssentOptions = {}) {
     return (await transport.send(method, path, { ...details, body })).json as T;
   }
 
-  /** The record of `id`, or of any action where that is null. */
+  /** Returns the action `id`, or any action if `id` is null. */
   async function record(id: string | null, method: string, verb: string, details: Call): Promise<ActionRecord> {
     const path = id === null ? "" : `/${encodeURIComponent(id)}`;
     const { json } = await transport.send(method, `/v1/actions${path}${verb}`, details);
@@ -92,7 +92,7 @@ export function createAssent(options: AssentOptions = {}) {
   const action = (id: string, { wait, signal }: CallOptions & { wait?: number | undefined } = {}) =>
     record(id, "GET", "", { query: { wait }, wait, signal });
 
-  /** With the caller's own approval token, which is read first. */
+  /** Votes with the caller's approval token, which it reads first. */
   async function vote(id: string, approve: boolean, { reason, signal }: VoteOptions = {}): Promise<ActionRecord> {
     const { approval_token: token, status } = await action(id, { signal });
     if (token === undefined)
@@ -118,13 +118,14 @@ export function createAssent(options: AssentOptions = {}) {
   }
 
   return {
-    /** Any other call: JSON in, JSON out. */
+    /** Makes any other API call with JSON. */
     call,
     action,
     vote,
     /**
-     * Asks. Is sent again when the answer is missing, where that cannot ask twice: with `join` or `idempotencyKey`. An answer
-     * about anything else than was asked is ServiceUnavailable: something between here and the service can mix answers up.
+     * Submits an action. Retries if the answer is missing and the call has `join` or `idempotencyKey`, so that it
+     * cannot create two actions. Throws ServiceUnavailable if the answer is about another request, because an
+     * intermediary can mix up answers.
      */
     async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
       const { join, meta, wait, permit, idempotencyKey, signal } = how;
@@ -146,7 +147,7 @@ export function createAssent(options: AssentOptions = {}) {
       if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
       throw unreadableAnswer(200, `${action.id} is not the action that was asked for`);
     },
-    /** Waits until the action is no longer pending. A service that is away meanwhile is waited for too. */
+    /** Waits until the action is no longer pending. Continues to wait while the service is unavailable. */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
       const end = performance.now() + timeout * 1000;
       const limit = deadline(timeout + GRACE, [options.signal, signal]);
@@ -158,7 +159,7 @@ export function createAssent(options: AssentOptions = {}) {
             const now = await action(id, { wait: Math.min(LONGEST_WAIT, Math.ceil(left)), signal: limit.signal });
             if (now.status !== "pending_approval" || performance.now() >= end) return now;
             failures = 0;
-            // An answer at once that still says "pending" comes from a service that lets nobody wait.
+            // An immediate answer that is still pending means that the service does not support waiting.
             if (performance.now() - begun < 1000) await pause(Math.min(left, 1), [limit.signal]);
           } catch (error) {
             if (!(error instanceof ServiceUnavailable) || performance.now() >= end) throw error;
@@ -172,12 +173,12 @@ export function createAssent(options: AssentOptions = {}) {
         limit.end();
       }
     },
-    /** A new permit. The action is decided again first, with the policies of this moment. */
+    /** Requests a permit. The service first decides the action again with the current policies. */
     permit: (id: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
     /**
-     * Begins, once: this call, and no other one. Is sent again when the answer is missing; whoever gets none must not run
-     * it.
+     * Starts the action for this call only. Retries if the answer is missing. A caller without an answer must not run
+     * the action.
      */
     async start(id: string, { permit, attempt = newAttempt(), signal }: StartOptions = {}): Promise<ActionRecord> {
       const started = await record(id, "POST", "/start", {
@@ -190,7 +191,7 @@ export function createAssent(options: AssentOptions = {}) {
         throw unreadableAnswer(200, `${id} is ${started.status} after it was started`);
       return started;
     },
-    /** Says how it went. Is sent again when the answer is missing: the service keeps the first. */
+    /** Reports the result. Retries if the answer is missing; the service keeps the first result. */
     async result(id: string, { success, error, meta, attempt }: ActionResult, { signal }: CallOptions = {}) {
       const details = { body: { success, error, meta, attempt }, signal, repeatable: true };
       try {
@@ -216,7 +217,7 @@ export function createAssent(options: AssentOptions = {}) {
         request,
         { signal, repeatable: true },
       ),
-    /** With a pinned `logKey` it is checked, and throws ProofInvalid. */
+    /** Returns a proof. With a pinned `logKey`, verifies it and throws ProofInvalid if it is invalid. */
     async proof(hash: string, { signal }: CallOptions = {}): Promise<Record<string, unknown>> {
       const path = `/v1/provenance/${encodeURIComponent(hash)}/proof`;
       const proof = await call<Record<string, unknown>>("GET", path, undefined, { signal });
@@ -228,16 +229,16 @@ export function createAssent(options: AssentOptions = {}) {
     },
     logKeys: ({ signal }: CallOptions = {}) =>
       call<{ origin: string; keys: { vkey: string }[] }>("GET", "/v1/provenance/keys", undefined, { signal }),
-    /** Every one that fits the query, newest first; pages are read as they are needed. */
+    /** Yields all matching actions, newest first. Reads pages as needed. */
     actions: (query: ActionQuery = {}, how?: CallOptions) => listOf("/v1/actions", query, how),
-    /** Everything that waits for approval, what expires first first. */
+    /** Yields all pending actions, earliest expiry first. */
     approvals: (how?: CallOptions) => listOf("/v1/approvals", {}, how),
-    /** The ledger's events, as they happen; never ends by itself. */
+    /** Yields the ledger's events as they happen; never ends by itself. */
     async *events(query: EventQuery = {}): AsyncGenerator<LedgerEvent, never, undefined> {
       const { followEvents } = await import("./events.ts");
       return yield* followEvents(transport, query);
     },
-    /** The agent that this key is bound to. */
+    /** Returns the agent that this key is bound to. Throws RequestRefused if there is none. */
     async agent(how: CallOptions = {}): Promise<string> {
       if (boundTo !== undefined) return boundTo;
       const me = await call<{ key?: { agent_id?: unknown } } | undefined>("GET", "/v1/me", undefined, how);
@@ -248,15 +249,17 @@ export function createAssent(options: AssentOptions = {}) {
         code: "AGENT_UNBOUND",
       });
     },
-    /** One page, newest first. */
+    /** Returns one page of actions, newest first. */
     actionsPage: (query: ActionQuery = {}, { signal }: CallOptions = {}) =>
       call<ActionPage>("GET", "/v1/actions", undefined, { query, signal }),
-    /** What would be decided. Nothing is recorded, and no answer is a permission to run the action. */
+    /**
+     * Returns the decision that a request would get. Records nothing. The answer is no permission to run the action.
+     */
     gate: ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
       call<{
         is_permission: false;
         outcome: "EXECUTE" | "ABSTAIN" | "HALT";
-        /** Null where a limit applies, which counts recorded decisions only. */
+        /** Null if a limit applies, because limits count only recorded decisions. */
         decision: ActionRecord["decision"] | null;
         reason: string;
         never_allowed?: boolean;
@@ -264,13 +267,13 @@ export function createAssent(options: AssentOptions = {}) {
   };
 }
 
-/** What tells one start from every other: 128 random bits. */
+/** Returns an id for a start: 128 random bits in hex. */
 export function newAttempt(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Read only where an option is missing: Deno asks for leave to read it, and a browser has none. */
+/** Reads the environment only if an option is missing, because Deno asks for permission and browsers have none. */
 function environment(name: string): string | undefined {
   return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name];
 }

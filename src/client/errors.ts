@@ -1,6 +1,6 @@
-/** What the client throws, by what a caller can do about it. An aborted call throws its signal's reason instead. */
+/** Errors of the client, by what a caller can do about them. An aborted call throws its signal's reason. */
 
-/** An RFC 9457 problem document as the service sends it; empty when the answer was none. */
+/** An RFC 9457 problem document from the service; empty if the answer was not one. */
 export interface Problem {
   type?: string;
   title?: string;
@@ -14,15 +14,15 @@ export interface Problem {
 interface Facts {
   /** HTTP status; 0 when there was no answer. */
   status: number;
-  /** Of docs/errors.md, or UNREACHABLE, TIMEOUT, UNREADABLE_ANSWER, which the client gives itself. */
+  /** A code of docs/errors.md, or the client's own UNREACHABLE, TIMEOUT or UNREADABLE_ANSWER. */
   code: string;
-  /** Seconds after which the service would like to be asked again; null when it said nothing. */
+  /** Seconds from Retry-After; null if the service sent none. */
   retryAfter?: number | null;
   problem?: Problem;
   cause?: unknown;
 }
 
-/** Every failure of a call. Nothing may run because of one, whatever it says. */
+/** Base class of all failed calls. After a failure the action must not run. */
 export abstract class AssentError extends Error {
   readonly status: number;
   readonly code: string;
@@ -40,18 +40,18 @@ export abstract class AssentError extends Error {
 }
 
 /**
- * The service could not say: no answer, none in time, one that cannot be read, 429 or 5xx. The same call may do better
- * later. It may also have been carried out: only its answer is missing.
+ * No usable answer: none, a timeout, an unreadable one, 429 or 5xx. A retry can succeed. The call may have been carried
+ * out although its answer is missing.
  */
 export class ServiceUnavailable extends AssentError {}
 
-/** The API key is missing, not valid, or may not do this: 401, and 403 where the key is the reason. */
+/** The API key is missing, invalid or not authorized: 401, and 403 if the key is the reason. */
 export class Unauthorized extends AssentError {}
 
-/** The service read the request and said no: every other 4xx. The same call gets the same answer. */
+/** The service rejected the request: every other 4xx. A retry gets the same answer. */
 export class RequestRefused extends AssentError {}
 
-/** What the service says is not what the log's pinned key signed. */
+/** A proof that the log's pinned key does not confirm. */
 export class ProofInvalid extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(`not proven: ${message}`, options);

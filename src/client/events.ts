@@ -1,17 +1,17 @@
-/** The ledger's events, followed through everything that ends a connection (the HTML standard, section 9.2). */
+/** Follows the ledger's events and reconnects when the connection ends (HTML standard, section 9.2). */
 import { AssentError, RequestRefused, Unauthorized, unreadableAnswer } from "./errors.ts";
 import { deadline, pause, computeBackoff, readResponse, type Transport } from "./transport.ts";
 import type { EventQuery, LedgerEvent } from "./types.ts";
 
-/** Seconds without a byte after which a connection counts as dead. The service breaks its silence every 15. */
+/** Seconds of silence after which a connection counts as lost. The service sends a comment every 15 seconds. */
 const SILENCE = 60;
-/** Characters of one event. The service takes no request that would make one as large. */
+/** Maximum characters of one event. The service accepts no request that would produce a larger one. */
 const LARGEST = 32 * 1024 * 1024;
 
 /**
- * Every event after `after`, or from now on, in order and each once: a connection that ends is made again and goes on
- * behind the last event. Ends only when its reader leaves or a signal aborts, whose reason it throws. Throws
- * Unauthorized and RequestRefused too: these would not change by asking again.
+ * Yields every event after `after`, or from now on, in order and once each. Reconnects after the last event if the
+ * connection ends. Ends only when the consumer stops, or a signal aborts, whose reason it throws. Also throws
+ * Unauthorized and RequestRefused, because a retry would fail too.
  */
 export async function* followEvents(
   transport: Transport,
@@ -56,7 +56,7 @@ export async function* followEvents(
     } finally {
       limit.end();
     }
-    // The service ended it: it stops, or the key is over, which the next attempt tells.
+    // The service closed the stream: it is shutting down, or the key ended, which the next attempt reports.
     await pause(computeBackoff(0, null), signals);
   }
 }
@@ -67,7 +67,7 @@ interface Block {
   data: string;
 }
 
-/** Blocks with an id or data. The connection is left when its reader leaves. */
+/** Yields blocks with an id or data. Closes the connection when the consumer stops. */
 async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>): AsyncGenerator<Block> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) return;
@@ -77,12 +77,12 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>)
     for (;;) {
       limit.extend(SILENCE);
       const { done, value } = await limit.race(reader.read());
-      // A reader may take its time over an event.
+      // The consumer can take any time for an event.
       limit.extend(Infinity);
       if (done) return;
       text += value;
       if (text.length > LARGEST) throw unreadableAnswer(200, "an event has no end");
-      // A CR at the end may be half of a line break.
+      // A CR at the end may be the first half of a CRLF.
       const lines = text.split(/\r\n|\n|\r(?!$)/);
       text = lines.pop() as string;
       for (const line of lines) {
@@ -98,7 +98,7 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>)
       }
     }
   } finally {
-    // Resolves when the connection is closed, which nobody waits for.
+    // Do not wait for the connection to close.
     reader.cancel().catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-/** A function that runs only when it may. */
+/** Wraps a function so that it runs only after a decision permits it. */
 import { admit, type Admission } from "./admit.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { refuseUnknownOptions } from "./options.ts";
@@ -6,7 +6,7 @@ import type { RefusalOutcome } from "./refusal.ts";
 import { snapshotObject } from "./snapshot.ts";
 import type { ActionRecord, ActionResult } from "./types.ts";
 
-/** The action may not run. Its message says why and what to do next. */
+/** Thrown when the action must not run. The message says why and what to do next. */
 export class ActionRefused extends Error {
   readonly action: ActionRecord;
   /** `denied` by policy, `rejected` by a person, `stopped`, `expired`, `cancelled`, or `taken` by another call. */
@@ -19,16 +19,16 @@ export class ActionRefused extends Error {
   }
 }
 
-/** The action waits for longer than its caller. Nothing has run. */
+/** Returned when the action still waits for approval. Nothing has run. */
 export class Pending<T> {
   readonly action: ActionRecord;
-  /** In words for a model: not refused, come back with the same arguments. */
+  /** Message for a model: not refused, retry with the same arguments. */
   readonly message: string;
-  /** Seconds before it is worth asking again. */
+  /** Seconds to wait before a retry. */
   readonly retryAfter = 5;
   /**
-   * Asks for the same again, and runs it once it may. A call of the governed function with the same arguments and context
-   * does the same, in another process and after a restart too.
+   * Submits the same request again and runs it once approved. A call with the same arguments and context does the same,
+   * also in another process or after a restart.
    */
   readonly resume: (how?: GovernedCallOptions) => Promise<T | Pending<T>>;
 
@@ -41,11 +41,11 @@ export class Pending<T> {
 
 type Json = Record<string, unknown>;
 
-/** Of one call. */
+/** Options of one call. */
 export interface GovernedCallOptions {
-  /** Seconds to wait for an approval before the call gives Pending. */
+  /** Seconds to wait for approval before the call returns Pending. */
   approvalTimeout?: number | undefined;
-  /** Kept and shown beside the request: session, tool call. */
+  /** Metadata that is stored and displayed: session, tool call. */
   meta?: Json | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -55,13 +55,13 @@ export interface GovernOptions<P, T> extends GovernedCallOptions {
   operation: string;
   /** Default: the agent that the API key is bound to. */
   agent?: string | undefined;
-  /** Why and for whom. Part of what is asked: calls that should be one need the same. */
+  /** Why and for whom. Part of the request: duplicate calls need the same context. */
   context?: Json | ((params: P) => Json) | undefined;
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
-  /** What to record of a result: ids, amounts. Default: nothing. */
+  /** Selects what to record of a result: ids, amounts. Default: nothing. */
   record?: ((value: T) => Json) | undefined;
-  /** Told when it has run and the service could not be told how it went. Default: a warning on the console. */
+  /** Called if the action ran and its result could not be reported. Default: a warning on the console. */
   onUnreported?: ((error: unknown, action: ActionRecord) => void) | undefined;
 }
 
@@ -84,11 +84,12 @@ export interface RunContext {
 }
 
 /**
- * Wraps `run`: each call asks the service, waits for an approval for `approvalTimeout` seconds, starts, and only then runs, with
- * a copy of the arguments as they were when it asked; then reports how it went. Gives what `run` gives, or Pending.
- * Throws ActionRefused when it may not run, AssentError when the service cannot say, TypeError for arguments that JSON
- * cannot hold and for a generator in place of a value, the reason of an aborted signal, and what `run` throws. In all cases
- * but the last nothing has run.
+ * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, runs it
+ * with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or Pending.
+ *
+ * Throws ActionRefused if it must not run, AssentError if the service does not answer, TypeError for arguments that
+ * JSON cannot express and for generator functions, the reason of an aborted signal, and what `run` throws. Only in the
+ * last case has anything run.
  */
 export function govern<P extends object, T>(
   run: (params: P, how: RunContext) => T | Promise<T>,
@@ -127,10 +128,10 @@ export function govern<P extends object, T>(
   };
 }
 
-/** Nobody else has what it gives. */
+/** Returns a copy that no other code can modify. */
 const copyOf = <P>(params: Json): P => structuredClone(params) as P;
 
-/** Runs what was started, and reports it. */
+/** Runs a started action and reports the result. */
 export async function runAdmitted<T>(
   assent: Assent,
   action: ActionRecord,
@@ -142,7 +143,7 @@ export async function runAdmitted<T>(
   let value: T;
   try {
     value = await run();
-    // Its body would run later, in parts or never, after it was reported as done.
+    // The generator's body would run later, after success was reported.
     if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
       throw new TypeError("not run: it gave a generator; govern what takes its values, too");
   } catch (error) {
@@ -159,13 +160,16 @@ export async function runAdmitted<T>(
   return value;
 }
 
-/** At most 10,000 characters, without halves of surrogate pairs: the service refuses both. */
+/**
+ * Returns an error as text of at most 9,000 characters without lone surrogates, because the service rejects longer or
+ * invalid text.
+ */
 export function errorText(error: unknown): string {
   let text = "it threw what has no text";
   try {
     text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   } catch {
-    // An object without a prototype, or one that throws again: it must not hide what is reported.
+    // Converting the error to text can throw. That must not prevent the report.
   }
   return new TextDecoder().decode(new TextEncoder().encode(text.slice(0, 9000)));
 }

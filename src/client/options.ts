@@ -1,8 +1,8 @@
-/** What callers in plain JavaScript misspell: nobody else tells them. */
+/** Rejects misspelled options, which plain JavaScript does not detect. */
 
 /**
- * Throws TypeError for an option that is not one of `names`: passed over, it would leave a call to another service, agent
- * or key than the caller said.
+ * Throws TypeError for an unknown option. If ignored, a misspelled option could send a call to another service, agent
+ * or key.
  */
 export function refuseUnknownOptions(what: string, options: object, names: Readonly<Record<string, true>>): void {
   const wrong = Object.keys(options).find((name) => !Object.hasOwn(names, name));

@@ -1,4 +1,4 @@
-/** The check itself, apart from what the client loads at once. */
+/** Verifies permits. A separate module, so that the client loads `jose` only when needed. */
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
@@ -25,13 +25,13 @@ const FORM_FAULTS = {
   wrong_algorithm: "permits are signed with Ed25519, and this is not",
   wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
 } as const;
-/** As long as the service lets its keys be kept. Milliseconds. */
+/** Maximum cache age that the service allows for its keys. Milliseconds. */
 const MAX_AGE = 60_000;
-/** How often a key that is not in the set has it read again. Milliseconds. */
+/** Minimum time between reloads for an unknown key. Milliseconds. */
 const COOLDOWN = 5_000;
-/** The last that a Date can tell. */
+/** The last second that a Date can represent. */
 const LAST_SECOND = 8_640_000_000_000;
-/** Sets that are read from elsewhere, by their URL. */
+/** Maximum number of cached remote key sets. */
 const MAX_SETS = 100;
 const sets = new Map<string, JWTVerifyGetKey>();
 
@@ -40,7 +40,7 @@ export async function checkPermit(
   permit: string,
   { jwks, audience, issuer, clockTolerance = 5, now = Date.now }: VerifyPermitOptions,
 ): Promise<PermitClaims> {
-  // Without one, a permit for any tool would do.
+  // Without an audience, a permit for any tool would be accepted.
   if (typeof audience !== "string" || audience === "")
     throw new TypeError("verifyPermit needs `audience`: the tool's own name");
   const at = now();
@@ -61,7 +61,7 @@ export async function checkPermit(
       requiredClaims: [...TEXTS, ...DIGESTS, "iat", "exp"],
       currentDate: new Date(at),
       ...(issuer === undefined ? {} : { issuer }),
-      // Of `nbf` and of `exp`; the end is looked at below.
+      // Applies to `nbf` and `exp`; `exp` is checked exactly below.
       clockTolerance,
     }));
   } catch (error) {
@@ -108,7 +108,7 @@ function remote(url: URL): JWTVerifyGetKey {
   return set;
 }
 
-/** By jose's codes and, of claims, by the claim. */
+/** Maps jose's errors to reasons. */
 function refusalOf(cause: unknown): PermitRefused {
   const reason = reasonOf(cause);
   return new PermitRefused(

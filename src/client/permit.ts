@@ -1,6 +1,6 @@
 import type { ActionRequest } from "./types.ts";
 
-/** What the tool is about to run, as it was submitted; `context` is not part of it. */
+/** The request that the tool is about to run, as submitted, without `context`. */
 export type PermittedRequest = Pick<ActionRequest, "agent_id" | "tool" | "operation" | "params">;
 
 /** A JSON Web Key Set (RFC 7517). */
@@ -10,21 +10,21 @@ export interface PermitKeySet {
 
 export interface VerifyPermitOptions {
   /**
-   * The service's `/.well-known/jwks.json`: its URL, which is read at most once a minute, and again for a key that is not
-   * in it; the set itself; or what gives the set.
+   * The service's `/.well-known/jwks.json`: its URL, the key set, or a function that returns it. A URL is read at most
+   * once a minute, and again for an unknown key.
    */
   jwks: string | URL | PermitKeySet | (() => PermitKeySet | Promise<PermitKeySet>);
-  /** The tool's own name, which the permit must be for. */
+  /** The tool's own name, which must be the permit's audience. */
   audience: string;
-  /** Name of the log, where the permit must be of one. Absent: whoever holds a key of the set. */
+  /** Required issuer, which is the name of the log. Absent: any issuer with a key in the set. */
   issuer?: string;
-  /** Seconds by which the service's clock may be ahead of this one. A permit's end is not put off. Default 5. */
+  /** Seconds by which the service's clock may be ahead. Does not extend a permit's expiry. Default 5. */
   clockTolerance?: number;
   /** Milliseconds; for tests. Default: the time of day. */
   now?: () => number;
 }
 
-/** What a permit says: docs/permits.md. Times in seconds. */
+/** A permit's claims (docs/permits.md). Times are in seconds. */
 export interface PermitClaims {
   iss: string;
   sub: string;
@@ -40,12 +40,12 @@ export interface PermitClaims {
 }
 
 export type PermitRefusedReason =
-  /** No permit's text, or its claims have another form. */
+  /** Not a permit, or malformed claims. */
   | "malformed"
-  /** Signed with an algorithm that permits are not signed with. */
+  /** Signed with an algorithm that permits do not use. */
   | "wrong_algorithm"
   | "wrong_type"
-  /** By no key of the set. */
+  /** Signed by a key that is not in the set. */
   | "unknown_key"
   | "bad_signature"
   | "wrong_issuer"
@@ -55,12 +55,12 @@ export type PermitRefusedReason =
   | "expired"
   /** For another agent, operation or other parameters. */
   | "wrong_request"
-  /** What is to run has no canonical JSON. */
+  /** The request has no canonical JSON. */
   | "unreadable_request"
-  /** The keys could not be read: the same may do better later. */
+  /** The keys could not be read; a retry can succeed. */
   | "keys_unavailable";
 
-/** The permit does not cover the request: it must not run. */
+/** Thrown if the permit is not valid for the request, which must not run. */
 export class PermitRefused extends Error {
   readonly reason: PermitRefusedReason;
   constructor(reason: PermitRefusedReason, message: string, options?: { cause?: unknown }) {
@@ -71,9 +71,9 @@ export class PermitRefused extends Error {
 }
 
 /**
- * Resolves with what the permit says when it is the service's, for this tool, for exactly this request, and holds now;
- * rejects with PermitRefused otherwise. It says nothing about whether the permit was used: `start` the action with it.
- * Loads `jose` with the first call.
+ * Verifies that the permit is the service's, for this tool and exactly this request, and currently valid. Returns its
+ * claims; throws PermitRefused otherwise. Does not check whether the permit was already used: `start` the action with
+ * it. Loads `jose` on the first call.
  */
 export async function verifyPermit(
   request: PermittedRequest,

@@ -1,4 +1,4 @@
-/** Proofs, checked as they arrive. Loaded only where a log's key is pinned. */
+/** Verifies proofs. Loaded only if a log key is pinned. */
 import type { VerifySignature } from "../domain/checkpoint.ts";
 import { equalBytes, fromBase64, fromHex } from "../domain/hash.ts";
 import { currentVkey, openCheckpointFromPin, type LogKeyProof } from "../domain/log-keys.ts";
@@ -8,15 +8,15 @@ import { isObject } from "./transport.ts";
 
 export interface ProvenEntry {
   entry: Record<string, unknown>;
-  /** Its place in the log. */
+  /** Its index in the log. */
   index: number;
-  /** Of the signed checkpoint that the proof leads to. */
+  /** Size of the signed checkpoint. */
   size: number;
-  /** What signed that checkpoint: the pinned key, or the one that has followed it by its word. */
+  /** The key that signed the checkpoint: the pinned key or its successor. */
   vkey: string;
 }
 
-/** The entry with this leaf hash under the pinned key, or one that followed it. Throws ProofInvalid. */
+/** Returns the entry with this leaf hash, verified against the pinned key or its successor. Throws ProofInvalid. */
 export async function verifyProof(proof: unknown, leafHash: string, vkey: string): Promise<ProvenEntry> {
   try {
     const { leaf, index, path, checkpoint: note, log_keys } = readProof(proof);
@@ -58,7 +58,10 @@ function readProof(proof: unknown): Proof {
   return { leaf, index, path, checkpoint, log_keys: log_keys as LogKeyProof[] };
 }
 
-/** The domain's reader asks for an answer at once and the platform's Ed25519 gives it later: the claims are kept for it. */
+/**
+ * The domain's verifier is synchronous and WebCrypto's Ed25519 is not. So collect the signatures first, then verify
+ * them.
+ */
 async function openSignedCheckpoint(
   note: string,
   pin: string,

@@ -1,12 +1,12 @@
-/** Arguments as JSON, read once: what was asked for cannot be changed while somebody thinks about it. */
+/** Copies arguments as JSON, so that they cannot change after the request was submitted. */
 
-/** Deeper than the service takes. */
+/** Maximum depth; the service accepts less. */
 const DEEPEST = 200;
 
 /**
- * A copy of `value` made of plain objects and arrays, each member read once. Members that are undefined are left out, as
- * JSON does. Throws TypeError for what JSON would turn into something else: dates, maps, instances of classes, functions,
- * bigints, NaN, holes, halves of surrogate pairs, circles.
+ * Returns a copy of plain objects and arrays, and reads each member once. Leaves out undefined members, as JSON does.
+ * Throws TypeError for values that JSON would change: dates, maps, class instances, functions, bigints, NaN, holes,
+ * lone surrogates, circular values.
  */
 export function snapshot(value: unknown, where = "the arguments", depth = 0): unknown {
   if (value === null || typeof value === "boolean") return value;
@@ -22,14 +22,14 @@ export function snapshot(value: unknown, where = "the arguments", depth = 0): un
   if (depth >= DEEPEST) throw notJson(where, "is nested too deeply, or holds itself");
   if (Array.isArray(value)) return Array.from(value, (item, at) => snapshot(item, `${where}[${at}]`, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
-  // Of another realm, such as a test's or a frame's, an object's prototype is another Object's.
+  // An object of another realm, such as a frame, has another Object.prototype.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
     throw notJson(where, "is an instance of a class; give its members as a plain object");
   const copy: Record<string, unknown> = {};
   for (const name of Object.keys(value)) {
     const member = (value as Record<string, unknown>)[name];
     if (member === undefined) continue;
-    // Assigned, `__proto__` would change what the copy is instead of being in it.
+    // Assigning `__proto__` would set the prototype instead of a member.
     Object.defineProperty(copy, snapshot(name, where) as string, {
       value: snapshot(member, `${where}.${name}`, depth + 1),
       enumerable: true,
@@ -40,7 +40,7 @@ export function snapshot(value: unknown, where = "the arguments", depth = 0): un
   return copy;
 }
 
-/** An object, with the same promises. */
+/** Copies an object like `snapshot`. Throws TypeError for other values. */
 export function snapshotObject(value: unknown, where?: string): Record<string, unknown> {
   const copy = snapshot(value ?? {}, where);
   if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as Record<string, unknown>;

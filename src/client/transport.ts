@@ -1,4 +1,4 @@
-/** One call of the API: its deadline, its retries, and what its answer means. */
+/** Sends API calls, with timeouts, retries and error mapping. */
 import {
   AssentError,
   errorFromResponse,
@@ -15,7 +15,7 @@ export interface TransportOptions {
   fetch: typeof fetch;
   /** Ends every call of this client. */
   signal: AbortSignal | undefined;
-  /** Seconds for one attempt, besides what the service was asked to wait. */
+  /** Seconds for one attempt, in addition to the requested wait. */
   timeout: number;
   retries: number;
 }
@@ -25,15 +25,15 @@ export interface Call {
   body?: unknown;
   headers?: Record<string, string> | undefined;
   signal?: AbortSignal | undefined;
-  /** Seconds that the service was asked to wait before it answers. */
+  /** Seconds that the service may wait before it answers. */
   wait?: number | undefined;
-  /** Whether the call may be sent again when its answer is missing. Default: only a GET. */
+  /** Whether the call can be retried if its answer is missing. Default: only a GET. */
   repeatable?: boolean;
-  /** Seconds after which it is not sent again. */
+  /** Seconds after which it is no longer retried. */
   repeatFor?: number;
 }
 
-/** Longest pause before another attempt. Seconds. A service that asks for more is left alone: the caller is told. */
+/** Maximum seconds before a retry. If the service asks for more, the call fails. */
 const LONGEST_PAUSE = 30;
 
 export type Transport = ReturnType<typeof createTransport>;
@@ -45,7 +45,7 @@ export function createTransport(options: TransportOptions) {
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     return options.fetch(base + path + queryOf(call.query), {
       method,
-      // A key is sent to the address that was named and to no other; an answer comes from there or not at all.
+      // Never send the key to another address than the configured one.
       redirect: "error",
       credentials: "omit",
       signal,
@@ -92,7 +92,10 @@ export function createTransport(options: TransportOptions) {
   }
 
   return {
-    /** The answer's JSON, undefined for none, and its headers. Throws AssentError, or the reason of an aborted signal. */
+    /**
+     * Returns the answer's JSON (undefined for an empty body) and headers. Throws AssentError, or the reason of an
+     * aborted signal.
+     */
     async send(method: string, path: string, call: Call = {}): Promise<{ json: unknown; headers: Headers }> {
       const repeatable = call.repeatable ?? method === "GET";
       const until = performance.now() + (call.repeatFor ?? Infinity) * 1000;
@@ -112,13 +115,13 @@ export function createTransport(options: TransportOptions) {
   };
 }
 
-/** Seconds before the next attempt: what the service asked for, or twice as long each time, spread by chance. */
+/** Returns the seconds before the next attempt: the service's Retry-After, or exponential back-off with jitter. */
 export function computeBackoff(attempt: number, retryAfter: number | null): number {
   const backoff = Math.min(LONGEST_PAUSE, 0.1 * 2 ** attempt);
   return Math.max(retryAfter ?? 0, backoff * (0.5 + Math.random() / 2));
 }
 
-/** Undefined for no body. Throws AssentError for every answer but a success in JSON. */
+/** Returns the JSON of a successful response; undefined for an empty body. Throws AssentError otherwise. */
 export async function readResponse(response: Response): Promise<unknown> {
   const { status, headers } = response;
   const text = await response.text();
@@ -134,7 +137,7 @@ export async function readResponse(response: Response): Promise<unknown> {
   return json;
 }
 
-/** RFC 9110 section 10.2.3: seconds, or a date. */
+/** Parses Retry-After (RFC 9110 section 10.2.3): seconds, or a date. */
 function retryAfterOf(headers: Headers): number | null {
   const value = headers.get("retry-after");
   if (value === null) return null;
@@ -155,8 +158,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 type Signals = (AbortSignal | undefined)[];
 
 /**
- * A signal that aborts after so many seconds or with the first of `signals`. Put together by hand: AbortSignal.any
- * keeps something of each signal that is joined with one that lives long.
+ * Returns a signal that aborts after `seconds` or with the first of `signals`. Not built with AbortSignal.any, which
+ * leaks memory on long-lived signals.
  */
 export function deadline(seconds: number, signals: Signals) {
   const controller = new AbortController();
@@ -165,7 +168,7 @@ export function deadline(seconds: number, signals: Signals) {
     over = true;
     controller.abort(new DOMException("the time is over", "TimeoutError"));
   };
-  // A timer takes no more than 24 days; who waits longer than that has no end.
+  // Timers support at most 24 days; a longer wait gets none.
   const timerFor = (time: number) => (time * 1000 < 2 ** 31 ? setTimeout(end, time * 1000) : undefined);
   let timer = timerFor(seconds);
   const ends = signals.map((signal) => {
@@ -176,7 +179,7 @@ export function deadline(seconds: number, signals: Signals) {
   });
   return {
     signal: controller.signal,
-    /** For a fetch of the caller's own, which may pass the signal over. */
+    /** Rejects when the signal aborts, also if a custom fetch ignores the signal. */
     race: <T>(work: Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         const abort = () => reject(controller.signal.reason as Error);
@@ -184,7 +187,7 @@ export function deadline(seconds: number, signals: Signals) {
         controller.signal.addEventListener("abort", abort, { once: true });
         work.then(resolve, reject).finally(() => controller.signal.removeEventListener("abort", abort));
       }),
-    /** So many seconds from now on. */
+    /** Restarts the timeout with `time` seconds. */
     extend(time: number) {
       clearTimeout(timer);
       timer = timerFor(time);
@@ -198,7 +201,7 @@ export function deadline(seconds: number, signals: Signals) {
   };
 }
 
-/** Resolves after so many seconds; throws the reason of the first signal that aborts. */
+/** Waits `seconds`. Throws the reason of the first signal that aborts. */
 export async function pause(seconds: number, signals: Signals): Promise<void> {
   const limit = deadline(seconds, signals);
   try {

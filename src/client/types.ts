@@ -1,7 +1,7 @@
-/** What the client's callers write and read: the document's types by their public names, and how a call is made. */
+/** Public names of the API types, and options of calls. */
 import type { Action, ActionList, Event, EventsQuery, ListQuery, Result, Submission } from "./api.ts";
 
-/** `meta` is given beside it. */
+/** A request; `meta` is a separate option. */
 export type ActionRequest = Omit<Submission, "meta">;
 
 export type ActionRecord = Action;
@@ -10,7 +10,7 @@ export type ActionStatus = Action["status"];
 
 export type ActionResult = Result;
 
-/** Times are RFC 3339; the limit is of one page. */
+/** Times are RFC 3339. `limit` is per page. */
 export type ActionQuery = Omit<ListQuery, "limit"> & { limit?: number | string | undefined };
 
 export type ActionPage = ActionList;
@@ -20,27 +20,27 @@ export interface CallOptions {
 }
 
 export interface SubmitOptions extends CallOptions {
-  /** The open action of the same request instead of another one, if there is one: asking again is safe. */
+  /** Whether to return an open duplicate of the request instead of a new action. Makes a retry safe. */
   join?: boolean | undefined;
-  /** Trace id, session, tool call id: kept and shown, and no part of what is asked. At most 4 KiB of JSON. */
+  /** Trace id, session, tool call id: stored and displayed, but not part of the request. At most 4 KiB of JSON. */
   meta?: Record<string, unknown> | undefined;
-  /** Seconds to wait for a verdict. */
+  /** Seconds to wait for approval. */
   wait?: number | undefined;
-  /** Ask for a permit in the answer, where the action may start. Null there: none could be made, and `permit` says why. */
+  /** Whether to request a permit. Null in the answer: none could be issued. */
   permit?: boolean | undefined;
-  /** The same key with the same request gives the same action, for ever. */
+  /** The same idempotency key with the same request always returns the same action. */
   idempotencyKey?: string | undefined;
 }
 
 export interface WaitOptions extends CallOptions {
-  /** Seconds after which the action is given as it stands. Default: until there is a verdict. */
+  /** Seconds after which the action is returned as it is. Default: wait until it is no longer pending. */
   timeout?: number | undefined;
 }
 
 export interface StartOptions extends CallOptions {
-  /** Needed by a key that did not submit the action. */
+  /** Required for a key that did not submit the action. */
   permit?: string | undefined;
-  /** From `newAttempt`, and of this start alone. Default: a new one. */
+  /** Id from `newAttempt`, unique to this start. Default: a new one. */
   attempt?: string | undefined;
 }
 
@@ -48,8 +48,8 @@ export interface VoteOptions extends CallOptions {
   reason?: string | undefined;
 }
 
-/** One entry of the ledger, as it is followed. */
+/** A ledger entry as an event. */
 export type LedgerEvent = Event;
 
-/** Without `after`: what happens from now on. Types of entries may be a list. */
+/** Without `after`, events from now on. `type` can be a list. */
 export type EventQuery = CallOptions & Omit<EventsQuery, "type"> & { type?: string | readonly string[] | undefined };

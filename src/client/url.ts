@@ -1,2 +1,2 @@
-/** Whether this is where a service can be: an absolute http or https URL. */
+/** Whether the text is an absolute http or https URL. */
 export const isHttpUrl = (url: string): boolean => /^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : "");

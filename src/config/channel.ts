@@ -1,4 +1,4 @@
-/** A channel of `assent.yaml`: whom it tells. */
+/** Schema of a channel in `assent.yaml`: whom it notifies. */
 import { Type } from "@sinclair/typebox";
 
 const To = Type.String({

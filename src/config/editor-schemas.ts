@@ -1,6 +1,6 @@
 /**
- * JSON Schemas for editors, from the schemas that the service validates with: completion, hover texts and marks while
- * a policy, its tests or `assent.yaml` are written. The published files stay equal to this by a test.
+ * JSON Schemas for completion and validation in editors, generated from the schemas that the service uses. A test keeps
+ * the published files in sync.
  */
 import type { TSchema } from "@sinclair/typebox";
 import { ConfigSchema } from "./index.ts";
@@ -10,14 +10,14 @@ export type EditorSchema = "policy" | "policy-test" | "config";
 
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
-/** Where the files are published, from `src/`. */
+/** Paths of the published files, relative to `src/`. */
 export const EDITOR_SCHEMA_FILES: Readonly<Record<EditorSchema, string>> = {
   policy: "domain/policy/parse/policy.schema.json",
   "policy-test": "domain/policy/parse/policy-test.schema.json",
   config: "config/assent.schema.json",
 };
 
-/** As text, with a line break at its end. */
+/** Returns the schema as text that ends in a newline. */
 export function renderEditorSchema(name: EditorSchema): string {
   const schemas: Readonly<Record<EditorSchema, TSchema>> = {
     policy: PolicySchema,
@@ -33,7 +33,10 @@ const VARIABLE = {
   description: "An environment variable, ${NAME} or ${NAME:-default}.",
 };
 
-/** The configuration as it stands in the file: what has a default may be left out, and numbers and booleans may be `${NAME}`. */
+/**
+ * Relaxes the schema to what the file may contain: members with a default are optional, and numbers and booleans may be
+ * `${NAME}`.
+ */
 function relaxForEditors(schema: TSchema): TSchema {
   const walk = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(walk);

@@ -10,7 +10,7 @@ import { ConfigSchema, type Config } from "./schema.ts";
 
 export { ConfigSchema, type Config } from "./schema.ts";
 
-/** One fault, with its place where there is one. `line` and `column` are 1-based. */
+/** A fault with its position, if known. `line` and `column` are 1-based. */
 export interface ConfigFault {
   origin: string;
   line: number | null;
@@ -33,7 +33,7 @@ export class ConfigError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Environment variables that win over the file (design, section 8), and where they go. */
+/** Environment variables that override the file (design, section 8), and the keys that they set. */
 export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly string[]; isNumber?: true }[] = [
   { name: "ASSENT_HOST", path: ["server", "host"] },
   { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
@@ -52,8 +52,8 @@ export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly stri
 ];
 
 /**
- * File, then environment, then defaults. Without `file` and `ASSENT_CONFIG`, `assent.yaml` in `cwd`
- * is read if it is there. Throws ConfigError with every fault.
+ * Loads the configuration: file, then environment, then defaults. Without `file` and `ASSENT_CONFIG`, reads
+ * `assent.yaml` in `cwd` if it exists. Throws ConfigError with every fault.
  */
 export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; file?: string }): {
   config: Config;
@@ -147,7 +147,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   };
 }
 
-/** The defaults alone: what serves with no file and an empty environment. */
+/** Returns the defaults, without a file or environment variables. */
 export function defaultConfig(changes: { data: string; policies?: string }): Config {
   const config = Value.Default(ConfigSchema, {
     data: changes.data,
@@ -156,7 +156,10 @@ export function defaultConfig(changes: { data: string; policies?: string }): Con
   return config as Config;
 }
 
-/** Where programs of this user keep what outlives their data. XDG Base Directory Specification. */
+/**
+ * Returns the folder for state that must outlive the data folder, by the XDG Base Directory Specification; null if
+ * unknown.
+ */
 export function stateFolder(env: Environment): string | null {
   const base = env["XDG_STATE_HOME"] || (env["HOME"] ? join(env["HOME"], ".local", "state") : "");
   return isAbsolute(base) ? join(base, "assent") : null;
@@ -181,7 +184,10 @@ function readText(path: string, required: boolean): string | null {
   }
 }
 
-/** `${NAME}`, `${NAME:-default}` in scalar values; `$${` stands for `${`. After parsing, so that a value cannot become YAML. */
+/**
+ * Expands `${NAME}` and `${NAME:-default}` in scalar values; `$${` escapes `${`. Runs after parsing, so that a value
+ * cannot inject YAML.
+ */
 function expandVariables(document: Document, env: Environment, fault: (offset: number, message: string) => void): void {
   visit(document, {
     Scalar(key, node) {
@@ -201,7 +207,7 @@ function expandVariables(document: Document, env: Environment, fault: (offset: n
           return "";
         },
       );
-      // A value that is one variable alone may be a number or a boolean, as if it had been written there; in quotes it is text.
+      // An unquoted value that is only a variable can become a number or a boolean. In quotes it stays text.
       node.value =
         isScalar(node) && node.type === "PLAIN" && /^\$\{[^}]*\}$/.test(text) ? parsePlainScalar(expanded) : expanded;
     },
@@ -213,7 +219,7 @@ function parsePlainScalar(text: string): string | number | boolean {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }
 
-/** Writes what the environment sets over the file. Returns which variable set which pointer. */
+/** Applies the environment variables to the file's values. Returns the variable that set each pointer. */
 function applyEnvironment(given: Record<string, unknown>, env: Environment): Map<string, string> {
   const set = new Map<string, string>();
   for (const { name, path, isNumber } of ENVIRONMENT_VARIABLES) {
@@ -236,7 +242,7 @@ function place(lines: LineCounter, offset: number | null): { line: number | null
   return { line, column: col };
 }
 
-/** Where the node behind a pointer stands, or the nearest one above it. */
+/** Returns the offset of the node at a pointer, or of its nearest parent. */
 function offsetOf(document: Document, pointer: string): number | null {
   const path = pointer
     .split("/")

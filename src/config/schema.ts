@@ -1,4 +1,4 @@
-/** Every key of `assent.yaml`, with its default and what it means. */
+/** Schema of `assent.yaml`: every key with its default and meaning. */
 import { Type, type Static } from "@sinclair/typebox";
 import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";

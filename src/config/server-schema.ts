@@ -1,4 +1,4 @@
-/** The key `server` of `assent.yaml`: where it listens, and what it takes on. */
+/** The key `server` of `assent.yaml`: listening address and limits. */
 import { Type } from "@sinclair/typebox";
 
 export const ServerSchema = Type.Object(
