@@ -1,17 +1,17 @@
 /**
- * Work that one process does for all. The process that holds the store's lease does it; when it dies or hangs the lease
- * ends and another takes over. Work under a lease must be safe to do twice: a process that was suspended for longer
- * than its lease does not know that it has lost it.
+ * A lease on a background job that only one of the processes sharing the store runs. If the holder dies or hangs, the
+ * lease expires and another process takes over. The work must be safe to do twice, because a process that was suspended
+ * for longer than its lease does not know that it lost the lease.
  */
 import type { LeaderLease } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** How long another process waits for one that is gone. Milliseconds. */
+/** Lease duration: the longest time until another process takes over from a dead one. Milliseconds. */
 const TERM = 15_000;
-/** A lease that ends sooner than this is taken anew. */
+/** A lease with less remaining time than this is renewed. Milliseconds. */
 const RENEW = 10_000;
 
-/** `steady` is a clock that nobody sets: what counts is how long ago the lease was asked for, and not what time it is. Milliseconds. */
+/** @param steady a monotonic clock in milliseconds, because adjustments of the wall clock must not extend a lease */
 export function createLeaderLease(
   storage: Storage,
   name: string,
@@ -22,7 +22,7 @@ export function createLeaderLease(
   let released = false;
   return {
     async isLeader() {
-      // Nobody else has the store.
+      // No other process can open the store.
       if (storage.exclusive) return true;
       if (released) return false;
       const now = steady();

@@ -3,27 +3,27 @@ import type { RecordedAction } from "../../domain/action-history.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
 import type { Visibility } from "../../domain/visibility.ts";
 
-/** What the ledger says of an action, and beside it what the ledger only has commitments to. */
+/** An action as recorded in the ledger, with the data for which the ledger contains only commitments. */
 export interface ActionRow extends RecordedAction {
   /** JSON of `{agent_id, context, operation, params, tool}`, whose canonical form `request_hash` is of. Empty, as are `request_hash` and `salt`, when it was erased. */
   request: string;
   request_hash: string;
   /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
   salt: string;
-  /** What its decisions read of the past, as canonical JSON that opens the commitments of their entries; null where they read nothing. */
+  /** Past data that its decisions read, as canonical JSON that opens the entries' commitments; null if they read none. */
   past: string | null;
-  /** What was sent beside the request, as canonical JSON of `{meta, salt}` that opens the commitment of its entry; null where nothing was. */
+  /** The submitted `meta`, as canonical JSON of `{meta, salt}` that opens the entry's commitment; null if there was none. */
   meta: string | null;
   approved_until: number | null;
-  /** When it was last asked for since it was submitted; null where it was not. Outside of the ledger. */
+  /** Time of the last duplicate request; null if there was none. Not in the ledger. */
   asked_at: number | null;
-  /** Until when processes hold waits for it, as a JSON object of theirs; null for none. Outside of the ledger. */
+  /** Until when each process has requests waiting for the action, as a JSON object; null for none. Not in the ledger. */
   waits: string | null;
   /** Canonical JSON of `{error, meta, success}` once reported. */
   result: string | null;
 }
 
-/** What a transition may change besides the status. */
+/** Columns that a transition can change in addition to the status. */
 export type ActionChange = Partial<
   Pick<
     ActionRow,
@@ -41,7 +41,7 @@ export type ActionChange = Partial<
   >
 > & { status: ActionStatus; updated_at: number };
 
-/** The condition of a compare-and-set. All of it is tested by the statement that makes the change. */
+/** The condition of a compare-and-set. The statement that makes the change checks all of it. */
 export interface ActionGuard {
   status: ActionStatus;
   /** The row's `expires_at` must be later than this. */
@@ -77,10 +77,10 @@ export interface IdempotencyRow {
   created_at: number;
 }
 
-/** What one is found by. */
+/** The columns that identify an idempotency row. */
 export type IdempotencyLookup = Pick<IdempotencyRow, "key_id" | "route" | "idempotency_key">;
 
-/** Where a reader stands among idempotency keys by their age. */
+/** Position in the list of idempotency rows, ordered by age. */
 export type IdempotencyCursor = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
 export interface ActionFilter {
@@ -105,19 +105,19 @@ export interface ActionFilter {
   limit: number;
 }
 
-/** Where a reader stands in the line of what waits: by `expires_at`, then by `decision_seq`. */
+/** Position in the list of pending actions, ordered by `expires_at`, then `decision_seq`. */
 export interface PendingCursor {
   expires_at: number;
   decision_seq: number;
 }
 
-/** Where a reader stands among what may start: by `approved_until`, then by `decision_seq`. */
+/** Position in the list of startable actions, ordered by `approved_until`, then `decision_seq`. */
 export interface StartableCursor {
   approved_until: number;
   decision_seq: number;
 }
 
-/** Decisions of a stretch of the ledger. */
+/** Selects decisions in a range of the ledger. */
 export interface DecisionFilter {
   visibility: Visibility;
   /** Inclusive. */
@@ -131,7 +131,7 @@ export interface DecisionFilter {
   limit: number;
 }
 
-/** What a decision was made from, and the entry that records it. */
+/** The input of a decision, and the entry that records it. */
 export interface DecisionInput {
   seq: number;
   action_id: string;
@@ -145,12 +145,12 @@ export interface DecisionInput {
 
 export interface ActionReads {
   action(id: string): Promise<ActionRow | null>;
-  /** Those of these ids that are there, once each, in any order. */
+  /** Returns the existing actions among these ids, once each, in any order. */
   actionsById(ids: readonly string[]): Promise<ActionRow[]>;
   /**
-   * Of the actions that this key submitted with this request hash one that is open: allowed or approved with
-   * `approved_until > now`; where there is none, pending with `expires_at > now`. Of several the one whose time ends
-   * last, and of those the newest.
+   * Returns an open action that this key submitted with this request hash: allowed or approved with
+   * `approved_until > now`, or else pending with `expires_at > now`. If there are several, returns the one that expires
+   * last, and among equals the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
   /** The action with this request hash whose `rejection_until` is the latest and later than `now`. */
@@ -163,19 +163,19 @@ export interface ActionReads {
   decisions(filter: DecisionFilter): Promise<DecisionInput[]>;
   /** Pending actions with `expires_at <= now`, oldest expiry first. */
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
-  /** Pending actions behind a place of the line, the one that expires first before the others. */
+  /** Pending actions after a cursor, earliest expiry first. */
   pendingActions(visibility: Visibility, after: PendingCursor, limit: number): Promise<ActionRow[]>;
-  /** Actions of this status behind a place of the line; the one whose time to start ends first before the others. */
+  /** Actions of this status after a cursor, earliest `approved_until` first. */
   startableActions(status: "allowed" | "approved", after: StartableCursor, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
   pendingCount(visibility: Visibility, now: number): Promise<number>;
-  /** When the oldest of those was created; null where there is none. */
+  /** Creation time of the oldest of those; null if there are none. */
   oldestPending(now: number): Promise<number | null>;
   /** The smallest `expires_at` of a pending action. */
   nextExpiry(): Promise<number | null>;
   approvals(actionId: string): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
-  /** The same for several at once: those that are there, in any order. */
+  /** Returns the existing rows for several keys, in any order. */
   idempotencies(names: readonly IdempotencyLookup[]): Promise<IdempotencyRow[]>;
   /** Rows with `created_at < before` behind a place, ascending by its members in their order. */
   idempotencyBefore(before: number, after: IdempotencyCursor, limit: number): Promise<IdempotencyRow[]>;
@@ -183,9 +183,9 @@ export interface ActionReads {
 
 export interface ActionWrites {
   insertAction(row: ActionRow): Promise<void>;
-  /** Sets `asked_at` and `waits`. Nothing changes where the action is not there. */
+  /** Sets `asked_at` and `waits`. Does nothing if the action does not exist. */
   noteAsked(id: string, askedAt: number, waits: string | null): Promise<void>;
-  /** Compare-and-set in one statement. False, and nothing changed, when the guard does not hold. */
+  /** Compare-and-set in one statement. Resolves to false and changes nothing if the guard does not match. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
    * Empties request, request_hash and salt, and sets past, meta and result to null. Compare-and-set: false, and nothing
@@ -193,7 +193,7 @@ export interface ActionWrites {
    * where it could keep it from being read: docs/erasure.md says what that is for each.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
-  /** False, and nothing changed, when this principal already voted on the action. */
+  /** Resolves to false and changes nothing if this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;
   /** False when there is no such row. */
