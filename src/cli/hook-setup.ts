@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { loadConfig, userConfigFile, type HookConfig } from "../hook/hook-config.ts";
+import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from "../hook/hook-config.ts";
 import { HOSTS, type Host } from "../hook/hosts/answers.ts";
 import { askPolicies, checkConfig, createCheckClient, everydayCalls } from "../hook/install/check-service.ts";
 import { testInstalledHook } from "../hook/install/doctor.ts";
@@ -144,7 +144,7 @@ function savedConfig(env: Variables): HookConfig | null {
   try {
     return loadConfig(env);
   } catch (error) {
-    if (/has no API key/.test((error as Error).message)) return null;
+    if (error instanceof MissingApiKeyError) return null;
     throw new CommandError((error as Error).message);
   }
 }

@@ -16,6 +16,9 @@ export interface HookConfig {
 
 export class HookConfigError extends Error {}
 
+/** The configuration is valid so far, but has no API key. */
+export class MissingApiKeyError extends HookConfigError {}
+
 /** Managed configuration. Its values override those of the user and of projects. */
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
@@ -70,7 +73,7 @@ export function loadConfig(
   const url = value("url") ?? "http://127.0.0.1:8000";
   if (typeof url !== "string" || !isHttpUrl(url)) throw new HookConfigError("url must be an http or https URL");
   const apiKey = value("api_key");
-  if (typeof apiKey !== "string") throw new HookConfigError("the hook's configuration has no api_key");
+  if (typeof apiKey !== "string") throw new MissingApiKeyError("the hook's configuration has no api_key");
   const agent = value("agent") ?? null;
   if (agent !== null && typeof agent !== "string") throw new HookConfigError("agent must be a string");
   const wait = value("wait") ?? null;

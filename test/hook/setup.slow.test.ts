@@ -189,7 +189,7 @@ describe("with a service that runs", () => {
       assent(["hook", "install", "--host", "claude-code", "--command", "x"], { cwd: folder, env });
     const env = { ...hooks.env, HOME: folder };
     for (const [more, reason] of [
-      [{ ASSENT_API_KEY: "" }, /has no API key/],
+      [{ ASSENT_API_KEY: "" }, /has no api_key/],
       [{ ASSENT_URL: "http://127.0.0.1:9" }, /does not answer as the service/],
       [{ ASSENT_API_KEY: "wrong" }, /does not answer as the service/],
       [{ ASSENT_API_KEY: hooks.service.admin }, /may do more than submit/],
