@@ -107,7 +107,9 @@ describe("imports", () => {
         const to = target(file, specifier);
         const room = file.split("/").slice(0, 2).join("/");
         const allowed =
-          room === "src/hook" ? /^src\/(hook|client)\/|^src\/(version|domain\/json|domain\/scopes)\.ts$/ : /^src\/client\//;
+          room === "src/hook"
+            ? /^src\/(hook|client)\/|^src\/(version|domain\/json|domain\/scopes)\.ts$/
+            : /^src\/client\//;
         if (to === null || (file in ON_DEMAND && to.startsWith("src/domain/"))) continue;
         assert.match(to, allowed, `${file} imports ${specifier}`);
         assert.ok(!(to in ON_DEMAND) || ON_DEMAND[to] === file, `${file} imports ${specifier}`);
