@@ -9,7 +9,13 @@ import { pause, until } from "../support/wait.ts";
 
 let service: Service;
 before(async () => {
-  service = await startService({ change: (config) => (config.server.max_body_bytes = 4096) });
+  service = await startService({
+    change(config) {
+      config.server.max_body_bytes = 4096;
+      // A test below waits for a request's log line.
+      config.log.level = "debug";
+    },
+  });
 });
 after(() => service.close());
 

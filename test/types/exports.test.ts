@@ -27,7 +27,7 @@ const PROMISED: Record<string, string[]> = {
   "./adapters/claude-agent-sdk": ["assentHooks"],
   "./adapters/google-adk": ["assentCallbacks"],
   "./plugin": ["definePlugin", "defineRoute", "Type", "NotifierError", "PolicySourceError", "Refusal"],
-  "./core": ["canonicalText", "sealRequest"],
+  "./core": ["canonicalText", "foldName"],
   "./storage": ["StorageError"],
   "./storage-sql": [],
   "./testing": ["memoryStorage", "storageSuite", "withFaults", "auditStore"],
