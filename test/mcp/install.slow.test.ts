@@ -86,7 +86,7 @@ describe("settings of a client", () => {
     });
 
   test("are not changed if a name cannot be a tool's, two names are one tool, or the file cannot be parsed", () => {
-    assert.throws(() => proxiedEntry("a b", { command: "x" }, COMMAND), /name has up to 32 letters/);
+    assert.throws(() => proxiedEntry("a b", { command: "x" }, COMMAND), /name must have 1 to 32 letters/);
     const alike = JSON.stringify({ mcpServers: { Files: { command: "a" }, files: { command: "b" } } });
     assert.throws(
       () => withProxy(alike, "claude-code", COMMAND, [], null),
