@@ -2,7 +2,6 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type BrowserServer, type Page } from "playwright-core";
-import { BOUND_MS } from "./wait.ts";
 
 const NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
@@ -40,6 +39,9 @@ export function launch(): Promise<Browser> {
   return shared === undefined ? chromium.launch(options()) : chromium.connect(shared);
 }
 
+/** Bounds each wait in a page, so that a file whose tests all fail still ends before the runner stops it. */
+const PAGE_BOUND_MS = 60_000;
+
 export interface Watched {
   page: Page;
   /** Console errors, uncaught exceptions and violations of the page's policy. */
@@ -55,7 +57,7 @@ export async function open(
   options: Parameters<Browser["newPage"]>[0] = {},
 ): Promise<Watched> {
   const page = await browser.newPage(options);
-  page.setDefaultTimeout(BOUND_MS);
+  page.setDefaultTimeout(PAGE_BOUND_MS);
   const watched: Watched = { page, complaints: [], strayed: [] };
   const { origin } = new URL(url);
   page.on("console", (message) => {
