@@ -18,7 +18,7 @@ import { about, compare, eachRow, type AuditedStore, type Fault } from "./report
 import type { PoliciesAudit } from "./policies.ts";
 import type { StopsAudit } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
-import { UNRECORDED_META } from "../ledger/unrecorded.ts";
+import { UNRECORDED_META } from "./unrecorded.ts";
 
 const KINDS: readonly DeliveryKind[] = [
   "approval_requested",

@@ -11,7 +11,7 @@ import {
   isForbidden,
   readCheckpointFile,
   stateCheckpointPath,
-} from "../ledger/kept-checkpoint.ts";
+} from "../ledger/sign/kept-checkpoint.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT, parse, usage, CommandError, type Command } from "./command.ts";

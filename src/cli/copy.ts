@@ -2,7 +2,7 @@ import { COPIED_TABLES, type CopiedTable, type Storage, type StorageCopying } fr
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditLedger } from "../audit/ledger.ts";
-import { readLogKeys } from "../ledger/log-key-book.ts";
+import { readLogKeys } from "../ledger/sign/log-key-book.ts";
 import { UNFINISHED_COPY } from "../runtime/parts.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { configFrom } from "./serve.ts";

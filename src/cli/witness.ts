@@ -5,7 +5,7 @@ import { isNoteName, parseVkey, type NoteSigner } from "../domain/checkpoint.ts"
 import { formatWitnessVkey } from "../domain/cosignature.ts";
 import type { FetchHandler } from "../http/handler.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { createWitness, witnessFolder, type Witness } from "../ledger/witness.ts";
+import { createWitness, witnessFolder, type Witness } from "../ledger/witness/witness.ts";
 import { onSignals, serve as serveHttp } from "../serve/index.ts";
 import { listen } from "./listen.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";

@@ -1,4 +1,4 @@
-/** The processes that share the store, by the rows that the ledger of each writes (src/ledger/roll-call.ts). */
+/** The processes that share the store, by the rows that the ledger of each writes (src/ledger/commit/roll-call.ts). */
 import type { Processes } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 

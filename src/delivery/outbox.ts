@@ -9,7 +9,7 @@ import { ownerIdentity } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import type { Channel, Recipient } from "./channels.ts";
-import type { AfterEntries } from "../ledger/batch.ts";
+import type { AfterEntries } from "../ledger/commit/batch.ts";
 import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
 import { isApprovalRequest } from "./message.ts";
 

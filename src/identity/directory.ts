@@ -21,7 +21,7 @@ import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 500;
 
-/** The log's keys are the ledger's own: src/ledger/log-key-book.ts. */
+/** The log's keys are the ledger's own: src/ledger/sign/log-key-book.ts. */
 type DirectoryType = Exclude<FollowedType, "log_key">;
 const TYPES = FOLLOWED_TYPES.filter((type): type is DirectoryType => type !== "log_key");
 

@@ -1,6 +1,6 @@
 /**
  * The Ed25519 keys that this process can sign checkpoints with: the log's, the one that is to follow it, and those before
- * that sign along for a while. Which of them signs is the ledger's word (src/ledger/log-key-book.ts), never this one's.
+ * that sign along for a while. Which of them signs is the ledger's word (src/ledger/sign/log-key-book.ts), never this one's.
  */
 import { sign, type KeyObject } from "node:crypto";
 import { join } from "node:path";

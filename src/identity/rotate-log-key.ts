@@ -4,7 +4,7 @@ import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { toHex } from "../domain/hash.ts";
 import { currentVkey, signHandover, listVkeys, type LogKeyChange } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import type { LogKeyBook } from "../ledger/log-key-book.ts";
+import type { LogKeyBook } from "../ledger/sign/log-key-book.ts";
 import { VaultError } from "./key-files.ts";
 import type { LogKeyring } from "./log-keyring.ts";
 

@@ -5,20 +5,20 @@ import { StorageError, type LedgerHead, type Storage, type StoredHead } from "..
 import { currentVkey } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
 import { auditLedger } from "../audit/ledger.ts";
-import { appendCheckpoints } from "./appended-checkpoints.ts";
-import type { BatchContext } from "./batch.ts";
-import { createCheckpoints, storedCheckpoint } from "./checkpoints.ts";
-import type { LedgerClock } from "./clock.ts";
-import { createContinuity } from "./continuity.ts";
+import { appendCheckpoints } from "./witness/appended-checkpoints.ts";
+import type { BatchContext } from "./commit/batch.ts";
+import { createCheckpoints, storedCheckpoint } from "./sign/checkpoints.ts";
+import type { LedgerClock } from "./commit/clock.ts";
+import { createContinuity } from "./commit/continuity.ts";
 import { createProofReader } from "./reader.ts";
-import { RollCall } from "./roll-call.ts";
-import { Sequencer, type SequencerOptions } from "./sequencer.ts";
+import { RollCall } from "./commit/roll-call.ts";
+import { Sequencer, type SequencerOptions } from "./commit/sequencer.ts";
 import { sharedRead } from "./shared-read.ts";
 import { createTail } from "./tail.ts";
-import { compareWithKept, keepCheckpoint, stateCheckpointPath, type KeptCheckpoint } from "./kept-checkpoint.ts";
-import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./log-key-book.ts";
+import { compareWithKept, keepCheckpoint, stateCheckpointPath, type KeptCheckpoint } from "./sign/kept-checkpoint.ts";
+import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
 import { LedgerTampered } from "./tampered.ts";
-import { witnessedCheckpoint } from "./witnesses.ts";
+import { witnessedCheckpoint } from "./witness/witnesses.ts";
 
 /** How long a signature may wait for a batch to be stored with. Milliseconds. */
 const STORE_CHECKPOINT_AFTER = 200;

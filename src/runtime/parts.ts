@@ -21,9 +21,9 @@ import { openVault } from "../identity/vault.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { currentVkey, listVkeys } from "../domain/log-keys.ts";
-import type { LedgerClock } from "../ledger/clock.ts";
-import { createLogKeyBook, type LogKeyBook } from "../ledger/log-key-book.ts";
-import { checkpointFile } from "../ledger/kept-checkpoint.ts";
+import type { LedgerClock } from "../ledger/commit/clock.ts";
+import { createLogKeyBook, type LogKeyBook } from "../ledger/sign/log-key-book.ts";
+import { checkpointFile } from "../ledger/sign/kept-checkpoint.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
 
 /** How a part is closed. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { UNRECORDED } from "../../src/ledger/unrecorded.ts";
+import { UNRECORDED } from "../../src/audit/unrecorded.ts";
 import { faultsOf, flipBytes, flipColumns, removeAndRepeatRows, type Audited } from "../support/audit-flips.ts";
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite } from "../support/raw-store.ts";

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type LedgerHead, type Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
-import { createCheckpoints } from "../../src/ledger/checkpoints.ts";
+import { createCheckpoints } from "../../src/ledger/sign/checkpoints.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { createProofReader } from "../../src/ledger/reader.ts";
 import { openLedgerOn } from "../support/ledger.ts";

@@ -1,7 +1,7 @@
 /** The ledger's clock: a time of day that jumps writes no history that runs backwards. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createLedgerClock } from "../../src/ledger/clock.ts";
+import { createLedgerClock } from "../../src/ledger/commit/clock.ts";
 import { ALLOWED, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 

@@ -8,7 +8,7 @@ import type { EntryBody } from "../../src/domain/entries.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
 import { signHandover } from "../../src/domain/log-keys.ts";
 import type { OpenLedger } from "../../src/ledger/index.ts";
-import { createLogKeyBook } from "../../src/ledger/log-key-book.ts";
+import { createLogKeyBook } from "../../src/ledger/sign/log-key-book.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { it } from "node:test";
 import { openCheckpoint } from "../../src/domain/checkpoint.ts";
-import { createPostedCheckpoints } from "../../src/ledger/posted-checkpoints.ts";
+import { createPostedCheckpoints } from "../../src/ledger/witness/posted-checkpoints.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn, vault } from "../support/ledger.ts";
 

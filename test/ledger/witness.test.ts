@@ -9,8 +9,8 @@ import { formatVkey, signCheckpoint, type NoteSigner } from "../../src/domain/ch
 import { formatCosignature, verifyCosignatures, formatWitnessVkey } from "../../src/domain/cosignature.ts";
 import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
-import { createWitness, witnessFolder, type Witness, type WitnessState } from "../../src/ledger/witness.ts";
-import { createWitnesses, witnessedCheckpoint } from "../../src/ledger/witnesses.ts";
+import { createWitness, witnessFolder, type Witness, type WitnessState } from "../../src/ledger/witness/witness.ts";
+import { createWitnesses, witnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { newSigner } from "../support/keys.ts";

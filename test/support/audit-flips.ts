@@ -1,7 +1,7 @@
 /** What a writer of the database may do to a store, and what the audit must say to it. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
-import { UNRECORDED, UNRECORDED_META } from "../../src/ledger/unrecorded.ts";
+import { UNRECORDED, UNRECORDED_META } from "../../src/audit/unrecorded.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { chance } from "./chance.ts";
 import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";

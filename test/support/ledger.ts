@@ -7,9 +7,9 @@ import { formatVkey, type NoteSigner } from "../../src/domain/checkpoint.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
-import { createLedgerClock, type LedgerClock } from "../../src/ledger/clock.ts";
+import { createLedgerClock, type LedgerClock } from "../../src/ledger/commit/clock.ts";
 import { openLedger, type LedgerOptions, type OpenLedger } from "../../src/ledger/index.ts";
-import { createLogKeyBook, type LogKeyBook } from "../../src/ledger/log-key-book.ts";
+import { createLogKeyBook, type LogKeyBook } from "../../src/ledger/sign/log-key-book.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { newSigner } from "./keys.ts";
 

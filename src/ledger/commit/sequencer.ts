@@ -12,7 +12,7 @@
  */
 import { setImmediate } from "node:timers";
 import { setTimeout } from "node:timers/promises";
-import { Refusal } from "../contract/errors.ts";
+import { Refusal } from "../../contract/errors.ts";
 import {
   PreparationRequired,
   type Job,
@@ -20,7 +20,7 @@ import {
   type Prefetch,
   type SignedCheckpoint,
   type UrgentJob,
-} from "../contract/host.ts";
+} from "../../contract/host.ts";
 import {
   StorageError,
   type EntryRow,
@@ -29,10 +29,10 @@ import {
   type StorageReader,
   type StorageTransaction,
   type StoredHead,
-} from "../contract/storage.ts";
-import { equalBytes } from "../domain/hash.ts";
-import { rootFromEdge } from "../domain/merkle.ts";
-import { emptyPolicySet } from "../domain/policy/compile/compile.ts";
+} from "../../contract/storage.ts";
+import { equalBytes } from "../../domain/hash.ts";
+import { rootFromEdge } from "../../domain/merkle.ts";
+import { emptyPolicySet } from "../../domain/policy/compile/compile.ts";
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { LedgerClock } from "./clock.ts";
 import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.ts";

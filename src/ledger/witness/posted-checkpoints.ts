@@ -3,8 +3,8 @@
  * decision: whoever keeps what comes can show later which history was signed. The note proves itself by its signature, so
  * the request has no other. A place that is away misses sizes; the next checkpoint covers them.
  */
-import { createRepeatingTask } from "../contract/repeating-task.ts";
-import type { LeaderLease, Ledger, Logger } from "../contract/host.ts";
+import { createRepeatingTask } from "../../contract/repeating-task.ts";
+import type { LeaderLease, Ledger, Logger } from "../../contract/host.ts";
 
 /** Longest wait for one place. Milliseconds. */
 const PATIENCE = 10_000;

@@ -1,7 +1,7 @@
 /** The jobs of a batch, one after another, and what each of them comes to. */
-import { Refusal } from "../contract/errors.ts";
-import { PreparationRequired, type LedgerTransaction } from "../contract/host.ts";
-import { StorageError } from "../contract/storage.ts";
+import { Refusal } from "../../contract/errors.ts";
+import { PreparationRequired, type LedgerTransaction } from "../../contract/host.ts";
+import { StorageError } from "../../contract/storage.ts";
 import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
 
 /** A write that a job does not wait for. */

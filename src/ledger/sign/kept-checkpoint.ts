@@ -6,13 +6,13 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import { open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Config } from "../config/index.ts";
-import type { Logger, Vault } from "../contract/host.ts";
-import { StorageError } from "../contract/storage.ts";
-import { NoteError, parseCheckpoint, readNote } from "../domain/checkpoint.ts";
-import { equalBytes, sha256Hex, utf8 } from "../domain/hash.ts";
-import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
-import { LedgerTampered } from "./tampered.ts";
+import type { Config } from "../../config/index.ts";
+import type { Logger, Vault } from "../../contract/host.ts";
+import { StorageError } from "../../contract/storage.ts";
+import { NoteError, parseCheckpoint, readNote } from "../../domain/checkpoint.ts";
+import { equalBytes, sha256Hex, utf8 } from "../../domain/hash.ts";
+import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
+import { LedgerTampered } from "../tampered.ts";
 
 /** The file in the data folder, unless the configuration names another one. */
 export function checkpointFile({ data, ledger }: Pick<Config, "data" | "ledger">): string {

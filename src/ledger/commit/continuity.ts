@@ -3,11 +3,11 @@
  * after a failover to a standby that lacks the tail, what was answered and signed is gone, and to go on would fork the
  * log. Every head that is read must go on from those read before, and every new connection shows that it does.
  */
-import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../contract/storage.ts";
-import { equalBytes } from "../domain/hash.ts";
-import { appendToEdge, rootFromEdge } from "../domain/merkle.ts";
-import type { SignedCheckpoint } from "../contract/host.ts";
-import { createProofReader } from "./reader.ts";
+import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../../contract/storage.ts";
+import { equalBytes } from "../../domain/hash.ts";
+import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
+import type { SignedCheckpoint } from "../../contract/host.ts";
+import { createProofReader } from "../reader.ts";
 
 export interface Continuity {
   /** The newest head that this process has read, committed or signed. */

@@ -1,6 +1,6 @@
 /** The tiles that a batch makes full, out of what is stored and what it appends. */
-import { StorageError, type EntryRow, type StorageReader, type TileRow } from "../contract/storage.ts";
-import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
+import { StorageError, type EntryRow, type StorageReader, type TileRow } from "../../contract/storage.ts";
+import { rootOfTile, tilesBetween, TILE_WIDTH } from "../../domain/tiles.ts";
 
 /** C2SP tlog-tiles: a level's tile is full when its 256 hashes are; its root is a hash of the level above. */
 export async function completedTiles(

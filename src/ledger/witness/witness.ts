@@ -12,11 +12,11 @@ import {
   readNote,
   type NoteSigner,
   type VerifySignature,
-} from "../domain/checkpoint.ts";
-import { formatCosignature } from "../domain/cosignature.ts";
-import { equalBytes, fromHex, sha256, sha256Hex, toHex, utf8 } from "../domain/hash.ts";
-import { verifyConsistency } from "../domain/merkle.ts";
-import { parseAddCheckpoint, type AddCheckpoint } from "../domain/witness-protocol.ts";
+} from "../../domain/checkpoint.ts";
+import { formatCosignature } from "../../domain/cosignature.ts";
+import { equalBytes, fromHex, sha256, sha256Hex, toHex, utf8 } from "../../domain/hash.ts";
+import { verifyConsistency } from "../../domain/merkle.ts";
+import { parseAddCheckpoint, type AddCheckpoint } from "../../domain/witness-protocol.ts";
 
 /** The tree that was cosigned last. */
 export interface WitnessedTree {

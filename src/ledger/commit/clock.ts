@@ -6,7 +6,7 @@
  * time of day has caught up: standing still, it would let nothing expire for as long; as fast as others, it would stay
  * ahead for good.
  */
-import type { Logger } from "../contract/host.ts";
+import type { Logger } from "../../contract/host.ts";
 
 export interface LedgerClock {
   /** Milliseconds since the epoch. */

@@ -1,6 +1,6 @@
 /** What every entry must say of itself, whoever records it. */
-import type { PluginEntry } from "../domain/entries.ts";
-import { toRfc3339 } from "../domain/time.ts";
+import type { PluginEntry } from "../../domain/entries.ts";
+import { toRfc3339 } from "../../domain/time.ts";
 
 /** What the audit will ask of an entry, asked before it is there forever: nobody has compiled what a plugin gives. */
 export function envelopeFault(

@@ -2,13 +2,13 @@
  * Asks the configured witnesses for their cosignatures (C2SP tlog-witness), now and then and never on the way of a
  * decision. The newest checkpoint that somebody cosigned is kept in the store, with the cosignatures.
  */
-import { createRepeatingTask } from "../contract/repeating-task.ts";
-import type { LeaderLease, Ledger, Logger, SignedCheckpoint } from "../contract/host.ts";
-import type { Storage } from "../contract/storage.ts";
-import { SIGNATURE_PREFIX, NoteError, type VerifySignature } from "../domain/checkpoint.ts";
-import { verifyCosignatures } from "../domain/cosignature.ts";
-import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
-import { formatAddCheckpoint } from "../domain/witness-protocol.ts";
+import { createRepeatingTask } from "../../contract/repeating-task.ts";
+import type { LeaderLease, Ledger, Logger, SignedCheckpoint } from "../../contract/host.ts";
+import type { Storage } from "../../contract/storage.ts";
+import { SIGNATURE_PREFIX, NoteError, type VerifySignature } from "../../domain/checkpoint.ts";
+import { verifyCosignatures } from "../../domain/cosignature.ts";
+import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
+import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
 
 /** Longest wait for one witness. Milliseconds. */
 const PATIENCE = 10_000;

@@ -2,7 +2,7 @@
  * One batch inside one storage transaction: runs the jobs, collects their entries, then appends
  * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
  */
-import type { ActivePolicies, AgentFacts, AppendedEntry, Credential, LedgerTransaction } from "../contract/host.ts";
+import type { ActivePolicies, AgentFacts, AppendedEntry, Credential, LedgerTransaction } from "../../contract/host.ts";
 import {
   namesOf,
   READER_METHODS,
@@ -14,12 +14,12 @@ import {
   type StorageReader,
   type StorageTransaction,
   type StorageWrites,
-} from "../contract/storage.ts";
-import type { ActionRequest } from "../domain/actions.ts";
-import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry, type StopEntry } from "../domain/entries.ts";
-import { toHex } from "../domain/hash.ts";
-import { appendToEdge, rootFromEdge } from "../domain/merkle.ts";
-import { findStopFacts, applyStopEntry, type Stops } from "../domain/stops.ts";
+} from "../../contract/storage.ts";
+import type { ActionRequest } from "../../domain/actions.ts";
+import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry, type StopEntry } from "../../domain/entries.ts";
+import { toHex } from "../../domain/hash.ts";
+import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
+import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
 import { withOwn } from "./own-entries.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";

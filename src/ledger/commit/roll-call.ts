@@ -14,16 +14,16 @@
  * seen more refuses the database for itself (continuity.ts).
  */
 import { setTimeout as pause } from "node:timers/promises";
-import type { Logger } from "../contract/host.ts";
+import type { Logger } from "../../contract/host.ts";
 import {
   SETTLED_INCARNATION,
   StorageError,
   type ProcessRow,
   type ProcessTable,
   type Storage,
-} from "../contract/storage.ts";
-import { equalBytes } from "../domain/hash.ts";
-import { createProofReader } from "./reader.ts";
+} from "../../contract/storage.ts";
+import { equalBytes } from "../../domain/hash.ts";
+import { createProofReader } from "../reader.ts";
 
 /** Time that processes have to report after the first one, whoever is known. Milliseconds. */
 const GRACE = 1_000;

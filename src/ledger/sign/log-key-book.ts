@@ -2,14 +2,20 @@
  * Which keys sign a checkpoint: what the ledger says, followed without a restart. A process that does not have the log's
  * key signs nothing and writes nothing: what it appended could be signed by nobody but others.
  */
-import type { LogKeyView } from "../contract/host.ts";
-import { StorageError, type EntryRow, type StorageReader } from "../contract/storage.ts";
-import { NoteError, parseVkey, type NoteSigner, type VerifierKey, type VerifySignature } from "../domain/checkpoint.ts";
-import { decodeEntry, type LogKeyEntry } from "../domain/entries.ts";
-import { equalBytes, toBase64, toHex } from "../domain/hash.ts";
-import { currentVkey, vkeyAt, appendLogKey, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
-import { hashLeaf } from "../domain/merkle.ts";
-import type { ProofReader } from "./reader.ts";
+import type { LogKeyView } from "../../contract/host.ts";
+import { StorageError, type EntryRow, type StorageReader } from "../../contract/storage.ts";
+import {
+  NoteError,
+  parseVkey,
+  type NoteSigner,
+  type VerifierKey,
+  type VerifySignature,
+} from "../../domain/checkpoint.ts";
+import { decodeEntry, type LogKeyEntry } from "../../domain/entries.ts";
+import { equalBytes, toBase64, toHex } from "../../domain/hash.ts";
+import { currentVkey, vkeyAt, appendLogKey, type LogKeyProof, type LogKeys } from "../../domain/log-keys.ts";
+import { hashLeaf } from "../../domain/merkle.ts";
+import type { ProofReader } from "../reader.ts";
 
 const PAGE = 100;
 

@@ -2,12 +2,12 @@
  * Signs committed heads, at most once each, and never one that does not extend the last one signed. A signature is
  * handed out only after it was kept outside the store, so that no crash and no restore makes this process forget it.
  */
-import type { SignedCheckpoint, Vault } from "../contract/host.ts";
-import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
-import { signCheckpoint, type NoteSigner } from "../domain/checkpoint.ts";
-import { equalBytes } from "../domain/hash.ts";
-import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
-import type { ProofReader } from "./reader.ts";
+import type { SignedCheckpoint, Vault } from "../../contract/host.ts";
+import { StorageError, type LedgerHead, type Storage } from "../../contract/storage.ts";
+import { signCheckpoint, type NoteSigner } from "../../domain/checkpoint.ts";
+import { equalBytes } from "../../domain/hash.ts";
+import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
+import type { ProofReader } from "../reader.ts";
 
 /** Under load, heads that this process commits are signed this often. Milliseconds. */
 const SIGN_EVERY = 100;

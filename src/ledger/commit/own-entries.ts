@@ -2,8 +2,8 @@
  * The ledger as a job reads it: what the head covers, and the batch's own entries, which are stored at its end. What
  * stands in the table behind the head was put there by nobody who holds the ledger's lock, and proves nothing.
  */
-import type { EntryRow, FollowedType, LedgerReads } from "../contract/storage.ts";
-import { equalBytes } from "../domain/hash.ts";
+import type { EntryRow, FollowedType, LedgerReads } from "../../contract/storage.ts";
+import { equalBytes } from "../../domain/hash.ts";
 
 // One that is forgotten does not compile. Tiles are full at the end only.
 type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
