@@ -16,6 +16,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { bundleConsole } from "./console.mjs";
 import { copyVendored } from "./vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -75,6 +76,11 @@ function compileInto(fresh, options) {
   compile(["-p", join(ROOT, "tsconfig.build.json"), "--outDir", fresh, ...options]);
   for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
   copyVendored(fresh);
+  try {
+    bundleConsole(fresh);
+  } catch (error) {
+    throw new BuildError(error.message);
+  }
 }
 
 /** Moves all files into dist/, takes away what is not among them, and notes what dist/ is made of. */
@@ -115,7 +121,7 @@ function compiler() {
 function assets() {
   const beside = ["src", "plugins"]
     .flatMap((folder) => filesIn(ROOT, folder))
-    .filter((path) => !/\.ts$|\/README\.md$/.test(path) && path !== "src/cli/assent.mjs");
+    .filter((path) => !/\.ts$|\/README\.md$|^plugins\/console\/app\//.test(path) && path !== "src/cli/assent.mjs");
   return [...beside, ...filesIn(ROOT, "policies"), "docs/errors.md"];
 }
 

@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
+import { bundleConsole } from "./console.mjs";
 import { VENDORED } from "./vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -46,7 +47,11 @@ export function bundlePackages(folder, beside = []) {
     if (changed !== text) writeFileSync(path, changed);
   }
   bundleHook(folder);
-  const included = packagesOf([...inputs, ...Object.values(VENDORED).map(({ from }) => join("node_modules", from))]);
+  const included = packagesOf([
+    ...inputs,
+    ...bundleConsole(folder),
+    ...Object.values(VENDORED).map(({ from }) => join("node_modules", from)),
+  ]);
   writeFileSync(join(folder, "vendor", "LICENSES.txt"), licencesOf(included));
   writeFileSync(join(folder, "sbom.cdx.json"), billOf(included));
 }
@@ -92,7 +97,7 @@ function scriptsIn(folder, rooms) {
     .flatMap((room) =>
       readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) => join(room, path)),
     )
-    .filter((path) => path.endsWith(".js") && !/[/\\](?:vendor|assets)[/\\]/.test(path))
+    .filter((path) => path.endsWith(".js") && !/[/\\](?:vendor|assets|bundle|app)[/\\]/.test(path))
     .map((path) => ({ path: join(folder, path), text: readFileSync(join(folder, path), "utf8") }));
 }
 

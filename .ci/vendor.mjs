@@ -9,19 +9,8 @@ const PACKAGES = fileURLToPath(new URL("../node_modules", import.meta.url));
 const MAKER = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="44" height="12"><text y="10" font-family="system-ui,sans-serif" font-size="10" font-weight="600" fill="#3b6fb6">Redocly</text></svg>')}`;
 const ownLogo = (text) => text.replaceAll(/https:\/\/cdn\.redoc\.ly\/redoc\/logo-[a-z-]+\.svg/g, MAKER);
 
-/** Preact's hooks import "preact" by name, which no browser resolves without an import map: the file beside it stands in for it. */
-const byFile = (text) => text.replaceAll('from"preact"', 'from"./preact.mjs"');
-
 /** By path in dist/: the file in node_modules, and what is changed in it. */
 export const VENDORED = {
-  "plugins/console/vendor/preact.mjs": { from: "preact/dist/preact.mjs" },
-  "plugins/console/vendor/hooks.mjs": { from: "preact/hooks/dist/hooks.mjs", change: byFile },
-  "plugins/console/vendor/preact.LICENSE.txt": { from: "preact/LICENSE" },
-  "plugins/console/vendor/htm.mjs": { from: "htm/dist/htm.module.js" },
-  "plugins/console/vendor/htm.LICENSE.txt": { from: "htm/LICENSE" },
-  "plugins/console/vendor/uplot.mjs": { from: "uplot/dist/uPlot.esm.js" },
-  "plugins/console/vendor/uplot.css": { from: "uplot/dist/uPlot.min.css" },
-  "plugins/console/vendor/uplot.LICENSE.txt": { from: "uplot/LICENSE" },
   "plugins/docs/vendor/swagger-ui.css": { from: "swagger-ui-dist/swagger-ui.css" },
   "plugins/docs/vendor/swagger-ui-bundle.js": { from: "swagger-ui-dist/swagger-ui-bundle.js" },
   "plugins/docs/vendor/swagger-ui.LICENSE.txt": { from: "swagger-ui-dist/LICENSE" },

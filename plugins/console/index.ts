@@ -1,19 +1,15 @@
 /** The console: a page at `/` and the files it loads. It holds no rights of its own: everything goes through the API with the visitor's key. */
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { definePlugin, type Page } from "../../src/plugin.ts";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
 
-const FOLDER = fileURLToPath(new URL("./assets/", import.meta.url));
-/** Files of other packages, put there by the build (.ci/vendor.mjs), also for a service that runs from its sources. */
-const VENDOR = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/console/vendor/" : "./vendor/", import.meta.url),
-);
-
-/** Pure modules of the service that the console shares, as the compiler wrote them. */
-const SHARED = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "../../dist/src/domain/" : "../../src/domain/", import.meta.url),
+/** The documents, and the icon. */
+const STATIC = fileURLToPath(new URL("./static/", import.meta.url));
+/** The application, put there by the build (.ci/console.mjs), also for a service that runs from its sources. */
+const BUNDLE = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/console/bundle/" : "./bundle/", import.meta.url),
 );
 
 /** The one stream of all tabs runs in a worker, which takes its policy from its own file's headers. */
@@ -46,15 +42,22 @@ const PAGE_HEADERS = {
 export default definePlugin({
   name: "console",
   setup() {
-    const assets = createAssets("/console", files());
-    /** A page of `assets/`, with the addresses of this version. All that its script needs is asked for at once, and what comes next when that is there. */
+    const files = bundleFiles();
+    const assets = createAssets("/console", files);
+    /**
+     * A document of `static/`, with the addresses of this version. The browser loads everything that its script needs at
+     * once, and then the page that most people open first.
+     */
     const page = (name: string, entry: string, next?: string): Page["serve"] =>
       createDocument(async () => {
+        if (!(entry in files))
+          throw new Error(`the console is not built: ${BUNDLE} has no ${entry}; run "npm run build"`);
+        const first = Object.keys(files).find((file) => next !== undefined && file.startsWith(`chunk-${next}-`));
         const [html, base, now, later] = await Promise.all([
-          readFile(`${FOLDER}${name}`, "utf8"),
+          readFile(`${STATIC}${name}`, "utf8"),
           assets.base(),
           assets.imports(entry),
-          next === undefined ? [] : assets.imports(next),
+          first === undefined ? [] : assets.imports(first),
         ]);
         const links = [
           ...now.map((module) => `<link rel="modulepreload" href="${base}/${module}">`),
@@ -66,7 +69,7 @@ export default definePlugin({
       }, PAGE_HEADERS);
     return {
       pages: [
-        { path: "/", title: "Console", serve: page("index.html", "main.js", "pages/approvals.js") },
+        { path: "/", title: "Console", serve: page("index.html", "main.js", "approvals") },
         { path: "/approve", title: "Approve or deny", serve: page("approve.html", "approve.js") },
         assets.page,
       ],
@@ -74,27 +77,14 @@ export default definePlugin({
   },
 });
 
-/** Modules and styles of the application by their path under `assets/`, and what they load of packages. */
-function files(): Record<string, AssetFile> {
-  const own = readdirSync(FOLDER, { recursive: true, encoding: "utf8" })
-    .map((name) => name.replaceAll("\\", "/"))
-    .filter((name) => /\.(?:js|css|svg)$/.test(name));
+/** Modules and styles of the application, and the icon. Without a bundle only its documents fail, with the reason. */
+function bundleFiles(): Record<string, AssetFile> {
+  const names = existsSync(BUNDLE) ? readdirSync(BUNDLE) : [];
   const worker = { "Content-Security-Policy": WORKER_POLICY };
   return {
+    "favicon.svg": { path: () => `${STATIC}favicon.svg` },
     ...Object.fromEntries(
-      own.map((name) => [name, { path: () => `${FOLDER}${name}`, ...(name === WORKER ? { headers: worker } : {}) }]),
-    ),
-    ...Object.fromEntries(
-      ["outline.js", "text.js", "visible-text.js"].map((name) => [
-        `domain/${name}`,
-        { path: () => `${SHARED}${name}` },
-      ]),
-    ),
-    ...Object.fromEntries(
-      ["preact.mjs", "hooks.mjs", "htm.mjs", "uplot.mjs", "uplot.css"].map((name) => [
-        `vendor/${name}`,
-        { path: () => `${VENDOR}${name}` },
-      ]),
+      names.map((name) => [name, { path: () => `${BUNDLE}${name}`, ...(name === WORKER ? { headers: worker } : {}) }]),
     ),
   };
 }

@@ -16,7 +16,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   after(() => console_.close());
 
   it("offers every scope that there is, and no other", () => {
-    const source = readFileSync(`${ROOT}plugins/console/assets/pages/keys.js`, "utf8");
+    const source = readFileSync(`${ROOT}plugins/console/app/pages/keys.js`, "utf8");
     const table = /export const SCOPES = \{([\s\S]*?)\n\};/.exec(source)?.[1] ?? "";
     assert.deepEqual(
       [...table.matchAll(/^ {2}"?([a-z_:]+)"?: "/gm)].map(([, scope]) => scope),

@@ -8,7 +8,7 @@ import { startConsole, type Console } from "../support/console.ts";
 import { DENIED, POLICIES } from "../support/service.ts";
 
 const yamlOf = (
-  (await import(new URL("../../plugins/console/assets/yaml.js", import.meta.url).href)) as {
+  (await import(new URL("../../plugins/console/app/yaml.js", import.meta.url).href)) as {
     yamlOf(value: unknown): string;
   }
 ).yamlOf;

@@ -1,7 +1,7 @@
 /** The browser's verifier on a real service's answers: what a pinned key leads to, and what an entry commits to. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { openUnderPin, verifyAnswer, verifyProof } from "../../../plugins/console/assets/verify.js";
+import { openUnderPin, verifyAnswer, verifyProof } from "../../../plugins/console/app/verify.js";
 import { fromHex } from "../../../src/domain/hash.ts";
 import { ALLOWED, startService, type Service } from "../../support/service.ts";
 import { signerOf } from "../../support/signer.ts";

@@ -10,7 +10,7 @@ import {
   rootFromInclusion,
   verifyConsistency,
   verifyProof,
-} from "../../../plugins/console/assets/verify.js";
+} from "../../../plugins/console/app/verify.js";
 import { canonicalText as canonicalOfService } from "../../../src/domain/canonical.ts";
 import { signCheckpoint } from "../../../src/domain/checkpoint.ts";
 import { toHex, utf8 } from "../../../src/domain/hash.ts";

@@ -1,11 +1,6 @@
 /** Lines over time, drawn by uPlot in the page's colours. */
-import uPlot from "./vendor/uplot.mjs";
+import uPlot from "uplot";
 import { html, useEffect, useRef } from "./ui.js";
-
-const sheet = document.createElement("link");
-sheet.rel = "stylesheet";
-sheet.href = new URL("./vendor/uplot.css", import.meta.url).href;
-document.head.append(sheet);
 
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });

@@ -1,7 +1,7 @@
 /** What every page is built of. Everything from the API passes `Text` or `Data`: as text, with what hides in it shown. */
-import { Fragment, createRef, h, render } from "./vendor/preact.mjs";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
-import htm from "./vendor/htm.mjs";
+import { Fragment, createRef, h, render } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import htm from "htm";
 import { ApiError, now, whenBack, whenReach } from "./api.js";
 import { duration, markText, plain, when } from "./text.js";
 

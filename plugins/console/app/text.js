@@ -1,5 +1,5 @@
 /** Words for people. Text from outside passes `markText`: nothing in it may hide, reorder or imitate what stands around it. */
-import { markedText, markText } from "./domain/visible-text.js";
+import { markedText, markText } from "../../../src/domain/visible-text.ts";
 
 export { markText };
 

@@ -1,5 +1,5 @@
 /** What an action is to do: its parameters, those that the policy names first, every level folded and every fold counted. */
-import { countOf, MAX_LINES, moreLines, outline } from "./domain/outline.js";
+import { countOf, MAX_LINES, moreLines, outline } from "../../../src/domain/outline.ts";
 import { plain } from "./text.js";
 import { Data, Text, html, useMemo, useState } from "./ui.js";
 

@@ -1,0 +1,62 @@
+/**
+ * Bundles the console's application (plugins/console/app) for browsers. Its code, the pure modules of src/domain that it
+ * shares with the service, and the packages that it uses go into a few modules; a page's code is loaded when the page is
+ * opened. Type checks are the compiler's job, not this script's.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const APP = join("plugins", "console", "app");
+/** One for each document, one for the shared worker, and the style sheet. */
+const ENTRIES = ["main.js", "approve.js", "stream-worker.js", "console.css"];
+
+/**
+ * Writes `plugins/console/bundle` into a folder that is laid out as dist/.
+ * @returns {string[]} files of packages that the bundle contains, as paths from the root
+ */
+export function bundleConsole(folder) {
+  const outdir = join(folder, "plugins", "console", "bundle");
+  const metafile = join(folder, "plugins", "console", "bundle.json");
+  const { status, error } = spawnSync(
+    bundler(),
+    [
+      ...ENTRIES.map((name) => join(APP, name)),
+      `--outdir=${outdir}`,
+      `--metafile=${metafile}`,
+      "--bundle",
+      "--splitting",
+      "--format=esm",
+      "--platform=browser",
+      "--target=es2022",
+      // All modules are in one folder: the worker's address is relative to whichever module starts it.
+      "--entry-names=[name]",
+      "--chunk-names=chunk-[name]-[hash]",
+      "--jsx=automatic",
+      "--jsx-import-source=preact",
+      "--minify-syntax",
+      "--minify-whitespace",
+      "--legal-comments=none",
+      "--log-level=warning",
+    ],
+    { cwd: ROOT, stdio: ["ignore", 2, 2] },
+  );
+  if (error !== undefined) throw new Error(`esbuild does not run: ${error.message}`);
+  if (status !== 0) throw new Error(`esbuild ended with ${status}: the console cannot be built`);
+  const { inputs } = JSON.parse(readFileSync(metafile, "utf8"));
+  rmSync(metafile);
+  return Object.keys(inputs).filter((path) => path.startsWith("node_modules/"));
+}
+
+/** The bundler is a program of its own; its launcher would cost another start of Node, and rights on Deno. */
+function bundler() {
+  const name = `${process.platform}-${process.arch}`;
+  const file = process.platform === "win32" ? "esbuild.exe" : join("bin", "esbuild");
+  const path = join(ROOT, "node_modules", "@esbuild", name, file);
+  if (statSync(path, { throwIfNoEntry: false }) === undefined)
+    throw new Error(`the console has to be built, and @esbuild/${name} is not installed; run "npm ci"`);
+  return path;
+}
