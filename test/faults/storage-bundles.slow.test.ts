@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { after, describe, it } from "node:test";
-import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type EntryRow, type Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
@@ -308,42 +307,6 @@ for (const { name, skip, place } of ENGINES) {
       });
       assert.equal(await storage.upkeep?.(2), 2, "the sums do not wait for it");
       await assert.rejects(pack(storage), isCorrupt(/entry 9 was altered/));
-    });
-
-    it("are made of a store of the schema before, where others may share it a day later", async (t) => {
-      const at = await place();
-      const older = at.storage({ migrations: MIGRATIONS.slice(0, 21) });
-      await older.open();
-      const rows = await fill(older);
-      await older.close();
-      const newer = at.storage({ keep: 0 });
-      await newer.open();
-      const raw = await at.raw();
-      t.after(() => raw.close());
-      const steps = tableOf(raw, "schema_migrations");
-      const day = 86_400_000;
-      for (const step of await raw.rows(steps))
-        if (Number(step["version"]) < 22) await raw.set(steps, step, "applied_at", Date.now() - 3 * day);
-      await pack(newer);
-      // A clock that was set back between the steps is no new store.
-      for (const one of await raw.rows(steps))
-        if (Number(one["version"]) === 1) await raw.set(steps, one, "applied_at", Date.now() + day);
-      const second = at.storage({ keep: 0 });
-      if (name !== "SQLite") {
-        await second.open();
-        await pack(second);
-        await second.close();
-      }
-      // The process of the version before reads what it read.
-      assert.equal((await bundlesOf(raw)).length, name === "SQLite" ? 3 : 0);
-      const step = (await raw.rows(steps)).find(({ version }) => version === 23);
-      assert.ok(step !== undefined);
-      await raw.set(steps, step, "applied_at", Date.now() - day);
-      await pack(newer);
-      assert.equal((await bundlesOf(raw)).length, 3);
-      assert.deepEqual(await newer.entries(0, SIZE), rows);
-      assert.deepEqual(await faultsOf(newer), []);
-      await newer.close();
     });
   });
 }

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
 import { RUN } from "../../src/storage/sql/leaf-runs.ts";
-import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { appendSome } from "../../src/testing/suite/rows.ts";
 import { ENGINES, stopEngines, tableOf, type Place } from "../support/engines.ts";
@@ -89,21 +88,6 @@ for (const { name, skip, place } of ENGINES) {
       await raw.remove(table, more);
       assert.deepEqual(await storage.inspect?.(), []);
       await look(storage);
-    });
-
-    it("leave an older store its index until there is no more than a run to be made", async (t) => {
-      const at = await place();
-      const older = at.storage({ migrations: MIGRATIONS.slice(0, 22) });
-      t.after(() => older.close());
-      await older.open();
-      await older.write((tx) => appendSome(tx, 10));
-      await older.close();
-      const storage = at.storage();
-      t.after(() => storage.close());
-      await storage.open();
-      assert.equal(await indexes(at), 1);
-      await storage.upkeep?.(250);
-      assert.equal(await indexes(at), 0);
     });
   });
 }

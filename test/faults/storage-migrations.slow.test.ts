@@ -6,7 +6,7 @@ import { MIGRATIONS, type Migration } from "../../src/storage/sql/migrations.ts"
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import { StorageError } from "../../src/contract/storage.ts";
-import { actionRow, appendSome, deliveryRow, useRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, appendSome } from "../../src/testing/suite/rows.ts";
 import { temporaryFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
@@ -72,30 +72,6 @@ describe("migrations", () => {
     await newer.close();
     assert.deepEqual(look(path, versions), [...known, next, next + 1]);
     assert.deepEqual(look(path, "select n, m from first"), [1, 2]);
-  });
-
-  it("bring a store of every released schema to this one, which then keeps deliveries and the uses of limits", async () => {
-    for (let version = 2; version < known.length; version++) {
-      const path = freshPath();
-      const older = sqliteStorage({ path, migrations: MIGRATIONS.slice(0, version) });
-      // Statements are written for the newest schema: what an older version left is made without them.
-      await older.open().then(
-        () => older.close(),
-        () => older.close(),
-      );
-      assert.deepEqual(look(path, versions), known.slice(0, version));
-      const newer = sqliteStorage({ path });
-      await newer.open();
-      await newer.write(async (tx) => {
-        const { position: _, ...row } = deliveryRow(1);
-        await tx.insertDelivery(row);
-        await tx.insertLimitUse(useRow(1));
-      });
-      assert.deepEqual(await newer.delivery("delivery-1"), deliveryRow(1));
-      assert.equal((await newer.limitUsed("payments", "refunds a day", "agent-1", 0)).count, 1);
-      await newer.close();
-      assert.deepEqual(look(path, versions), known);
-    }
   });
 
   it("run once each", async () => {
