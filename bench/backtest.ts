@@ -9,6 +9,7 @@ import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import { compilePolicySet, buildPolicySet } from "../src/domain/policy/compile/compile.ts";
 import { loadPolicyFolder } from "../src/policies/folder.ts";
 import { backtest } from "../src/policies/backtest.ts";
+import { createBacktestReader } from "../src/storage/visible-reads.ts";
 import { end, measure, POLICIES, start } from "./load.ts";
 
 const DECISIONS = Number(process.env["BENCH_DECISIONS"] ?? 100_000);
@@ -47,9 +48,10 @@ try {
       budgetMs: Infinity,
       examples: 3,
     } as const;
-    await backtest(storage, compiled, { ...range, limit: 5_000 });
+    const reader = createBacktestReader(storage);
+    await backtest(reader, compiled, { ...range, limit: 5_000 });
     const before = performance.now();
-    const { evaluated, flipped } = await backtest(storage, compiled, range);
+    const { evaluated, flipped } = await backtest(reader, compiled, range);
     const rate = (evaluated / (performance.now() - before)) * 1000;
     process.stdout.write(
       `${name.padEnd(17)}${String(evaluated).padStart(11)}${String(flipped).padStart(10)}${rate.toFixed(0).padStart(14)}${`${((rate / LIMIT) * 100).toFixed(0)} %`.padStart(12)}\n`,

@@ -110,7 +110,10 @@ export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Wai
   ];
 }
 
-function filterOf(query: schema.ListQuery, credential: Credential): Omit<ActionFilter, "limit"> {
+function filterOf(
+  query: schema.ListQuery,
+  credential: Credential,
+): Omit<ActionFilter, "limit" | "visibility"> & Pick<Credential, "visibility"> {
   const { status, tool, operation, request_hash, offset } = query;
   const agent = query.agent_id ?? query.agent;
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {

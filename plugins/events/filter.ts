@@ -54,15 +54,20 @@ export function toolLookup(host: Host): ToolOf {
 export function createFilter(query: EventsQuery, { visibility }: Credential, toolOf: ToolOf): EventFilter {
   const types = query.type === undefined ? null : new Set(query.type.split(","));
   const agent = query.agent_id ?? query.agent;
+  const toolOfEntry = async (row: EntryRow): Promise<string | null> =>
+    row.action_id === null
+      ? null
+      : ((decodeEntry(row.bytes)["tool"] as string | undefined) ?? (await toolOf(row.action_id)));
+  const isVisible = async (row: EntryRow): Promise<boolean> =>
+    canSee(visibility, "within" in visibility ? { ...row, tool: await toolOfEntry(row) } : row);
   return {
     async passes(row) {
-      if (!canSee(visibility, row)) return false;
+      if (!(await isVisible(row))) return false;
       if (types !== null && !types.has(row.type)) return false;
       if (agent !== undefined && row.agent_id !== agent) return false;
       if (query.action_id !== undefined && row.action_id !== query.action_id) return false;
       if (query.tool === undefined) return true;
-      if (row.action_id === null) return false;
-      return ((decodeEntry(row.bytes)["tool"] as string | undefined) ?? (await toolOf(row.action_id))) === query.tool;
+      return (await toolOfEntry(row)) === query.tool;
     },
   };
 }

@@ -49,7 +49,9 @@ export default definePlugin({
 function routes(host: Host, open: boolean): Route[] {
   async function find(hash: string, { visibility }: Credential): Promise<EntryRow> {
     const row = await host.storage.entryByHash(fromHex(hash));
-    if (row === null || !canSee(visibility, row)) {
+    // Only the action has the tool, which the visibility of group members depends on.
+    const action = "within" in visibility && row?.action_id != null ? await host.storage.action(row.action_id) : null;
+    if (row === null || !canSee(visibility, { ...row, tool: action?.tool ?? null })) {
       throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
     }
     return row;

@@ -3,6 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { Channel } from "./channel.ts";
+import { GroupsSchema } from "./groups-schema.ts";
 import { ServerSchema } from "./server-schema.ts";
 import { StopSchema } from "./stop-schema.ts";
 
@@ -177,6 +178,7 @@ export const ConfigSchema = Type.Object(
       },
       { default: {}, additionalProperties: false, description: "Approvals." },
     ),
+    groups: GroupsSchema,
     stop: StopSchema,
     channels: Type.Record(Type.String(), Channel, {
       default: {},

@@ -1,6 +1,6 @@
 /** Input and result of a backtest, which evaluates past requests against another policy set. */
 import type { Effect } from "../domain/policy/types.ts";
-import type { Visibility } from "./storage.ts";
+import type { Visibility } from "../domain/visibility.ts";
 
 export interface BacktestRange {
   visibility: Visibility;

@@ -16,8 +16,10 @@ import type {
   Storage,
   StorageReader,
   StorageTransaction,
-  Visibility,
 } from "./storage.ts";
+import type { VisibleReads } from "./visible-reads.ts";
+import type { Visibility } from "../domain/visibility.ts";
+import type { GroupSubject } from "../domain/groups.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import type { Stops } from "../domain/stops.ts";
 import type { Containment } from "./containment.ts";
@@ -39,13 +41,29 @@ export interface Logger {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** An authenticated API key. */
+/**
+ * A person's confirmation of one vote with a passkey. Only the plugin that signs people in sets it, after it has verified
+ * the assertion. Credentials of API keys and links never have one.
+ */
+export interface Gesture {
+  kind: "passkey";
+  /** Id of the passkey. */
+  credential_id: string;
+  /** What the passkey signed: the result of `gestureDigest` for this vote. Lowercase hex. */
+  digest: string;
+}
+
+/** An authenticated API key, or the session of a person. */
 export interface Credential {
   readonly key: KeyRow;
   /** The ledger's epoch when `key` was read, or an earlier one. */
   readonly epoch: number;
   /** The identity that counts for quorum and self-approval: `owner:<owner>` or `key:<id>`. */
   readonly principal: string;
+  /** Groups of the principal, from the configuration or the sign-in. Sorted, without duplicates. */
+  readonly groups: readonly string[];
+  /** Null unless this request carries a verified passkey gesture. */
+  readonly gesture: Gesture | null;
   readonly visibility: Visibility;
   hasScope(scope: Scope): boolean;
 }
@@ -146,6 +164,19 @@ export interface LeaderLease {
   release(): Promise<void>;
 }
 
+/** The groups of the configuration. */
+export interface Groups {
+  /** Returns the groups that the configuration gives this principal. Sorted. */
+  of(principal: string): readonly string[];
+  /** Whether members of the group may see and approve actions of this agent and tool. True for a group without limits. */
+  covers(group: string, action: GroupSubject): boolean;
+  /**
+   * Returns what a member of these groups can see. If some of the groups have limits, the member sees what at least one
+   * of those allows; a group without limits does not lift the limits of another.
+   */
+  visibility(groups: readonly string[]): Visibility;
+}
+
 export interface Agents {
   /** Returns the agent's facts for a decision made now. */
   facts(agentId: string): Promise<AgentFacts>;
@@ -180,7 +211,8 @@ export interface HostConfig extends Pick<Config, "data" | "policies" | "agents" 
 }
 
 /** Read access to the store. Writes go through the ledger. */
-export type HostStorage = Omit<StorageReader, keyof DocumentReads> &
+export type HostStorage = Omit<StorageReader, keyof DocumentReads | keyof VisibleReads> &
+  VisibleReads &
   Pick<Storage, "name" | "exclusive" | "schema" | "ping">;
 
 /** Text of the OpenAPI document in addition to the routes. */
@@ -233,6 +265,7 @@ export interface Host {
   readonly policies: Policies;
   /** After start. */
   readonly keys: Keys;
+  readonly groups: Groups;
   /** After start. */
   readonly agents: Agents;
   /** After start. */

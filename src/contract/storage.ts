@@ -27,4 +27,4 @@ export type * from "./storage/policies.ts";
 export type * from "./storage/store.ts";
 export type * from "./storage/transaction.ts";
 export * from "./storage/assert-contiguous.ts";
-export type { Visibility } from "../domain/visibility.ts";
+export type { StoredVisibility } from "../domain/visibility.ts";

@@ -1,15 +1,22 @@
 /** The actions and entries that a credential can see. */
-export type Visibility = { all: true } | { agent_id: string } | { key_id: string };
+import { type GroupLimits, isWithinLimits } from "./groups.ts";
+
+/** What the store can filter by. */
+export type StoredVisibility = { all: true } | { agent_id: string } | { key_id: string };
+
+/** `within`: what at least one of these groups may see. */
+export type Visibility = StoredVisibility | { within: readonly GroupLimits[] };
 
 /**
  * Whether the credential can see the subject. `agent_id` and `submitted_by` are null for entries about no action, which
- * only unrestricted credentials see.
+ * only unrestricted credentials see. A credential that is limited to tools does not see a subject without `tool`.
  */
 export function canSee(
   visibility: Visibility,
-  subject: { agent_id: string | null; submitted_by: string | null },
+  subject: { agent_id: string | null; submitted_by: string | null; tool?: string | null },
 ): boolean {
   if ("all" in visibility) return true;
+  if ("within" in visibility) return visibility.within.some((limits) => isWithinLimits(limits, subject));
   return "agent_id" in visibility
     ? visibility.agent_id === subject.agent_id
     : visibility.key_id === subject.submitted_by;

@@ -5,12 +5,13 @@
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
-import type { Credential, Keys, Logger } from "../contract/host.ts";
-import type { KeyRow, LedgerHead, StorageReader, Visibility } from "../contract/storage.ts";
+import type { Credential, Groups, Keys, Logger } from "../contract/host.ts";
+import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
 import { principalOfKey } from "../domain/owner.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
+import type { Visibility } from "../domain/visibility.ts";
 import type { Directory } from "./directory.ts";
 
 const CACHE_LIMIT = 10_000;
@@ -18,6 +19,7 @@ const CACHE_LIMIT = 10_000;
 export interface KeysOptions {
   storage: StorageReader;
   directory: Directory;
+  groups: Groups;
   log: Pick<Logger, "error">;
   head(): Promise<LedgerHead>;
   clock(): number;
@@ -81,7 +83,7 @@ export function createKeys(options: KeysOptions): KeyService {
         const hash = toHex(digest);
         const row = await options.storage.keyByHash(hash);
         if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
-        credential = toCredential(row, epoch);
+        credential = toCredential(row, epoch, options.groups);
         if (cachedEpoch === epoch) cache.set(value, credential);
       }
       return admit(credential);
@@ -92,7 +94,7 @@ export function createKeys(options: KeysOptions): KeyService {
       let current: Credential | null = credential;
       if (credential.epoch !== epoch) {
         const row = await options.storage.key(credential.key.id);
-        current = row === null ? null : toCredential(row, epoch);
+        current = row === null ? null : toCredential(row, epoch, options.groups);
       }
       return current !== null && isLive(current.key, options.clock()) ? current : null;
     },
@@ -103,7 +105,7 @@ export function createKeys(options: KeysOptions): KeyService {
       if (credential.epoch !== epoch) {
         const row = await tx.key(credential.key.id);
         if (row === null) throw gone(credential.key);
-        current = toCredential(row, epoch);
+        current = toCredential(row, epoch, options.groups);
       }
       if (!isLive(current.key, now)) throw gone(current.key);
       let altered = options.directory.altered(current.key);
@@ -149,20 +151,24 @@ export function createKeyRow(id: string, value: string, input: Parameters<Keys["
   };
 }
 
-export function toCredential(key: KeyRow, epoch: number): Credential {
+export function toCredential(key: KeyRow, epoch: number, groups: Groups): Credential {
+  const principal = principalOfKey(key);
+  const memberOf = groups.of(principal);
   return {
     key,
     epoch,
-    principal: principalOfKey(key),
-    visibility: visibilityOf(key),
+    principal,
+    groups: memberOf,
+    gesture: null,
+    visibility: visibilityOf(key, groups.visibility(memberOf)),
     hasScope: (scope: Scope) => hasScope(key.scopes, scope),
   };
 }
 
 /** A binding narrows whatever the scopes say; without `actions:read` a key sees what it submitted itself. */
-function visibilityOf(key: KeyRow): Visibility {
+function visibilityOf(key: KeyRow, ofGroups: Visibility): Visibility {
   if (key.agent_id !== null) return { agent_id: key.agent_id };
-  return hasScope(key.scopes, "actions:read") ? { all: true } : { key_id: key.id };
+  return hasScope(key.scopes, "actions:read") ? ofGroups : { key_id: key.id };
 }
 
 function gone(key: KeyRow): Refusal {

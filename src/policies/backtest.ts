@@ -11,6 +11,7 @@ import type {
   DecisionOutcome,
 } from "../contract/backtest.ts";
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
+import type { VisibleReads } from "../contract/visible-reads.ts";
 import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import { restoreFacts } from "../domain/past.ts";
 import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
@@ -41,7 +42,7 @@ interface Judged {
 /** Null for what is not looked at, "erased" for what cannot be any more. */
 type Judge = (entry: DecisionEntry, input: DecisionInput) => Judged | "erased" | null;
 
-export type BacktestReader = Pick<StorageReader, "decisionSpan" | "decisions">;
+export type BacktestReader = Pick<StorageReader, "decisionSpan"> & Pick<VisibleReads, "decisions">;
 
 /** What these policies would have decided. */
 export function backtest(

@@ -24,7 +24,7 @@ import {
 } from "../domain/policy/compile/compile.ts";
 import { findUnknownChannels } from "../domain/policy/check/channels.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
-import { reportShadowPolicy } from "./backtest.ts";
+import { type BacktestReader, reportShadowPolicy } from "./backtest.ts";
 import type { PolicyTrials } from "../contract/trials.ts";
 import { checkBundle } from "./bundle.ts";
 import {
@@ -43,6 +43,7 @@ const OFFERS = 5;
 
 export interface PoliciesOptions {
   storage: StorageReader;
+  visibleReads: BacktestReader;
   sources: readonly string[];
   /** Names of the channels that the configuration has. */
   channels: readonly string[];
@@ -185,7 +186,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
         );
     },
     trials: options.trials,
-    shadowReport: (policy, range) => reportShadowPolicy(options.storage, policy, range),
+    shadowReport: (policy, range) => reportShadowPolicy(options.visibleReads, policy, range),
     plan: planPolicySetOrRefuse,
     commit: commitPolicySet,
     async state(): Promise<PolicyState> {

@@ -2,6 +2,7 @@
 import type { BacktestCounts, BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { ErrorCode, FieldError } from "../contract/errors.ts";
 import type { StorageReader } from "../contract/storage.ts";
+import type { VisibleReads } from "../contract/visible-reads.ts";
 import type { Candidates, ParsedPolicy, TrialCase, SerializedPolicySet } from "../contract/trials.ts";
 import type { Decision } from "../domain/policy/types.ts";
 
@@ -23,7 +24,7 @@ export type JobName = keyof Jobs;
 /** What a backtest asks of the store, which is open on the main thread. */
 export type ReaderCall =
   | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
-  | { method: "decisions"; args: Parameters<StorageReader["decisions"]> };
+  | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> };
 
 export type MessageToThread =
   | {

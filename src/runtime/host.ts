@@ -1,7 +1,7 @@
 /** What plugins are given: the parts of a runtime, as far as plugins may use them. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { Channels, Host, HostConfig, HostStorage, Logger } from "../contract/host.ts";
+import type { Channels, Groups, Host, HostConfig, HostStorage, Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import { createDocuments } from "./plugins/documents.ts";
@@ -9,6 +9,7 @@ import { READER_METHODS, type Storage } from "../contract/storage.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
 import { containment } from "../identity/containment.ts";
+import { createVisibleReads } from "../storage/visible-reads.ts";
 import type { Parts } from "./parts.ts";
 import { VERSION } from "../version.ts";
 
@@ -26,6 +27,7 @@ export interface HostOptions {
   /** Null before every plugin is set up. */
   routes(): readonly Route[] | null;
   channels: Channels;
+  groups: Groups;
   /** What plugins bring by name. */
   declared: Declarations;
 }
@@ -35,7 +37,7 @@ export function createHosts(options: HostOptions): {
   hostOf(plugin: string): Host;
   after<K extends keyof Parts>(name: K): Parts[K];
 } {
-  const { log, clock, newId, instance, stopping, channels, declared } = options;
+  const { log, clock, newId, instance, stopping, channels, groups, declared } = options;
   const config = configOf(options.config);
   const tooEarly = (name: string): Error =>
     new Error(`host.${name} is there after start; use it in a handler or in start(), not in setup()`);
@@ -71,7 +73,7 @@ export function createHosts(options: HostOptions): {
         server: config.server.public_url?.replace(/\/$/, "") ?? "/",
       }),
     get storage() {
-      return (reader ??= readerOf(after("storage")));
+      return (reader ??= readerOf(after("storage"), shared.waitForReadSlot));
     },
     get ledger() {
       return after("ledger");
@@ -96,6 +98,7 @@ export function createHosts(options: HostOptions): {
     },
     containment,
     channels,
+    groups,
     get processes() {
       return after("processes");
     },
@@ -127,13 +130,14 @@ function configOf({ data, policies, agents, approvals, permits, retention, stop,
 }
 
 /** The reads alone, also for who has not compiled against the contract. */
-function readerOf(storage: Storage): HostStorage {
+function readerOf(storage: Storage, yieldTurn: () => Promise<void>): HostStorage {
   const reads = READER_METHODS.filter((name) => name !== "document" && name !== "documents").map((name) => [
     name,
     (storage[name] as () => unknown).bind(storage),
   ]);
   return Object.freeze({
     ...(Object.fromEntries(reads) as HostStorage),
+    ...createVisibleReads(storage, yieldTurn),
     name: storage.name,
     exclusive: storage.exclusive,
     schema: () => storage.schema(),

@@ -1,6 +1,6 @@
 /** What a runtime is made of, opened in order. */
 import type { Config } from "../config/index.ts";
-import type { Logger, Processes, StopList, Vault } from "../contract/host.ts";
+import type { Groups, Logger, Processes, StopList, Vault } from "../contract/host.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createDirectory } from "../identity/directory.ts";
 import { createAgents, type AgentService } from "../identity/agents.ts";
@@ -18,6 +18,7 @@ import { openLogKeyring, type LogKeyring } from "../identity/log-keyring.ts";
 import { assertLogKey, pinLog } from "../identity/pin-log.ts";
 import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "../identity/rotate-log-key.ts";
 import { openVault } from "../identity/vault.ts";
+import { createBacktestReader } from "../storage/visible-reads.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { currentVkey, listVkeys } from "../domain/log-keys.ts";
@@ -61,6 +62,7 @@ export interface PartsOptions {
   clock: LedgerClock;
   /** UUIDv7. */
   newId(): string;
+  groups: Groups;
   acceptRollback: boolean;
   acceptSecret: boolean;
   anyPermitKey: boolean;
@@ -106,6 +108,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const keys = createKeys({
     storage,
     directory,
+    groups: options.groups,
     log,
     head,
     clock,
@@ -120,10 +123,12 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
   });
   const stops = createStops({ storage, directory, head, clock });
-  const trials = createTrials({ storage, log });
+  const visibleReads = createBacktestReader(storage);
+  const trials = createTrials({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: trials.close });
   const policies = createPolicies({
     storage,
+    visibleReads,
     trials,
     head,
     clock,

@@ -3,6 +3,7 @@ import { V7Generator } from "uuidv7";
 import type { Config } from "../config/index.ts";
 import type { Host, Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
+import { createGroups } from "../identity/groups.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createInFlight, createQueue } from "../http/in-flight.ts";
 import { createResponsesInFlight } from "../http/responses-in-flight.ts";
@@ -103,6 +104,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
   const responses = createResponsesInFlight({ total, perKey });
   const queue = createQueue(config.ledger.max_queue);
+  const groups = createGroups(config.groups);
   const { hostOf, after } = createHosts({
     config,
     load: { bodyBytes: () => inFlight.bytes, responseBytes: () => responses.bytes, queued: () => queue.length },
@@ -114,6 +116,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     parts: () => parts,
     routes: () => routes,
     channels: createChannels(() => channels),
+    groups,
     declared,
   });
   let channels: ReadonlyMap<string, Channel> = new Map();
@@ -159,6 +162,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           config,
           storage,
           declared,
+          groups,
           sources: registry.policySources.map(({ name }) => name),
           outbox,
           instance,

@@ -4,6 +4,7 @@ import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../doma
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
+import { createBacktestReader } from "../../storage/visible-reads.ts";
 import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command.ts";
 import { knownKey } from "../credentials.ts";
 import { PATIENCE, reaching } from "../remote.ts";
@@ -83,7 +84,7 @@ async function inStore(
     }
     const range = { ...span, visibility: { all: true }, budgetMs: Infinity } as const;
     const report = await withStatus(io, (say) =>
-      backtest(storage, compiled, { ...range, progress: ({ evaluated }) => say(looked(evaluated)) }),
+      backtest(createBacktestReader(storage), compiled, { ...range, progress: ({ evaluated }) => say(looked(evaluated)) }),
     );
     return { since: toRfc3339(range.since), until: toRfc3339(range.until), ...report };
   });

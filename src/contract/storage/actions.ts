@@ -1,7 +1,7 @@
 /** Actions, the votes on them, and the idempotency keys of requests. */
 import type { RecordedAction } from "../../domain/action-history.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
-import type { Visibility } from "../../domain/visibility.ts";
+import type { StoredVisibility } from "../../domain/visibility.ts";
 
 /** An action as recorded in the ledger, with the data for which the ledger contains only commitments. */
 export interface ActionRow extends RecordedAction {
@@ -84,7 +84,7 @@ export type IdempotencyLookup = Pick<IdempotencyRow, "key_id" | "route" | "idemp
 export type IdempotencyCursor = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
 export interface ActionFilter {
-  visibility: Visibility;
+  visibility: StoredVisibility;
   status?: ActionStatus;
   /**
    * With a status: pending actions with `expires_at` at or before this count as expired, whether or not they are marked
@@ -119,7 +119,7 @@ export interface StartableCursor {
 
 /** Selects decisions in a range of the ledger. */
 export interface DecisionFilter {
-  visibility: Visibility;
+  visibility: StoredVisibility;
   /** Inclusive. */
   from_seq: number;
   /** Exclusive: the cursor. */
@@ -164,11 +164,11 @@ export interface ActionReads {
   /** Pending actions with `expires_at <= now`, oldest expiry first. */
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
   /** Pending actions after a cursor, earliest expiry first. */
-  pendingActions(visibility: Visibility, after: PendingCursor, limit: number): Promise<ActionRow[]>;
+  pendingActions(visibility: StoredVisibility, after: PendingCursor, limit: number): Promise<ActionRow[]>;
   /** Actions of this status after a cursor, earliest `approved_until` first. */
   startableActions(status: "allowed" | "approved", after: StartableCursor, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
-  pendingCount(visibility: Visibility, now: number): Promise<number>;
+  pendingCount(visibility: StoredVisibility, now: number): Promise<number>;
   /** Creation time of the oldest of those; null if there are none. */
   oldestPending(now: number): Promise<number | null>;
   /** The smallest `expires_at` of a pending action. */

@@ -1,11 +1,11 @@
 /** Counts over actions. */
 import type { ActionStatus } from "../../domain/actions.ts";
 import type { Effect } from "../../domain/policy/types.ts";
-import type { Visibility } from "../../domain/visibility.ts";
+import type { StoredVisibility } from "../../domain/visibility.ts";
 
 /** What to count. Actions are counted by the time they were created. */
 export interface AnalyticsQuery {
-  visibility: Visibility;
+  visibility: StoredVisibility;
   /** At least two ascending instants: the first is inclusive, the last exclusive, and between them lie the segments of the series. */
   boundaries: readonly number[];
 }

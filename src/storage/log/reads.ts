@@ -13,7 +13,7 @@ import type {
   PendingCursor,
   StartableCursor,
   StorageReader,
-  Visibility,
+  StoredVisibility,
 } from "../../contract/storage.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { canSee } from "../../domain/visibility.ts";
@@ -126,7 +126,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       pending()
         .filter((row) => (row.expires_at ?? 0) <= now)
         .slice(0, limit),
-    pendingActions: (visibility: Visibility, after: PendingCursor, limit: number) =>
+    pendingActions: (visibility: StoredVisibility, after: PendingCursor, limit: number) =>
       pending()
         .filter(
           ({ expires_at, decision_seq }) =>
@@ -144,7 +144,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
           (ends > after.approved_until || (ends === after.approved_until && seq > after.decision_seq)),
         (a, b) => (a.approved_until ?? 0) - (b.approved_until ?? 0) || a.decision_seq - b.decision_seq,
       ).slice(0, limit),
-    pendingCount: (visibility: Visibility, now: number) =>
+    pendingCount: (visibility: StoredVisibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && canSee(visibility, row)).length,
     oldestPending: (now: number) =>
       pending()

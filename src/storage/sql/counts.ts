@@ -1,6 +1,6 @@
 /** What `analytics` answers: whole buckets of sums, and the rows that no bucket fits or that are not folded yet. */
 import type { ActionCounts, AnalyticsQuery, SeriesCounts } from "../../contract/storage.ts";
-import type { Visibility } from "../../domain/visibility.ts";
+import type { StoredVisibility } from "../../domain/visibility.ts";
 import { plain, type SqlExecutor, type Statement } from "./statement.ts";
 import {
   DIMENSIONS,
@@ -115,7 +115,7 @@ export async function readCounts(
   };
 }
 
-function visibilityKind(visibility: Visibility): "all" | "agent_id" | "key_id" {
+function visibilityKind(visibility: StoredVisibility): "all" | "agent_id" | "key_id" {
   return "all" in visibility ? "all" : "agent_id" in visibility ? "agent_id" : "key_id";
 }
 

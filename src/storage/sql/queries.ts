@@ -14,7 +14,7 @@ import {
   type PolicySetRow,
   type PolicyVersionRow,
   type StorageReader,
-  type Visibility,
+  type StoredVisibility,
 } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./schema.ts";
@@ -240,14 +240,14 @@ function decisionOf({ seq, action_id, created_at, request, past, bytes }: Stored
   return { seq, action_id, created_at, request, past, bytes };
 }
 
-function visibleTo(visibility: Visibility): { visible_agent: string | null; visible_key: string | null } {
+function visibleTo(visibility: StoredVisibility): { visible_agent: string | null; visible_key: string | null } {
   return {
     visible_agent: "agent_id" in visibility ? visibility.agent_id : null,
     visible_key: "key_id" in visibility ? visibility.key_id : null,
   };
 }
 
-function pendingOf(reads: Reads, visibility: Visibility): { page: Statement; count: Statement } {
+function pendingOf(reads: Reads, visibility: StoredVisibility): { page: Statement; count: Statement } {
   if ("all" in visibility) return reads.pendingActions.all;
   return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
 }

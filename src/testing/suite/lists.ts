@@ -1,6 +1,6 @@
 /** What lists of actions promise: every filter, alone and with the others, inside what the caller may see. */
 import assert from "node:assert/strict";
-import type { ActionFilter, ActionRow, DecisionFilter, Visibility } from "../../contract/storage.ts";
+import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, appendSome, hexOf, T0, type Case } from "./rows.ts";
 
 /** 48 actions in which every pair of members varies independently; two share each creation time. */
@@ -63,7 +63,7 @@ function decisionCases(test: Case): void {
         );
     });
     const all = {
-      visibility: { all: true } as Visibility,
+      visibility: { all: true } as StoredVisibility,
       from_seq: 0,
       before_seq: 12,
       since: T0,
@@ -108,7 +108,7 @@ export function listCases(test: Case): void {
       });
       await check((filter) => storage.actions(filter));
     });
-  const everything: Visibility = { all: true };
+  const everything: StoredVisibility = { all: true };
 
   filled("actions come newest first", async (list) => {
     assert.deepEqual(await list({ visibility: everything, limit: 1000 }), [...ROWS].reverse());
@@ -154,7 +154,7 @@ export function listCases(test: Case): void {
 
   filled("every combination of filters, visibility, cursor and offset", async (list) => {
     const names = Object.keys(OPTIONS) as (keyof typeof OPTIONS)[];
-    const visibilities: Visibility[] = [everything, { agent_id: "agent-1" }, { key_id: "key-1" }];
+    const visibilities: StoredVisibility[] = [everything, { agent_id: "agent-1" }, { key_id: "key-1" }];
     for (let chosen = 0; chosen < 2 ** names.length; chosen++) {
       const options = Object.fromEntries(
         names.filter((_, i) => (chosen >> i) % 2 === 1).map((name) => [name, OPTIONS[name]]),

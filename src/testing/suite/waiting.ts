@@ -1,10 +1,10 @@
 /** What lists of actions that wait promise: what has run out, by which moment, and in which order the rest runs out. */
 import assert from "node:assert/strict";
-import type { ActionFilter, Visibility } from "../../contract/storage.ts";
+import type { ActionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, T0, type Case } from "./rows.ts";
 
 export function waitingCases(test: Case): void {
-  const everything: Visibility = { all: true };
+  const everything: StoredVisibility = { all: true };
 
   test("overdue are pending actions whose time has come, oldest expiry first", async ({ storage }) => {
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
@@ -79,7 +79,7 @@ export function waitingCases(test: Case): void {
       await tx.insertAction(actionRow(7, { status: "approved", expires_at: T0 + 10 }));
       await tx.insertAction(actionRow(8, pending));
     });
-    const walk = async (visibility: Visibility, from: number, limit: number): Promise<number[]> => {
+    const walk = async (visibility: StoredVisibility, from: number, limit: number): Promise<number[]> => {
       const walked: number[] = [];
       for (let after = { expires_at: from, decision_seq: Number.MAX_SAFE_INTEGER }; ;) {
         const page = await storage.pendingActions(visibility, after, limit);

@@ -11,6 +11,7 @@ import { emptyPolicySet } from "../../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../../src/domain/policy/decide/decide.ts";
 import { withAssumedUsage } from "../../../src/domain/policy/decide/limit-facts.ts";
 import { backtest } from "../../../src/policies/backtest.ts";
+import { createBacktestReader } from "../../../src/storage/visible-reads.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "../../../src/policies/candidates.ts";
 import { createTrials, startTrialThread, type TrialOptions, type TrialService } from "../../../src/policies/trial.ts";
 import { createLogger } from "../../../src/serve/log.ts";
@@ -95,7 +96,7 @@ describe("the thread", () => {
 
   function trialsWith(options: Partial<TrialOptions> = {}): TrialService {
     const log = createLogger("info", (lines) => logged.push(lines));
-    const trials = createTrials({ storage: service.storage, log, ...options });
+    const trials = createTrials({ storage: createBacktestReader(service.storage), log, ...options });
     started.push(trials);
     return trials;
   }
@@ -137,7 +138,7 @@ describe("the thread", () => {
           cases.map(({ request, now }) => decide(each, request, withAssumedUsage(each, request, facts, now), now)),
         ),
       );
-      assert.deepEqual(await trials.backtest(set, range()), await backtest(service.storage, direct, range()));
+      assert.deepEqual(await trials.backtest(set, range()), await backtest(createBacktestReader(service.storage), direct, range()));
     }
     for (const sent of [
       { yaml: "policy: x\nrules: [}" },
@@ -238,7 +239,7 @@ describe("the thread", () => {
     const leaving = new AbortController();
     let counted = 0;
     const progress = (): void => leaving.abort();
-    const page = service.storage.decisions.bind(service.storage);
+    const { decisions: page } = createBacktestReader(service.storage);
     const few = trialsWith({
       storage: {
         decisionSpan: service.storage.decisionSpan.bind(service.storage),

@@ -1,0 +1,31 @@
+/** The key `groups` of `assent.yaml`. */
+import { Type } from "@sinclair/typebox";
+
+const Patterns = (what: string) =>
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
+      minItems: 1,
+      maxItems: 200,
+      description: `${what} that the members can see and approve; globs. All when absent.`,
+    }),
+  );
+
+export const GroupsSchema = Type.Record(
+  Type.String(),
+  Type.Object(
+    {
+      members: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+        default: [],
+        maxItems: 10_000,
+        description: "Owners of keys and recipients of links, or `key:<id>` for a key without an owner.",
+      }),
+      agents: Patterns("Agents"),
+      tools: Patterns("Tools"),
+    },
+    { additionalProperties: false, description: "A group of people." },
+  ),
+  {
+    default: {},
+    description: "Groups of approvers by name, which a rule's `approval.approvers` can require.",
+  },
+);

@@ -1,0 +1,22 @@
+/** Reads that also accept the visibility of a group member, which the store itself cannot filter by. */
+import type { Visibility } from "../domain/visibility.ts";
+import type {
+  ActionCounts,
+  ActionFilter,
+  ActionRow,
+  AnalyticsQuery,
+  DecisionFilter,
+  DecisionInput,
+  PendingCursor,
+} from "./storage.ts";
+
+export type VisibleFilter<Filter> = Omit<Filter, "visibility"> & { visibility: Visibility };
+
+/** Members are properties, so that the compiler rejects a store's own reads in their place. */
+export interface VisibleReads {
+  readonly actions: (filter: VisibleFilter<ActionFilter>) => Promise<ActionRow[]>;
+  readonly pendingActions: (visibility: Visibility, after: PendingCursor, limit: number) => Promise<ActionRow[]>;
+  readonly pendingCount: (visibility: Visibility, now: number) => Promise<number>;
+  readonly analytics: (query: VisibleFilter<AnalyticsQuery>) => Promise<ActionCounts>;
+  readonly decisions: (filter: VisibleFilter<DecisionFilter>) => Promise<DecisionInput[]>;
+}

@@ -1,0 +1,51 @@
+/** Groups of approvers, from the configuration and from sign-ins. */
+import { ownerIdentity, principalOfOwner } from "./owner.ts";
+import { matchesAny } from "./policy/compile/glob.ts";
+import { foldName } from "./names.ts";
+
+/** What the members of a group may see and approve. Patterns are folded; null matches everything. */
+export interface GroupLimits {
+  agents: readonly string[] | null;
+  tools: readonly string[] | null;
+}
+
+/** A group as the configuration defines it. */
+export interface GroupDefinition {
+  /** Owners, or `key:<id>` for a key without an owner. */
+  members: readonly string[];
+  agents?: readonly string[];
+  tools?: readonly string[];
+}
+
+/** Agent and tool of an action. An entry about no action has no tool. */
+export interface GroupSubject {
+  agent_id: string | null;
+  tool?: string | null;
+}
+
+/**
+ * Whether the limits include the agent and the tool. An unknown agent or tool is included only if the limits name none.
+ *
+ * @example isWithinLimits({ agents: ["billing-*"], tools: null }, { agent_id: "billing-1", tool: "stripe" }) // true
+ */
+export function isWithinLimits({ agents, tools }: GroupLimits, { agent_id, tool = null }: GroupSubject): boolean {
+  const matches = (patterns: readonly string[] | null, name: string | null): boolean =>
+    patterns === null || (name !== null && matchesAny(patterns, foldName(name)));
+  return matches(agents, agent_id) && matches(tools, tool);
+}
+
+/** Returns the limits of a group; null if it has none. */
+export function limitsOf({ agents, tools }: GroupDefinition): GroupLimits | null {
+  if (agents === undefined && tools === undefined) return null;
+  return { agents: agents?.map(foldName) ?? null, tools: tools?.map(foldName) ?? null };
+}
+
+/** Returns the principal of a member: `owner:ada` for `Ada`, and `key:0193…` unchanged. */
+export function principalOfMember(member: string): string {
+  return member.startsWith("key:") ? member : principalOfOwner(member);
+}
+
+/** Whether the text can name a member of a group. */
+export function isMember(member: string): boolean {
+  return member.startsWith("key:") ? member.length > "key:".length : ownerIdentity(member) !== "";
+}

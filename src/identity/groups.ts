@@ -1,0 +1,27 @@
+/** The groups of the configuration: their members, and what the members may see and approve. */
+import type { Groups } from "../contract/host.ts";
+import { type GroupDefinition, type GroupLimits, limitsOf, principalOfMember, isWithinLimits } from "../domain/groups.ts";
+import type { Visibility } from "../domain/visibility.ts";
+
+/** @param definitions groups by name */
+export function createGroups(definitions: Readonly<Record<string, GroupDefinition>>): Groups {
+  const limits = new Map<string, GroupLimits>();
+  const byPrincipal = new Map<string, string[]>();
+  for (const [name, definition] of Object.entries(definitions)) {
+    const limited = limitsOf(definition);
+    if (limited !== null) limits.set(name, limited);
+    for (const principal of new Set(definition.members.map(principalOfMember)))
+      byPrincipal.set(principal, [...(byPrincipal.get(principal) ?? []), name].sort());
+  }
+  return {
+    of: (principal) => byPrincipal.get(principal) ?? [],
+    covers(group, action) {
+      const limited = limits.get(group);
+      return limited === undefined || isWithinLimits(limited, action);
+    },
+    visibility(groups): Visibility {
+      const within = groups.flatMap((group) => limits.get(group) ?? []);
+      return within.length === 0 ? { all: true } : { within };
+    },
+  };
+}
