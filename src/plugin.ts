@@ -75,7 +75,7 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
   return plugin;
 }
 
-export type { Credential, Host, Logger } from "./contract/host.ts";
+export type { Credential, Gesture, Groups, Host, Logger } from "./contract/host.ts";
 export type { ApiResponse, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export {
   DELIVERY_RETRY_MS,

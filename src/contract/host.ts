@@ -9,14 +9,7 @@ import type { RecordedKey } from "../domain/standing.ts";
 import type { Config } from "../config/index.ts";
 import type { Documents } from "./documents.ts";
 import type { ErrorKind } from "./errors.ts";
-import type {
-  DocumentReads,
-  DocumentWrites,
-  KeyRow,
-  Storage,
-  StorageReader,
-  StorageTransaction,
-} from "./storage.ts";
+import type { DocumentReads, DocumentWrites, KeyRow, Storage, StorageReader, StorageTransaction } from "./storage.ts";
 import type { VisibleReads } from "./visible-reads.ts";
 import type { Visibility } from "../domain/visibility.ts";
 import type { GroupSubject } from "../domain/groups.ts";

@@ -1,6 +1,12 @@
 /** The groups of the configuration: their members, and what the members may see and approve. */
 import type { Groups } from "../contract/host.ts";
-import { type GroupDefinition, type GroupLimits, limitsOf, principalOfMember, isWithinLimits } from "../domain/groups.ts";
+import {
+  type GroupDefinition,
+  type GroupLimits,
+  limitsOf,
+  principalOfMember,
+  isWithinLimits,
+} from "../domain/groups.ts";
 import type { Visibility } from "../domain/visibility.ts";
 
 /** @param definitions groups by name */

@@ -84,7 +84,10 @@ async function inStore(
     }
     const range = { ...span, visibility: { all: true }, budgetMs: Infinity } as const;
     const report = await withStatus(io, (say) =>
-      backtest(createBacktestReader(storage), compiled, { ...range, progress: ({ evaluated }) => say(looked(evaluated)) }),
+      backtest(createBacktestReader(storage), compiled, {
+        ...range,
+        progress: ({ evaluated }) => say(looked(evaluated)),
+      }),
     );
     return { since: toRfc3339(range.since), until: toRfc3339(range.until), ...report };
   });

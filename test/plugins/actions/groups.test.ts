@@ -58,7 +58,10 @@ test("lists, single reads, counts, analytics, events and proofs show only the gr
     events.map(({ action_id }) => action_id),
     [mine],
   );
-  const backtest = await service.call("POST", "/v1/replay", { key: limited, body: { since: "2026-01-01T00:00:00Z", yaml: POLICY } });
+  const backtest = await service.call("POST", "/v1/replay", {
+    key: limited,
+    body: { since: "2026-01-01T00:00:00Z", yaml: POLICY },
+  });
   assert.equal(backtest.body.evaluated, 1, JSON.stringify(backtest.body));
 });
 

@@ -138,7 +138,10 @@ describe("the thread", () => {
           cases.map(({ request, now }) => decide(each, request, withAssumedUsage(each, request, facts, now), now)),
         ),
       );
-      assert.deepEqual(await trials.backtest(set, range()), await backtest(createBacktestReader(service.storage), direct, range()));
+      assert.deepEqual(
+        await trials.backtest(set, range()),
+        await backtest(createBacktestReader(service.storage), direct, range()),
+      );
     }
     for (const sent of [
       { yaml: "policy: x\nrules: [}" },
