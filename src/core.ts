@@ -58,6 +58,7 @@ export {
   computePermitTimes,
 } from "./domain/permit.ts";
 export { findUnknownChannels } from "./domain/policy/check/channels.ts";
+export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export type { CompiledPolicySet } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";

@@ -1,7 +1,7 @@
 /** Renders policies for the API. */
 import { type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
-import { type PolicyDocument, findUnknownChannels } from "../../src/core.ts";
+import { type PolicyDocument, findRuleWarnings, findUnknownChannels } from "../../src/core.ts";
 import { etagOf } from "./changes.ts";
 import { documentOf, findVersion, managerOf } from "./library.ts";
 import type * as schema from "./schemas.ts";
@@ -61,7 +61,9 @@ export async function renderPolicy(
 }
 
 export function listWarnings(host: Host, documents: readonly PolicyDocument[]): string[] {
-  return findUnknownChannels(documents, host.channels.names()).map(({ message }) => message);
+  return [...findUnknownChannels(documents, host.channels.names()), ...documents.flatMap(findRuleWarnings)].map(
+    ({ message }) => message,
+  );
 }
 
 export async function renderSummary(

@@ -19,6 +19,8 @@ export interface PolicyFolder {
   tests: { test: PolicyTest; file: string; places: Place[] }[];
   /** Empty when everything in the folder is good. */
   faults: TextFault[];
+  /** Rules that cannot have an effect. */
+  warnings: TextFault[];
 }
 
 export interface CheckedFolder extends PolicyFolder {
@@ -69,7 +71,7 @@ export function parsePolicyFolder(
   files: readonly PolicyFile[],
   unread: readonly TextFault[] = [],
 ): PolicyFolder {
-  const folder: PolicyFolder = { documents: [], tests: [], faults: [...unread] };
+  const folder: PolicyFolder = { documents: [], tests: [], faults: [...unread], warnings: [] };
   for (const { name, content } of files) {
     const text = decodeUtf8(content);
     if (text === null) {
@@ -85,7 +87,8 @@ export function parsePolicyFolder(
       folder.tests.push(...tests.map((test, i) => ({ test, file: name, places: places[i] ?? [] })));
       folder.faults.push(...faults);
     } else {
-      const { documents, places, faults } = parsePolicies(text, name);
+      const { documents, places, faults, warnings } = parsePolicies(text, name);
+      folder.warnings.push(...warnings);
       folder.documents.push(...documents.map((document, i) => ({ document, file: name, place: places[i] as Place })));
       folder.faults.push(...faults);
     }
@@ -103,7 +106,7 @@ export function isTestFile(name: string): boolean {
 }
 
 function noFolder(path: string, message: string): PolicyFolder {
-  return { documents: [], tests: [], faults: [{ file: path, line: null, column: null, message }] };
+  return { documents: [], tests: [], faults: [{ file: path, line: null, column: null, message }], warnings: [] };
 }
 
 export interface FolderOptions {

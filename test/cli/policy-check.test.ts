@@ -274,6 +274,25 @@ describe("check", () => {
     }
   });
 
+  test("warns of rules without effect and without tests, and fails on warnings with --strict", async (t) => {
+    const unreachable = "policy: a\nrules:\n  - { name: r, effect: allow }\n  - { name: s, tool: t, effect: deny }\n";
+    const folder = folderWith(t, { "a.yaml": unreachable, "a_test.yaml": cases(one("c", "allow")) });
+    const run = await assentHere("policy", "check", folder);
+    assert.equal(run.code, 0, "a warning is no fault");
+    assert.deepEqual(run.err.trimEnd().split("\n"), [
+      'warning  a.yaml:4:5: the rule "s" never decides, because "r" matches the same actions first',
+      'warning  a.yaml:1:9: no test reaches the rule "s" of "a"',
+    ]);
+    const strict = await assentHere("policy", "check", folder, "--strict");
+    assert.deepEqual([strict.code, strict.out], [1, ""]);
+    assert.equal((await assentHere("policy", "check", folderWith(t, { "a.yaml": GOOD }), "--strict")).code, 0);
+    const ids = resultsOf((await assentHere("policy", "check", folder, "--format", "sarif")).out) as SarifResult[];
+    assert.deepEqual(
+      ids.map(({ ruleId }) => ruleId),
+      ["unreachable-rule", "untested-rule"],
+    );
+  });
+
   test("lets nothing of a file begin a line, or reach a terminal", async (t) => {
     const folder = folderWith(t, {
       "a.yaml": GOOD,

@@ -2,7 +2,8 @@
 import { ConfigError, loadConfig } from "../../config/index.ts";
 import { findUnknownChannels } from "../../domain/policy/check/channels.ts";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
-import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
+import { measureCoverage } from "../../domain/policy/test/coverage.ts";
+import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/store.ts";
 import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";
 import { folderOf, tellFaults } from "./folder.ts";
@@ -10,12 +11,14 @@ import { sarif } from "./sarif.ts";
 
 export const check: Verb = {
   summary: "reads every policy and test file and prints each fault",
-  help: `usage: assent policy check [FOLDER] [--recursive] [--format text|json|sarif] [--config FILE]
+  help: `usage: assent policy check [FOLDER] [--recursive] [--strict] [--format text|json|sarif] [--config FILE]
 
-Reads every policy and test file of FOLDER (./policies) and prints each fault as file:line:column, all of them at once.
-Runs no test: "assent policy test" does. Exits with 1 when anything is wrong.
+Reads every policy and test file of FOLDER (./policies) and prints all faults and warnings as file:line:column. Warnings
+name rules that can have no effect, rules that no test reaches, and unknown channels. "assent policy test" reports
+failing tests. Exits with 1 if there is a fault.
 
   --recursive       takes the folders inside it too
+  --strict          exits with 1 if there is a warning, too
   --format FORMAT   text; json; or sarif (2.1.0) for code scanning, with paths from the working folder
   --json            the same as --format json
   --config FILE     warns of channels that policies tell and this configuration does not have; ./assent.yaml where it is there
@@ -26,6 +29,7 @@ examples:
   async run(args, io) {
     const { values, positionals } = parse(args, {
       recursive: { type: "boolean" },
+      strict: { type: "boolean" },
       json: { type: "boolean" },
       format: { type: "string" },
       config: { type: "string" },
@@ -38,17 +42,37 @@ examples:
     ]);
     const loaded = await loadPolicyFolder(folder, { recursive: values.recursive === true });
     const { documents, faults } = loaded;
-    const warnings = channelWarnings(loaded, values.config);
+    const warnings = [...loaded.warnings, ...findUntestedRules(loaded), ...channelWarnings(loaded, values.config)];
+    const accepted = faults.length === 0 && (values.strict !== true || warnings.length === 0);
     if (format === "json") io.out(JSON.stringify({ policies: documents.length, faults, warnings }));
     else if (format === "sarif") io.out(JSON.stringify(sarif(folder, [...faults, ...warnings]), null, 2));
     else {
       tellFaults(faults, io);
       for (const warning of warnings) io.err(`${colour(io, "yellow", "warning")}  ${safe(formatFault(warning))}`);
-      if (faults.length === 0) io.out(good(documents.length));
+      if (accepted) io.out(good(documents.length));
     }
-    return faults.length === 0 ? EXIT.ok : EXIT.failure;
+    return accepted ? EXIT.ok : EXIT.failure;
   },
 };
+
+/** Returns a warning for each rule that no test reaches, in policies that have tests. */
+function findUntestedRules(folder: PolicyFolder): TextFault[] {
+  if (folder.faults.length > 0 || folder.tests.length === 0) return [];
+  const results = testPolicyFolder(folder).results.map(({ result }) => result);
+  const { rules, uncovered } = measureCoverage(
+    folder.documents.map(({ document }) => document),
+    results,
+  );
+  const tested = new Set(rules.filter(({ reached }) => reached > 0).map(({ policy }) => policy));
+  return uncovered
+    .filter(({ policy }) => tested.has(policy))
+    .map(({ policy, rule }): TextFault => {
+      const { file, place } = folder.documents.find(
+        ({ document }) => document.policy === policy,
+      ) as PolicyFolder["documents"][number];
+      return { kind: "untested-rule", file, ...place, message: `no test reaches the rule "${rule}" of "${policy}"` };
+    });
+}
 
 /** Channels are named in another file, which need not be here: without one, nothing is said of them. */
 function channelWarnings({ documents }: PolicyFolder, file: string | undefined): TextFault[] {

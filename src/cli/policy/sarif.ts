@@ -1,7 +1,7 @@
 /** Faults as SARIF 2.1.0 (OASIS), the form that code scanning of GitHub, GitLab and editors takes. */
 import { relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { FaultKind, TextFault } from "../../domain/policy/parse/parse.ts";
+import type { FaultKind, TextFault, WarningKind } from "../../domain/policy/parse/parse.ts";
 import { pathOf } from "./folder.ts";
 
 /** What a reviewer filters and silences by. Ids never change their meaning. */
@@ -17,8 +17,20 @@ const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string
   "set-too-large": ["SetTooLarge", "The policies are too much of something together."],
   "failing-test": ["FailingTest", "A test beside the policies does not hold."],
   "unknown-channel": ["UnknownChannel", "A policy tells a channel that the configuration does not have."],
+  "unreachable-rule": ["UnreachableRule", "An earlier rule matches every action of this rule."],
+  "outside-applies-to": ["OutsideAppliesTo", "A rule names a tool or an agent that applies_to excludes."],
+  contradiction: ["Contradiction", "A condition is never true."],
+  "untested-rule": ["UntestedRule", "No test reaches a rule."],
   "policy-folder": ["PolicyFolder", "The folder of policies cannot be taken."],
 };
+
+const WARNINGS: ReadonlySet<string> = new Set<WarningKind>([
+  "unknown-channel",
+  "unreachable-rule",
+  "outside-applies-to",
+  "contradiction",
+  "untested-rule",
+]);
 
 const IDS = Object.keys(KINDS) as (keyof typeof KINDS)[];
 const RULES = IDS.map((id) => ({
@@ -30,7 +42,7 @@ const RULES = IDS.map((id) => ({
 }));
 
 function levelOf(id: keyof typeof KINDS): "error" | "warning" {
-  return id === "unknown-channel" ? "warning" : "error";
+  return WARNINGS.has(id) ? "warning" : "error";
 }
 
 /** One run. Columns are UTF-16 code units, from 1. */

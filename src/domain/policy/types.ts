@@ -69,6 +69,15 @@ export interface LimitDocument extends Omit<RuleDocument, "effect"> {
   effect?: "deny" | "require_approval";
 }
 
+/** Parameters of a tool, for the static check of conditions. No influence on decisions. */
+export interface ToolSchemaDocument {
+  tool: string;
+  /** Absent: every operation of the tool. */
+  operation?: string;
+  /** JSON Schema of `params`. */
+  params: JsonObject;
+}
+
 /** A validated policy, with the same shape as the YAML (design, section 5). */
 export interface PolicyDocument {
   policy: string;
@@ -77,6 +86,7 @@ export interface PolicyDocument {
   /** Whether names match case-sensitively; false when absent. */
   case_sensitive?: boolean;
   applies_to?: { tools?: string[]; agents?: string[] };
+  tools?: ToolSchemaDocument[];
   rules: RuleDocument[];
   limits?: LimitDocument[];
   metadata?: JsonObject;

@@ -159,6 +159,22 @@ const overrides = [
 ] as unknown as CelFunction[];
 
 const functions = [...standardFunctions, ...overrides].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
+
+/** Signatures of all functions, methods and operators, for the static check. */
+export const OVERLOADS: readonly Overload[] = functions as unknown as Overload[];
+
+interface Overload {
+  readonly name: string;
+  readonly target: DeclaredType | undefined;
+  readonly arguments: readonly DeclaredType[];
+  readonly result: DeclaredType;
+}
+
+interface DeclaredType {
+  readonly kind: string;
+  readonly name: string;
+}
+
 const functionNames = [...new Set(functions.map(({ name }) => name))];
 
 /** Returns the function without overloads, to remove what CEL does not define. */

@@ -199,8 +199,23 @@ function syntaxFault(error: unknown, source: string, what: string): [message: st
   const text = error instanceof Error ? error.message : String(error);
   const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
   const place = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
+  const hint = operatorHint(source, offset);
   return [
-    / but expecting /.test(text) ? `the ${what} cannot be read at ${place}` : `the ${what} cannot be read: ${text}`,
+    / but expecting /.test(text)
+      ? `the ${what} cannot be read at ${place}${hint}`
+      : `the ${what} cannot be read: ${text}${hint}`,
     offset,
   ];
+}
+
+/** Operators of other languages, with their form in CEL. */
+const OPERATORS: Readonly<Record<string, string>> = { and: "&&", or: "||", not: "!", "=": "==", "<>": "!=" };
+
+/** Suggests the CEL operator if the parser stopped at one of another language. */
+function operatorHint(source: string, offset: number): string {
+  const [, token = ""] = /^\s*([a-z]+|=(?!=)|<>)/i.exec(source.slice(offset)) ?? [];
+  // The parser stops after the operator if it could have started something else, as `=` could `==`.
+  const [, before = ""] = /(?:^|[^=!<>])(=|<>|\bnot|\band|\bor)\s*$/i.exec(source.slice(0, offset)) ?? [];
+  const written = [token, before].find((operator) => operator.toLowerCase() in OPERATORS);
+  return written === undefined ? "" : `; write "${OPERATORS[written.toLowerCase()] ?? ""}" instead of "${written}"`;
 }

@@ -7,7 +7,11 @@ import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression } from "../condition/condition.ts";
+import { paramsTypeOf } from "../check/params-type.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
+import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
+import { findTypeFault, type Purpose } from "../check/type-check.ts";
+import type { StaticType } from "../check/static-types.ts";
 import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
@@ -25,8 +29,10 @@ export type FaultKind =
   | "unreadable-file"
   | "set-too-large"
   | "failing-test"
-  /** A warning; the policy is still accepted. */
-  | "unknown-channel";
+  | WarningKind;
+
+/** Kinds of warnings. The policy is still accepted. */
+export type WarningKind = "unknown-channel" | "untested-rule" | RuleWarning["kind"];
 
 /** `line` and `column` are 1-based; null if the fault has no position. */
 export interface TextFault {
@@ -69,11 +75,14 @@ const policyCheck = TypeCompiler.Compile(PolicySchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
 const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
-/** Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`. */
+/**
+ * Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`.
+ * `warnings` name rules that cannot have an effect.
+ */
 export function parsePolicies(
   text: string,
   file: string,
-): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[] } {
+): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[]; warnings: TextFault[] } {
   const { values, faults } = readFile(text, file, validatePolicyDocument);
   if (faults.length === 0 && values.length === 0)
     faults.push({
@@ -87,6 +96,14 @@ export function parsePolicies(
     documents: values.map(({ value }) => value as unknown as PolicyDocument),
     places: values.map((yaml) => yaml.locate("/policy")),
     faults,
+    warnings: values.flatMap((yaml) =>
+      findRuleWarnings(yaml.value as unknown as PolicyDocument).map(({ kind, pointer, message, ...at }) => ({
+        kind,
+        file,
+        ...yaml.locate(pointer, at),
+        message,
+      })),
+    ),
   };
 }
 
@@ -125,6 +142,9 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   )
     return faults;
   const misshapen = new Set(faults.map(({ pointer }) => /^\/(?:rules|limits)\/\d+/.exec(pointer)?.[0]));
+  const { tools, case_sensitive = false } = value as Partial<PolicyDocument>;
+  const known = faults.some(({ pointer }) => pointer.startsWith("/tools")) ? undefined : tools;
+  const schemas = { ...(known === undefined ? {} : { tools: known }), case_sensitive };
   const shaped = {
     rules: rules.map((rule: unknown, i) => (misshapen.has(`/rules/${i}`) ? {} : rule)) as RuleDocument[],
     limits: limits.map((limit: unknown, i) => (misshapen.has(`/limits/${i}`) ? {} : limit)) as LimitDocument[],
@@ -137,7 +157,7 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
       detail: message,
       kind: "pattern" as const,
     })),
-    ...findSemanticFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen),
+    ...findSemanticFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen, schemas),
   ];
 }
 
@@ -159,7 +179,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
     if (faults.has(error.path)) continue;
     faults.set(error.path, {
       pointer: error.path,
-      detail: explainFault(error, siblingNames(schema, error.path)),
+      detail: `${explainFault(error, siblingNames(schema, error.path))}${effectHint(error)}`,
       kind: KINDS[error.type] ?? "wrong-value",
       key: error.type === ValueErrorType.ObjectAdditionalProperties,
     });
@@ -174,11 +194,32 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
   return [...faults.values()];
 }
 
+/** What other policy languages call the effects. */
+const EFFECT_SYNONYMS: Readonly<Record<string, string>> = {
+  permit: "allow",
+  accept: "allow",
+  approve: "require_approval",
+  ask: "require_approval",
+  approval: "require_approval",
+  confirm: "require_approval",
+  block: "deny",
+  forbid: "deny",
+  refuse: "deny",
+  reject: "deny",
+};
+
+function effectHint({ path, value }: { path: string; value: unknown }): string {
+  const meant =
+    path.endsWith("/effect") && typeof value === "string" ? EFFECT_SYNONYMS[value.toLowerCase()] : undefined;
+  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+}
+
 /** Finds faults that the schema cannot express. */
 function findSemanticFaults(
   rules: readonly RuleDocument[],
   limits: readonly LimitDocument[],
   except: ReadonlySet<string | undefined>,
+  schemas: ToolSchemas,
 ): ValueFault[] {
   const faults: ValueFault[] = [];
   const names = new Set<string>();
@@ -186,7 +227,9 @@ function findSemanticFaults(
     faults.push({ pointer: "/rules", detail: "a policy without limits needs at least one rule" });
   for (const [i, limit] of limits.entries())
     if (!except.has(`/limits/${i}`))
-      faults.push(...findLimitFaults(limit).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })));
+      faults.push(
+        ...findLimitFaults(limit, schemas).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })),
+      );
   const named = [
     ...rules.map((rule, i) => ({ rule, kind: "rule", at: `/rules/${i}` })),
     ...limits.map((limit, i) => ({
@@ -220,16 +263,23 @@ function findSemanticFaults(
       if (ms === null) faults.push({ pointer, detail: `"${text}" is not a duration such as 30m, 1h or 7d` });
       else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
     }
-    if (rule.when !== undefined) {
-      const compiled = compileCondition(rule.when);
-      if (!compiled.ok)
-        faults.push({ pointer: `${at}/when`, kind: "condition", detail: compiled.message, offset: compiled.offset });
-    }
+    if (rule.when !== undefined)
+      faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, paramsTypeOf(rule, schemas)));
   }
   return faults;
 }
 
-function findLimitFaults(limit: LimitDocument): ValueFault[] {
+type ToolSchemas = Pick<PolicyDocument, "tools" | "case_sensitive">;
+
+/** Returns at most one fault, so that one slip gives one message. */
+function findExpressionFaults(source: string, purpose: Purpose, pointer: string, params: StaticType): ValueFault[] {
+  const compiled =
+    purpose === "condition" ? compileCondition(source) : compileExpression(source, `expression of ${purpose}`);
+  const fault = compiled.ok ? findTypeFault(source, purpose, params) : compiled;
+  return fault === null ? [] : [{ pointer, kind: "condition", detail: fault.message, offset: fault.offset }];
+}
+
+function findLimitFaults(limit: LimitDocument, schemas: ToolSchemas): ValueFault[] {
   const faults: ValueFault[] = [];
   if ((limit.count === undefined) === (limit.sum === undefined))
     faults.push({ pointer: "", detail: `the limit "${limit.name}" needs either count, or sum with at_most` });
@@ -244,9 +294,7 @@ function findLimitFaults(limit: LimitDocument): ValueFault[] {
   for (const name of ["per", "sum"] as const) {
     const source = limit[name];
     if (source === undefined || (name === "per" && source === "key")) continue;
-    const compiled = compileExpression(source, `expression of ${name}`);
-    if (!compiled.ok)
-      faults.push({ pointer: `/${name}`, kind: "condition", detail: compiled.message, offset: compiled.offset });
+    faults.push(...findExpressionFaults(source, name, `/${name}`, paramsTypeOf(limit, schemas)));
   }
   return faults;
 }

@@ -123,6 +123,17 @@ export const LimitSchema = Type.Object(
   { additionalProperties: false, description: "At most so many matching actions, or at most such a sum, in a window." },
 );
 
+const ToolSchema = Type.Object(
+  {
+    tool: Type.String({ minLength: 1, maxLength: 256, description: "Name of the tool, without globs." }),
+    operation: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 256, description: "Name of the operation; absent: every operation." }),
+    ),
+    params: Type.Record(Type.String(), Type.Unknown(), { description: "JSON Schema of the parameters." }),
+  },
+  { additionalProperties: false, description: "Parameters of a tool. Conditions are checked against them." },
+);
+
 export const PolicySchema = Type.Object(
   {
     policy: Type.String({
@@ -164,6 +175,13 @@ export const PolicySchema = Type.Object(
           description: "Actions that the policy speaks of, by tool and agent; both must match.",
         },
       ),
+    ),
+    tools: Type.Optional(
+      Type.Array(ToolSchema, {
+        minItems: 1,
+        maxItems: 1_000,
+        description: "Parameters of tools, for the check of conditions. No influence on decisions.",
+      }),
     ),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,

@@ -1,0 +1,61 @@
+/** Determines the type of `params` in a rule from the tool schemas of its policy. */
+import { foldPatterns } from "../compile/name-patterns.ts";
+import { isGlob } from "../compile/glob.ts";
+import type { PolicyDocument, RuleDocument, ToolSchemaDocument } from "../types.ts";
+import { ANY_MAP, typeOfJsonSchema, unionOf, type StaticType } from "./static-types.ts";
+
+type Matchers = Pick<RuleDocument, "tool" | "operation">;
+
+/**
+ * Returns the union of the schemas of all tools and operations that the rule names. Any parameters are possible if the
+ * rule names a tool without a schema, or matches by glob.
+ */
+export function paramsTypeOf(
+  rule: Matchers,
+  { tools = [], case_sensitive = false }: Pick<PolicyDocument, "tools" | "case_sensitive">,
+): StaticType {
+  const named = names(rule.tool, case_sensitive);
+  if (named === null || tools.length === 0) return ANY_MAP;
+  const operations = names(rule.operation, case_sensitive);
+  const types: StaticType[] = [];
+  for (const tool of named) {
+    const schemas = tools.filter((schema) => same(schema.tool, tool, case_sensitive));
+    const found =
+      operations === null
+        ? anyOperation(schemas)
+        : operations.map((operation) => schemaOf(schemas, operation, case_sensitive));
+    for (const schema of found) {
+      if (schema === undefined) return ANY_MAP;
+      types.push(typeOfJsonSchema(schema.params));
+    }
+  }
+  return unionOf(types);
+}
+
+/** Returns the schemas that cover all operations; `[undefined]` if some operation might have no schema. */
+function anyOperation(schemas: readonly ToolSchemaDocument[]): (ToolSchemaDocument | undefined)[] {
+  const general = schemas.filter(({ operation }) => operation === undefined);
+  return general.length === 0 ? [undefined] : [...schemas];
+}
+
+function schemaOf(
+  schemas: readonly ToolSchemaDocument[],
+  operation: string,
+  caseSensitive: boolean,
+): ToolSchemaDocument | undefined {
+  return (
+    schemas.find((schema) => schema.operation !== undefined && same(schema.operation, operation, caseSensitive)) ??
+    schemas.find((schema) => schema.operation === undefined)
+  );
+}
+
+/** Returns folded names; null if they are not all exact. */
+function names(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
+  if (value === undefined) return null;
+  const folded = foldPatterns([value].flat(), caseSensitive);
+  return folded.some(isGlob) ? null : folded;
+}
+
+function same(name: string, folded: string, caseSensitive: boolean): boolean {
+  return foldPatterns([name], caseSensitive)[0] === folded;
+}

@@ -1,0 +1,118 @@
+/** Finds rules that cannot have an effect. The policy is still accepted, unless the caller treats warnings as errors. */
+import { parse } from "@bufbuild/cel";
+import { isGlob, matchGlob } from "../compile/glob.ts";
+import { foldPatterns } from "../compile/name-patterns.ts";
+import type { PolicyDocument, RuleDocument } from "../types.ts";
+import { findContradiction } from "./contradictions.ts";
+
+export interface RuleWarning {
+  /** RFC 6901 pointer from the policy. */
+  pointer: string;
+  message: string;
+  kind: "unreachable-rule" | "outside-applies-to" | "contradiction";
+  /** Offset in the text at the pointer, in UTF-16 code units. */
+  offset?: number;
+}
+
+/**
+ * Returns warnings in the order of the rules.
+ * @example A rule after one without `when` for the same tool: `the rule "b" never decides, because "a" matches first`
+ */
+export function findRuleWarnings(policy: PolicyDocument): RuleWarning[] {
+  const warnings: RuleWarning[] = [];
+  const caseSensitive = policy.case_sensitive === true;
+  const { rules, limits = [] } = policy;
+  for (const [kind, items] of [
+    ["rules", rules],
+    ["limits", limits],
+  ] as const) {
+    for (const [i, item] of items.entries()) {
+      warnings.push(...outsideScope(policy, item, `/${kind}/${i}`, caseSensitive));
+      if (item.when === undefined) continue;
+      const contradiction = findContradiction(parse(item.when));
+      if (contradiction !== null)
+        warnings.push({
+          kind: "contradiction",
+          pointer: `/${kind}/${i}/when`,
+          message: `the condition of "${item.name}" is never true: ${contradiction.message}`,
+          offset: contradiction.offset,
+        });
+    }
+  }
+  warnings.push(...unreachableRules(rules, caseSensitive));
+  return warnings;
+}
+
+const asList = (value: string | string[] | undefined): string[] | null => (value === undefined ? null : [value].flat());
+
+type Matchers = Pick<RuleDocument, "name" | "tool" | "agent">;
+
+/** Warns of exact names that `applies_to` excludes. */
+function outsideScope(
+  { policy, applies_to }: PolicyDocument,
+  rule: Matchers,
+  at: string,
+  caseSensitive: boolean,
+): RuleWarning[] {
+  const warnings: RuleWarning[] = [];
+  const check = (member: "tool" | "agent", scope: string[] | undefined): void => {
+    const names = asList(rule[member]);
+    if (scope === undefined || names === null) return;
+    const globs = foldPatterns(scope, caseSensitive);
+    for (const name of names) {
+      const [folded] = foldPatterns([name], caseSensitive) as [string];
+      if (isGlob(name) || globs.some((glob) => matchGlob(glob, folded))) continue;
+      warnings.push({
+        kind: "outside-applies-to",
+        pointer: `${at}/${member}`,
+        message: `"${rule.name}" names the ${member} "${name}", which applies_to.${member}s of the policy "${policy}" excludes`,
+      });
+    }
+  };
+  check("tool", applies_to?.tools);
+  check("agent", applies_to?.agents);
+  return warnings;
+}
+
+/** Compares each rule only with this many rules ahead of it, so that large policies are checked in linear time. */
+const MAX_COMPARED = 200;
+
+function unreachableRules(rules: readonly RuleDocument[], caseSensitive: boolean): RuleWarning[] {
+  const warnings: RuleWarning[] = [];
+  const folded = rules.map((rule) => ({
+    rule,
+    tool: foldList(rule.tool, caseSensitive),
+    operation: foldList(rule.operation, caseSensitive),
+    agent: foldList(rule.agent, caseSensitive),
+  }));
+  for (const [i, later] of folded.entries()) {
+    const cause = folded
+      .slice(Math.max(0, i - MAX_COMPARED), i)
+      .find(
+        (earlier) =>
+          (earlier.rule.when === undefined || earlier.rule.when === later.rule.when) &&
+          covers(earlier.tool, later.tool) &&
+          covers(earlier.operation, later.operation) &&
+          covers(earlier.agent, later.agent),
+      );
+    if (cause !== undefined)
+      warnings.push({
+        kind: "unreachable-rule",
+        pointer: `/rules/${i}`,
+        message: `the rule "${later.rule.name}" never decides, because "${cause.rule.name}" matches the same actions first`,
+      });
+  }
+  return warnings;
+}
+
+function foldList(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
+  const names = asList(value);
+  return names === null ? null : foldPatterns(names, caseSensitive);
+}
+
+/** Whether every name that `inner` matches is matched by `outer`. False if that is not certain. */
+function covers(outer: readonly string[] | null, inner: readonly string[] | null): boolean {
+  if (outer === null || outer.includes("*")) return true;
+  if (inner === null) return false;
+  return inner.every((name) => outer.includes(name) || (!isGlob(name) && outer.some((glob) => matchGlob(glob, name))));
+}

@@ -1,0 +1,195 @@
+/** Types of expressions that are known before a policy runs: of variables, constants and declared tool parameters. */
+import type { JsonObject, JsonValue } from "../../json.ts";
+
+export type ScalarName =
+  | "dyn"
+  | "int"
+  | "uint"
+  | "double"
+  | "bool"
+  | "string"
+  | "bytes"
+  | "null"
+  | "timestamp"
+  | "duration"
+  | "type";
+
+/** `values` are the only possible texts, for a JSON Schema with `enum` or `const`. */
+export interface ScalarType {
+  readonly kind: ScalarName;
+  readonly values?: readonly string[];
+}
+
+export interface ListType {
+  readonly kind: "list";
+  readonly element: StaticType;
+}
+
+export interface MapType {
+  readonly kind: "map";
+  readonly fields: ReadonlyMap<string, StaticType>;
+  /** Type of the members that `fields` does not name; null if there are no others. */
+  readonly rest: StaticType | null;
+}
+
+/** One of several types. Without members: the element of an empty list, which fits everything. */
+export interface UnionType {
+  readonly kind: "union";
+  readonly members: readonly StaticType[];
+}
+
+export type StaticType = ScalarType | ListType | MapType | UnionType;
+
+export const DYN: ScalarType = { kind: "dyn" };
+export const BOOL: ScalarType = { kind: "bool" };
+export const STRING: ScalarType = { kind: "string" };
+export const ANY_MAP: MapType = { kind: "map", fields: new Map(), rest: DYN };
+
+/** Returns the union of types, flattened. Any `dyn` member makes it `dyn`. */
+export function unionOf(types: readonly StaticType[]): StaticType {
+  const members = types.flatMap((type) => (type.kind === "union" ? type.members : [type]));
+  if (members.some(({ kind }) => kind === "dyn")) return DYN;
+  const [only] = members;
+  if (only !== undefined && members.length === 1) return only;
+  return { kind: "union", members };
+}
+
+/** Returns the types that a value of `type` can have. */
+export function membersOf(type: StaticType): readonly (ScalarType | ListType | MapType)[] {
+  return type.kind === "union" ? type.members.flatMap(membersOf) : [type];
+}
+
+const NUMBERS: readonly string[] = ["int", "uint", "double"];
+
+/** Whether some value of `a` can equal some value of `b`. Numbers of all types can be equal. */
+export function canBeEqual(a: StaticType, b: StaticType): boolean {
+  const [left, right] = [membersOf(a), membersOf(b)];
+  if (left.length === 0 || right.length === 0) return true;
+  return left.some((x) =>
+    right.some((y) => {
+      if (x.kind === "dyn" || y.kind === "dyn") return true;
+      if (x.kind === "list") return y.kind === "list";
+      if (x.kind === "map") return y.kind === "map";
+      if (x.kind !== y.kind) return NUMBERS.includes(x.kind) && NUMBERS.includes(y.kind);
+      const [texts, others] = [x.values, (y as ScalarType).values];
+      return texts === undefined || others === undefined || texts.some((text) => others.includes(text));
+    }),
+  );
+}
+
+const NAMES: Readonly<Record<ScalarName, string>> = {
+  dyn: "any value",
+  int: "an int",
+  uint: "a uint",
+  double: "a double",
+  bool: "a bool",
+  string: "a string",
+  bytes: "bytes",
+  null: "null",
+  timestamp: "a timestamp",
+  duration: "a duration",
+  type: "a type",
+};
+
+/** Returns a noun phrase with its article, such as `an int or null`. */
+export function describeType(type: StaticType): string {
+  const names = membersOf(type).map((member) =>
+    member.kind === "list" ? "a list" : member.kind === "map" ? "a map" : NAMES[member.kind],
+  );
+  return names.length === 0 ? NAMES.dyn : [...new Set(names)].join(" or ");
+}
+
+/** Nested schemas beyond this depth are not read: their values can be anything. */
+const MAX_SCHEMA_DEPTH = 16;
+
+/**
+ * Returns the type of the values that a JSON Schema describes. Reads `type`, `enum`, `const`, `properties`, `items`,
+ * `additionalProperties`, `anyOf`, `oneOf` and local `$ref`; other keywords restrict values further and are ignored.
+ * An object with `properties` has no other members unless `additionalProperties` is true or a schema, because a
+ * misspelt parameter is the commonest mistake.
+ * Source: JSON Schema 2020-12, Validation, section 6.1; Core, sections 8.2.3, 10.2 and 10.3.
+ */
+export function typeOfJsonSchema(
+  schema: JsonValue | undefined,
+  root: JsonValue = schema ?? true,
+  depth = 0,
+): StaticType {
+  if (!isObject(schema) || depth > MAX_SCHEMA_DEPTH) return DYN;
+  const inner = (part: JsonValue | undefined): StaticType => typeOfJsonSchema(part, root, depth + 1);
+  if (typeof schema["$ref"] === "string") return inner(resolveLocalRef(schema["$ref"], root));
+  const alternatives = schema["anyOf"] ?? schema["oneOf"];
+  if (Array.isArray(alternatives)) return unionOf(alternatives.map(inner));
+  const constants = Array.isArray(schema["enum"])
+    ? schema["enum"]
+    : "const" in schema
+      ? [schema["const"] ?? null]
+      : null;
+  if (constants !== null) return unionOf(typesOfConstants(constants));
+  const { type } = schema;
+  const types = Array.isArray(type) ? type : [type];
+  return unionOf(types.map((name) => typeByName(name, schema, inner)));
+}
+
+function typeByName(
+  name: JsonValue | undefined,
+  schema: JsonObject,
+  inner: (part?: JsonValue) => StaticType,
+): StaticType {
+  switch (name) {
+    case "string":
+      return STRING;
+    case "integer":
+      return { kind: "int" };
+    case "number":
+      // JSON does not distinguish 5 from 5.0, and CEL reads both as an int.
+      return unionOf([{ kind: "int" }, { kind: "double" }]);
+    case "boolean":
+      return BOOL;
+    case "null":
+      return { kind: "null" };
+    case "array":
+      return { kind: "list", element: inner(schema["items"]) };
+    case "object":
+      return objectType(schema, inner);
+    default:
+      return name === undefined && isObject(schema["properties"]) ? objectType(schema, inner) : DYN;
+  }
+}
+
+function objectType(schema: JsonObject, inner: (part?: JsonValue) => StaticType): MapType {
+  const properties = schema["properties"];
+  const others = schema["additionalProperties"];
+  if (!isObject(properties)) return { kind: "map", fields: new Map(), rest: others === false ? null : inner(others) };
+  return {
+    kind: "map",
+    fields: new Map(Object.entries(properties).map(([name, part]) => [name, inner(part)])),
+    rest: others === true || isObject(others) ? inner(others) : null,
+  };
+}
+
+function typesOfConstants(constants: readonly JsonValue[]): StaticType[] {
+  const texts = constants.filter((value) => typeof value === "string");
+  const types: StaticType[] = texts.length === 0 ? [] : [{ kind: "string", values: texts }];
+  for (const value of constants) {
+    if (typeof value === "number") types.push({ kind: Number.isSafeInteger(value) ? "int" : "double" });
+    else if (typeof value === "boolean") types.push(BOOL);
+    else if (value === null) types.push({ kind: "null" });
+    else if (typeof value === "object") types.push(DYN);
+  }
+  return types;
+}
+
+/** Returns the schema at a reference such as `#/$defs/money`; undefined if there is none. */
+function resolveLocalRef(reference: string, root: JsonValue): JsonValue | undefined {
+  if (!reference.startsWith("#/")) return undefined;
+  let part: JsonValue | undefined = root;
+  for (const segment of reference.slice(2).split("/")) {
+    const key = decodeURIComponent(segment).replaceAll("~1", "/").replaceAll("~0", "~");
+    part = isObject(part) && Object.hasOwn(part, key) ? part[key] : undefined;
+  }
+  return part;
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,423 @@
+/**
+ * Finds expressions that can never be evaluated: `tool > 5`, `principal.ownr`, `duration("30d")`. Without this check they
+ * would deny every request at run time. An expression whose types are unknown, such as `params.amount` of a tool
+ * without a schema, is accepted.
+ */
+import { isCelError, parse, plan, unparse } from "@bufbuild/cel";
+import { suggest } from "../../suggest.ts";
+import { CEL, MAX_STEPS, OVERLOADS, RANGE } from "../condition/cel.ts";
+import { Meter, runMetered } from "../condition/cel-meter.ts";
+import { CALENDAR, wallClock } from "../condition/cel-time.ts";
+import { ShapeFault, TYPE_NAMES } from "../condition/condition-shape.ts";
+import {
+  ANY_MAP,
+  BOOL,
+  canBeEqual,
+  describeType,
+  DYN,
+  membersOf,
+  STRING,
+  unionOf,
+  type ListType,
+  type MapType,
+  type ScalarName,
+  type ScalarType,
+  type StaticType,
+} from "./static-types.ts";
+
+type Parsed = ReturnType<typeof parse>;
+type Expr = Parsed["expr"];
+type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr" }>["value"];
+type Call = Extract<Expr["exprKind"], { case: "callExpr" }>["value"];
+type Scope = ReadonlyMap<string, StaticType>;
+type CelTypeName = (typeof OVERLOADS)[number]["result"];
+
+const TEXT_OR_NULL = unionOf([STRING, { kind: "null" }]);
+
+/** Types of the variables of every condition. */
+export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, StaticType>([
+  ["agent", STRING],
+  ["tool", STRING],
+  ["operation", STRING],
+  ["params", ANY_MAP],
+  ["context", ANY_MAP],
+  [
+    "principal",
+    {
+      kind: "map",
+      fields: new Map([
+        ["key_id", STRING],
+        ["name", STRING],
+        ["agent_id", TEXT_OR_NULL],
+        ["owner", TEXT_OR_NULL],
+      ]),
+      rest: null,
+    },
+  ],
+  ["now", { kind: "timestamp" }],
+]);
+
+/** What the value of an expression is used for. */
+export type Purpose = "condition" | "per" | "sum";
+
+const ACCEPTED: Readonly<Record<Purpose, { kinds: readonly ScalarName[]; noun: string }>> = {
+  condition: { kinds: ["bool"], noun: "true or false" },
+  per: { kinds: ["string", "int", "uint", "double", "bool"], noun: "a string, a number or a bool" },
+  sum: { kinds: ["int", "uint", "double"], noun: "a number" },
+};
+
+/**
+ * Returns the first fault of an expression that compiles, or null.
+ * @param params type of `params`, from the schemas of the tools that the rule names
+ * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
+ */
+export function findTypeFault(
+  source: string,
+  purpose: Purpose,
+  params: StaticType = ANY_MAP,
+): { message: string; offset: number } | null {
+  const parsed = parse(source);
+  try {
+    const checker = new TypeChecker(parsed);
+    const result = checker.infer(parsed.expr, new Map([...VARIABLE_TYPES, ["params", params]]));
+    checker.checkConstants(parsed.expr);
+    const { kinds, noun } = ACCEPTED[purpose];
+    const members = membersOf(result);
+    if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kinds.includes(kind as ScalarName)))
+      checker.fail(parsed.expr, `the expression is ${describeType(result)}; it must be ${noun}`);
+    return null;
+  } catch (error) {
+    if (error instanceof ShapeFault) return { message: error.message, offset: error.offset };
+    throw error;
+  }
+}
+
+class TypeChecker {
+  private readonly parsed: Parsed;
+
+  constructor(parsed: Parsed) {
+    this.parsed = parsed;
+  }
+
+  fail(node: Expr, message: string): never {
+    throw new ShapeFault(message, this.parsed.sourceInfo?.positions[node.id.toString()] ?? 0);
+  }
+
+  infer(node: Expr | undefined, scope: Scope): StaticType {
+    const kind = node?.exprKind;
+    switch (kind?.case) {
+      case "constExpr":
+        return constantType(kind.value.constantKind);
+      case "identExpr": {
+        const name = kind.value.name.replace(/^\./, "");
+        return scope.get(name) ?? (TYPE_NAMES.includes(name) ? { kind: "type" } : DYN);
+      }
+      case "selectExpr": {
+        const field = this.member(node as Expr, kind.value.operand as Expr, kind.value.field, scope);
+        return kind.value.testOnly ? BOOL : field;
+      }
+      case "callExpr":
+        return this.call(node as Expr, kind.value, scope);
+      case "listExpr":
+        return { kind: "list", element: unionOf(kind.value.elements.map((element) => this.infer(element, scope))) };
+      case "structExpr":
+        for (const entry of kind.value.entries) {
+          if (entry.keyKind.case === "mapKey") this.infer(entry.keyKind.value, scope);
+          this.infer(entry.value, scope);
+        }
+        return ANY_MAP;
+      case "comprehensionExpr":
+        return this.comprehension(kind.value, scope);
+      default:
+        return DYN;
+    }
+  }
+
+  /** Returns the type of `operand.field`. */
+  private member(node: Expr, operand: Expr, field: string, scope: Scope): StaticType {
+    const owner = this.infer(operand, scope);
+    const members = membersOf(owner);
+    // `google.protobuf.Timestamp` is the name of a type and no member of anything.
+    if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
+    const maps = members.filter((member) => member.kind === "map");
+    if (maps.length === 0)
+      this.fail(node, `${this.text(operand)} is ${describeType(owner)}, which has no fields such as "${field}"`);
+    const types = maps.map(({ fields, rest }) => fields.get(field) ?? rest).filter((type) => type !== null);
+    if (types.length > 0) return unionOf(types);
+    const names = [...new Set(maps.flatMap(({ fields }) => [...fields.keys()]))];
+    const meant = suggest(field, names);
+    const hint = meant === null ? `; its fields are ${names.join(", ") || "none"}` : `; did you mean "${meant}"?`;
+    return this.fail(node, `${this.text(operand)} has no field "${field}"${hint}`);
+  }
+
+  private call(node: Expr, call: Call, scope: Scope): StaticType {
+    const { function: name, target, args } = call;
+    const [first, second] = args as [Expr, Expr];
+    switch (name) {
+      case RANGE:
+        return this.infer(first, scope);
+      case "_&&_":
+      case "_||_":
+        for (const side of args)
+          this.requireBool(side, scope, `"${operatorOf(name)}" needs true or false on both sides`);
+        return BOOL;
+      case "@not_strictly_false":
+        return BOOL;
+      case "_?_:_":
+        this.requireBool(first, scope, '"?" needs true or false in front of it');
+        return unionOf(args.slice(1).map((arg) => this.infer(arg, scope)));
+      case "_[_]":
+        return this.index(node, first, second, scope);
+      case "_==_":
+      case "_!=_":
+        this.comparable(node, first, second, scope, name === "_==_" ? "are never equal" : "always differ");
+        return BOOL;
+      case "@in":
+        this.inclusion(node, first, second, scope);
+        return BOOL;
+      case "_+_": {
+        const types = args.map((arg) => this.infer(arg, scope));
+        if (types.every(({ kind }) => kind === "list"))
+          return { kind: "list", element: unionOf((types as ListType[]).map(({ element }) => element)) };
+        return this.overload(node, name, undefined, types);
+      }
+      default:
+        return this.overload(
+          node,
+          name,
+          target === undefined ? undefined : this.infer(target, scope),
+          args.map((arg) => this.infer(arg, scope)),
+        );
+    }
+  }
+
+  private requireBool(side: Expr, scope: Scope, message: string): void {
+    const type = this.infer(side, scope);
+    const members = membersOf(type);
+    if (members.length > 0 && !members.some(({ kind }) => kind === "bool" || kind === "dyn"))
+      this.fail(side, `${message}; ${this.text(side)} is ${describeType(type)}`);
+  }
+
+  private index(node: Expr, operand: Expr, key: Expr, scope: Scope): StaticType {
+    const owner = this.infer(operand, scope);
+    const text = textConstant(key);
+    const members = membersOf(owner);
+    if (text !== null && members.length > 0 && members.every(({ kind }) => kind === "map"))
+      return this.member(node, operand, text, scope);
+    const keyType = this.infer(key, scope);
+    if (members.some(({ kind }) => kind === "dyn") || members.length === 0) return DYN;
+    const indexed = members.filter((member) => member.kind === "list" || member.kind === "map");
+    if (indexed.length === 0) this.fail(node, `${this.text(operand)} is ${describeType(owner)}, which has no elements`);
+    const fits = membersOf(keyType).some(
+      ({ kind }) =>
+        kind === "dyn" || indexed.some((type) => (type.kind === "map" ? kind === "string" : isNumber(kind))),
+    );
+    if (!fits)
+      this.fail(node, `${this.text(operand)} is ${describeType(owner)}; ${describeType(keyType)} is no index of it`);
+    return unionOf(
+      indexed.map((type) =>
+        type.kind === "list" ? type.element : unionOf([...type.fields.values(), type.rest ?? DYN]),
+      ),
+    );
+  }
+
+  private comparable(node: Expr, left: Expr, right: Expr, scope: Scope, verb: string): void {
+    const [a, b] = [this.infer(left, scope), this.infer(right, scope)];
+    if (!canBeEqual(a, b)) this.fail(node, `${this.sides([left, a], [right, b])} ${verb}`);
+  }
+
+  private inclusion(node: Expr, value: Expr, range: Expr, scope: Scope): void {
+    const [a, b] = [this.infer(value, scope), this.infer(range, scope)];
+    const members = membersOf(b);
+    if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "map")) return;
+    const elements = members.filter((member) => member.kind === "list").map(({ element }) => element);
+    if (elements.length === 0) this.fail(node, `"in" needs a list or a map; ${this.text(range)} is ${describeType(b)}`);
+    const constants = range.exprKind.case === "listExpr" ? range.exprKind.value.elements : [];
+    for (const [i, element] of constants.entries()) {
+      const type = this.infer(element, scope);
+      if (!canBeEqual(a, type))
+        this.fail(constants[i] as Expr, `${this.sides([value, a], [element, type])} are never equal`);
+    }
+    if (constants.length === 0 && !canBeEqual(a, unionOf(elements)))
+      this.fail(node, `${this.text(value)} is ${describeType(a)}, which ${this.text(range)} never contains`);
+  }
+
+  private overload(node: Expr, name: string, target: StaticType | undefined, args: readonly StaticType[]): StaticType {
+    const fitting = OVERLOADS.filter(
+      (overload) =>
+        overload.name === name &&
+        overload.arguments.length === args.length &&
+        (overload.target === undefined) === (target === undefined) &&
+        (overload.target === undefined || fits(target as StaticType, overload.target)) &&
+        overload.arguments.every((type, i) => fits(args[i] as StaticType, type)),
+    );
+    if (fitting.length > 0) return unionOf(fitting.map(({ result }) => fromCelType(result)));
+    const given = [...(target === undefined ? [] : [target]), ...args].map(describeType).join(" and ");
+    const verb = /^_[<>]=?_$/.test(name) ? "cannot compare" : "does not accept";
+    return this.fail(
+      node,
+      `"${operatorOf(name)}" ${verb} ${given}${conversionHint([...args, ...(target ? [target] : [])])}`,
+    );
+  }
+
+  private comprehension(loop: Comprehension, scope: Scope): StaticType {
+    const range = this.infer(loop.iterRange, scope);
+    const members = membersOf(range);
+    if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kind === "list" || kind === "map"))
+      this.fail(
+        loop.iterRange as Expr,
+        `exists, all, map and filter need a list or a map; ${this.text(loop.iterRange as Expr)} is ${describeType(range)}`,
+      );
+    const element = unionOf(
+      members.map((member) => (member.kind === "list" ? member.element : member.kind === "map" ? STRING : DYN)),
+    );
+    const inner = new Map([...scope, [loop.iterVar, element], [loop.accuVar, this.infer(loop.accuInit, scope)]]);
+    this.infer(loop.loopCondition, inner);
+    const step = this.infer(loop.loopStep, inner);
+    return this.infer(loop.result, new Map([...inner, [loop.accuVar, step]]));
+  }
+
+  /** Evaluates the calls whose arguments are constants, and reports those that fail. */
+  checkConstants(node: Expr | undefined): void {
+    const kind = node?.exprKind;
+    if (node === undefined || kind === undefined) return;
+    if (kind.case === "callExpr") {
+      const { function: name, target, args } = kind.value;
+      const [zone] = args;
+      const text = zone === undefined ? null : textConstant(zone);
+      if (name in CALENDAR && text !== null) this.checkTimeZone(zone as Expr, text);
+      if (target === undefined && args.length > 0 && args.every(isConstant)) this.checkConstantCall(node, name);
+    }
+    for (const child of childrenOf(node)) this.checkConstants(child);
+  }
+
+  private checkConstantCall(node: Expr, name: string): void {
+    let failed: boolean;
+    try {
+      const evaluate = plan(CEL, node) as (bindings: object) => unknown;
+      failed = isCelError(runMetered(new Meter(MAX_STEPS), () => evaluate({})));
+    } catch {
+      failed = true;
+    }
+    if (failed) this.fail(node, `${this.text(node)} always fails${CONSTANT_HINTS[name] ?? ""}`);
+  }
+
+  private checkTimeZone(node: Expr, zone: string): void {
+    try {
+      wallClock(0, zone);
+    } catch {
+      const meant = suggest(zone, Intl.supportedValuesOf("timeZone"));
+      this.fail(
+        node,
+        `there is no time zone "${zone}"${meant === null ? '; write an IANA name such as "Europe/Berlin", or an offset such as "+02:00"' : `; did you mean "${meant}"?`}`,
+      );
+    }
+  }
+
+  /** Returns the expression as CEL source, shortened. */
+  private text(expr: Expr): string {
+    const source = unparse({ ...this.parsed, expr });
+    return source.length > 60 ? `${source.slice(0, 59)}…` : source;
+  }
+
+  private sides(left: [Expr, StaticType], right: [Expr, StaticType]): string {
+    const [[a, x], [b, y]] = [left, right];
+    const values = [x, y].flatMap(membersOf).find(({ kind }) => kind === "string") as ScalarType | undefined;
+    if (x.kind === "string" && y.kind === "string" && values?.values !== undefined) {
+      const listed = (x.values?.length ?? 0) > 1 || textConstant(a) === null ? x : y;
+      const [named, other] = listed === x ? [a, b] : [b, a];
+      return `${this.text(named)}, which is one of ${(listed.values ?? []).map((value) => JSON.stringify(value)).join(", ")}, and ${this.text(other)}`;
+    }
+    return `${this.text(a)} (${describeType(x)}) and ${this.text(b)} (${describeType(y)})`;
+  }
+}
+
+const CONSTANT_HINTS: Readonly<Record<string, string>> = {
+  duration: '; write hours, minutes or seconds, such as duration("720h") for 30 days',
+  timestamp: '; write a time such as timestamp("2026-01-31T09:00:00Z")',
+};
+
+/** Types whose values are texts and numbers are mixed up most often. */
+function conversionHint(types: readonly StaticType[]): string {
+  const kinds = types.flatMap(membersOf).map(({ kind }) => kind);
+  if (kinds.includes("string") && kinds.some(isNumber)) return "; convert the text with int() or double()";
+  if (kinds.includes("int") && kinds.includes("double")) return "; convert the int with double()";
+  return "";
+}
+
+const isNumber = (kind: string): boolean => kind === "int" || kind === "uint" || kind === "double";
+
+/** Returns `&&` for `_&&_`. */
+const operatorOf = (name: string): string => (/^[a-z]/i.test(name) ? name : name.replaceAll(/[_@]/g, ""));
+
+function constantType(constant: { case: string | undefined; value?: unknown }): StaticType {
+  switch (constant?.case) {
+    case "boolValue":
+      return BOOL;
+    case "int64Value":
+      return { kind: "int" };
+    case "uint64Value":
+      return { kind: "uint" };
+    case "doubleValue":
+      return { kind: "double" };
+    case "stringValue":
+      return { kind: "string", values: [String(constant.value)] };
+    case "bytesValue":
+      return { kind: "bytes" };
+    case "nullValue":
+      return { kind: "null" };
+    default:
+      return DYN;
+  }
+}
+
+function textConstant({ exprKind }: Expr): string | null {
+  if (exprKind.case !== "constExpr" || exprKind.value.constantKind.case !== "stringValue") return null;
+  return exprKind.value.constantKind.value;
+}
+
+/** Whether the expression reads no variable. */
+function isConstant(expr: Expr): boolean {
+  const { exprKind: kind } = expr;
+  if (kind.case === "constExpr") return true;
+  return kind.case === "callExpr" && childrenOf(expr).every(isConstant);
+}
+
+function childrenOf({ exprKind: kind }: Expr): Expr[] {
+  const children = (): (Expr | undefined)[] => {
+    switch (kind.case) {
+      case "selectExpr":
+        return [kind.value.operand];
+      case "callExpr":
+        return [kind.value.target, ...kind.value.args];
+      case "listExpr":
+        return kind.value.elements;
+      case "structExpr":
+        return kind.value.entries.map(({ value }) => value);
+      case "comprehensionExpr":
+        return [kind.value.iterRange, kind.value.loopStep];
+      default:
+        return [];
+    }
+  };
+  return children().filter((child) => child !== undefined);
+}
+
+const SCALARS: Readonly<Record<string, ScalarName>> = {
+  null_type: "null",
+  "google.protobuf.Timestamp": "timestamp",
+  "google.protobuf.Duration": "duration",
+};
+
+function fromCelType({ kind, name }: CelTypeName): StaticType {
+  if (kind === "list") return { kind: "list", element: DYN };
+  if (kind === "map") return ANY_MAP as MapType;
+  return { kind: SCALARS[name] ?? (name as ScalarName) };
+}
+
+/** Whether a value of `type` can be passed where the library declares `declared`. */
+function fits(type: StaticType, declared: CelTypeName): boolean {
+  const wanted = fromCelType(declared).kind;
+  const members = membersOf(type);
+  return wanted === "dyn" || members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === wanted);
+}
