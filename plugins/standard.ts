@@ -34,3 +34,21 @@ export const STANDARD = {
   docs: () => import("./docs/index.ts"),
   console: () => import("./console/index.ts"),
 } satisfies Record<string, Load>;
+
+/** The built-in plugins that receive the privileged host unless the configuration says `core: false`. */
+export const CORE_PLUGINS: readonly (keyof typeof STANDARD)[] = [
+  "policy-git",
+  "actions",
+  "policies",
+  "api-keys",
+  "agents",
+  "stop",
+  "analytics",
+  "events",
+  "provenance",
+  "replay",
+  "well-known",
+  "health",
+  "metrics",
+  "deliveries",
+];

@@ -42,6 +42,11 @@ export interface CompletedRequest {
 
 export interface Plugin<Options extends TObject = TObject> {
   name: string;
+  /**
+   * True if `setup` needs the privileged host. Set by `defineCorePlugin` of `assent/core`. Such a plugin is loaded only if
+   * the operator writes `core: true` for it in `assent.yaml`.
+   */
+  core?: true;
   /** Schema of the options, validated before `setup`. Unknown keys are refused. Absent: the plugin has no options. */
   options?: Options;
   /** Additional scopes, from `defineScopes`. */
@@ -70,15 +75,38 @@ export interface StorageHost {
   readonly databaseUrl: string | null;
 }
 
-/** Returns the plugin unchanged, and infers the option types of `setup`. */
+/**
+ * Returns the plugin unchanged, and infers the option types of `setup`.
+ * @example
+ * export default definePlugin({
+ *   name: "hello",
+ *   options: Type.Object({ greeting: Type.String({ default: "hello" }) }),
+ *   setup: (host, options) => ({ start: async () => host.log.info(options.greeting) }),
+ * });
+ */
 export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): Plugin<Options> {
   return plugin;
 }
 
-export type { Credential, Gesture, Groups, Host, Logger } from "./contract/host.ts";
+// Services of the core
+export type { PluginCommand, CommandContext } from "./contract/command.ts";
+export type { Document, DocumentReader, DocumentWriter } from "./contract/documents.ts";
+export type { Credential, Gesture, Host, Logger, OwnEntry, Transaction, VisibleActions } from "./contract/host.ts";
+
+// Names that a plugin declares
+export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
+export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
+
+// Routes, pages and facades
 export type { ApiResponse, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
+export type { Page } from "./contract/page.ts";
+export { defineRoute, type Reply, type RequestContext, type Route } from "./contract/resource.ts";
+export { toRfc3339 } from "./domain/time.ts";
+export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, slicePage } from "./http/resource/paging.ts";
+export { assertIfMatch, IF_MATCH } from "./http/resource/preconditions.ts";
+
+// Notifiers
 export {
-  DELIVERY_RETRY_MS,
   NotifierError,
   type ApprovalMessage,
   type ClosedMessage,
@@ -91,28 +119,9 @@ export {
 } from "./contract/notifier.ts";
 export { describeOutcome, messageFacts, messageTitle, requestSections } from "./contract/approval-message-text.ts";
 export { describeStop, stopMessageFacts, stopMessageTitle } from "./contract/stop-message-text.ts";
-export type { Page } from "./contract/page.ts";
+
+// Policy sources
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
-export type { CommandContext, PluginCommand } from "./contract/command.ts";
-export type { Document, DocumentReader, Documents, DocumentWriter } from "./contract/documents.ts";
-export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
-export type { LedgerTransaction } from "./contract/host.ts";
-export { defineRoute, type Reply, type RequestContext, type Route } from "./contract/resource.ts";
-export { toActor } from "./domain/actor.ts";
-export { decodeEntry, type DecisionEntry, type EntryBody, type PluginEntry } from "./domain/entries.ts";
-export { sha256Hex, utf8 } from "./domain/hash.ts";
-export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
-export { toRfc3339 } from "./domain/time.ts";
-export { canSee, type Visibility } from "./domain/visibility.ts";
-export { confirmWithScope } from "./http/resource/confirm-scope.ts";
-export { assertIfMatch, IF_MATCH } from "./http/resource/preconditions.ts";
-export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, slicePage } from "./http/resource/paging.ts";
-export {
-  findCreatedResource,
-  readIdempotentCall,
-  recordCreatedResource,
-  REPLAYED_HEADERS,
-} from "./http/resource/idempotency.ts";
 export { parsePolicies, type TextFault } from "./domain/policy/parse/parse.ts";
 export {
   checkPolicyFolder,

@@ -1,16 +1,17 @@
 /** Renders an action for the API, as one credential may see it. */
-import { type Credential, type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
-import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import {
   type CompiledPolicySet,
+  type CoreHost,
   type Decision,
-  findDeniedBy,
-  makeToken,
   decodeMeta,
-  parseStoredRequest,
+  findDeniedBy,
   findMembersShownFirst,
+  makeToken,
+  parseStoredRequest,
   type TokenClaims,
 } from "../../src/core.ts";
+import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./permits.ts";
 import { withCurrentStatus } from "./rows.ts";
@@ -23,16 +24,21 @@ export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
 }
 
-export function approvalMac(host: Host): (message: Uint8Array) => Uint8Array {
+export function approvalMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval", message);
 }
 
-export function linkMac(host: Host): (message: Uint8Array) => Uint8Array {
+export function linkMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval-link", message);
 }
 
 /** Returns the approval token if this credential can use it now, else null. */
-function tokenFor(host: Host, row: ActionRow, votes: readonly ApprovalRow[], credential: Credential): string | null {
+function tokenFor(
+  host: CoreHost,
+  row: ActionRow,
+  votes: readonly ApprovalRow[],
+  credential: Credential,
+): string | null {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (!credential.hasScope("approvals:decide")) return null;
   if (selfRelationOf(host, row, credential) !== null && !host.config.approvals.allow_self_approval) return null;
@@ -53,12 +59,12 @@ export interface RecordOptions {
 }
 
 /** Returns the active policies for a pending action, else undefined. */
-export async function policySetFor(host: Host, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
+export async function policySetFor(host: CoreHost, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
 function renderAction(
-  host: Host,
+  host: CoreHost,
   row: ActionRow,
   votes: readonly ApprovalRow[],
   rejection: Rejection | null,
@@ -134,7 +140,7 @@ export function renderVotes(votes: readonly ApprovalRow[]): ActionRecord["approv
  * appear on an action that still waits for it: while the action is pending, its row is read again after the votes.
  */
 export async function readVotes(
-  { storage }: Pick<Host, "storage">,
+  { storage }: Pick<CoreHost, "storage">,
   row: ActionRow,
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
   if (row.quorum === null) return { row, votes: [] };
@@ -149,7 +155,7 @@ export async function readVotes(
 
 /** Reads the votes and the rejection of an action, and renders it. */
 export async function readRecord(
-  host: Host,
+  host: CoreHost,
   row: ActionRow,
   credential: Credential,
   options: RecordOptions,
@@ -164,7 +170,7 @@ export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecor
 
 /** Returns the response of a route for one action, with the approval token if this credential can use it. */
 export async function actionReply(
-  host: Host,
+  host: CoreHost,
   row: ActionRow,
   credential: Credential,
   { headers = {}, ...options }: { headers?: Record<string, string> } & Omit<RecordOptions, "token"> = {},

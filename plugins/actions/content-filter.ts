@@ -1,7 +1,7 @@
 /** Selects actions to erase by the content of their request and result. */
+import { type JsonValue, parseStoredRequest } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { type JsonValue, parseStoredRequest } from "../../src/core.ts";
 
 type Scalar = string | number | boolean | null;
 

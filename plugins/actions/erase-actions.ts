@@ -1,15 +1,17 @@
 /** Erases requests and results from the store, and records who erased them and why. The ledger keeps its commitments. */
 import { setImmediate } from "node:timers/promises";
 import {
-  toActor,
+  actionEntryFields,
   confirmWithScope,
-  type Credential,
-  type Host,
+  type CoreHost,
+  type ErasureEntry,
+  findErasureBlocker,
   type LedgerTransaction,
-  Refusal,
-} from "../../src/plugin.ts";
+  toActor,
+  USE_RETENTION_MS,
+} from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { actionEntryFields, type ErasureEntry, findErasureBlocker, USE_RETENTION_MS } from "../../src/core.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { rereadAction, visibleAction } from "./rows.ts";
 import type { ContentFilter } from "./content-filter.ts";
@@ -32,7 +34,7 @@ export interface ErasureResult {
 
 /** Erases the actions in one transaction. Skips open, unknown, erased and altered ones. */
 export async function eraseActions(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   ids: readonly string[],
   cause: ErasureCause,
@@ -61,7 +63,7 @@ export async function eraseActions(
   return { erased: erasable.length, altered };
 }
 
-export function eraseAction(host: Host, credential: Credential, id: string, reason: string): Promise<ActionRow> {
+export function eraseAction(host: CoreHost, credential: Credential, id: string, reason: string): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
     const current = await confirmWithScope(tx, credential, "actions:erase");
     const row = await visibleAction(tx, id, current);
@@ -94,7 +96,7 @@ export interface ErasureCount extends ErasureResult {
 
 /** Counts or erases the matching actions, newest first. */
 export async function eraseMatching(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   wanted: ErasureRequest,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 /** Routes that erase one action, or all matching actions. */
 import { Type, type Static } from "@sinclair/typebox";
-import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
-import { parseRfc3339 } from "../../src/core.ts";
+import { type CoreHost, parseRfc3339 } from "../../src/core.ts";
+import { defineRoute, type Route } from "../../src/plugin.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { IdParams } from "./schemas.ts";
@@ -60,7 +60,7 @@ const ErasuresAnswer = Type.Object(
   { additionalProperties: false },
 );
 
-export function erasureRoutes(host: Host, tag: string): Route[] {
+export function erasureRoutes(host: CoreHost, tag: string): Route[] {
   return [
     defineRoute({
       method: "POST",

@@ -1,13 +1,13 @@
 /** Runs starts and results under the ledger's lock. */
-import type { Credential, Host } from "../../src/plugin.ts";
-import type { JsonObject } from "../../src/core.ts";
+import type { CoreHost, JsonObject } from "../../src/core.ts";
+import type { Credential } from "../../src/plugin.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
 import { decideStart, hashText, prefetchStart, type StartResult } from "./start.ts";
 
 export async function startAction(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   id: string,
   { permit = null, attempt = null }: { [name in keyof StartBody]: StartBody[name] | null },
@@ -25,7 +25,7 @@ export async function startAction(
 }
 
 export function reportResult(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   id: string,
   { success, error = null, meta = {}, attempt = null }: Omit<ResultBody, "attempt"> & { attempt?: string | null },

@@ -1,5 +1,6 @@
 /** Routes that issue permits, start actions and report their results. */
-import { defineRoute, type Host, REPLAYED_HEADERS, type Route } from "../../src/plugin.ts";
+import { type CoreHost, REPLAYED_HEADERS } from "../../src/core.ts";
+import { defineRoute, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
@@ -7,7 +8,7 @@ import { grantPermit } from "./permits.ts";
 import { actionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
 import * as schema from "./schemas.ts";
 
-export function executionRoutes(host: Host, tag: string, expiry: Expiry): Route[] {
+export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
   return [
     defineRoute({
       method: "POST",

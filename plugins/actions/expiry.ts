@@ -3,8 +3,7 @@
  * started in time. Correctness does not depend on its timing, because votes and starts check the clock themselves. It runs
  * at least every `MAX_INTERVAL`, because timers do not run while the machine sleeps. One process per store runs it.
  */
-import type { LeaderLease } from "../../src/core.ts";
-import type { Host } from "../../src/plugin.ts";
+import type { CoreHost, LeaderLease } from "../../src/core.ts";
 import { expireOverdue, expireUnstarted } from "./vote.ts";
 
 /** Position ahead of every action. */
@@ -27,7 +26,7 @@ export interface Expiry {
   stop(): Promise<void>;
 }
 
-export function createExpiry(host: Host): Expiry {
+export function createExpiry(host: CoreHost): Expiry {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let wakeAt = Infinity;
   let lastSweepAt = -Infinity;

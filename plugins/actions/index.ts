@@ -1,6 +1,6 @@
 /** The actions resource: submit, read, vote on and run actions. README.md describes its routes. */
 import { Type } from "@sinclair/typebox";
-import { definePlugin } from "../../src/plugin.ts";
+import { defineCorePlugin } from "../../src/core.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
@@ -25,7 +25,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "actions",
   options: Options,
   setup(host, options) {

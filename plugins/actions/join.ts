@@ -1,5 +1,6 @@
 /** Joins a duplicate request to its open action, so that approvers see one request once. */
-import { type Credential, type DecisionEntry, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import type { CoreHost, DecisionEntry, LedgerTransaction } from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -10,7 +11,7 @@ import { verifyAgainstLedger } from "./verify-record.ts";
  * @param credential the key, checked again under the lock
  */
 export async function findJoinableAction(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
   requestHash: string,

@@ -1,14 +1,7 @@
 /** Lifts a rejection, which otherwise denies the same request for a time. */
-import {
-  toActor,
-  confirmWithScope,
-  type Credential,
-  type Host,
-  type LedgerTransaction,
-  Refusal,
-} from "../../src/plugin.ts";
+import { actionEntryFields, confirmWithScope, type CoreHost, type LedgerTransaction, toActor } from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
-import { actionEntryFields } from "../../src/core.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { readRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
@@ -17,7 +10,7 @@ import { assertNotSelf } from "./voter.ts";
 
 /** Lifts the rejection, so that the same request requires approval again. Anyone who may vote on the action may lift it. */
 export function liftRejection(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   id: string,
   reason: string | null,

@@ -1,15 +1,15 @@
 /** Counts uses of limits in the transaction of the decision, so that counts are exact under concurrent submissions. */
-import type { LedgerTransaction } from "../../src/plugin.ts";
-import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import {
   type Evaluation,
   type Facts,
+  findMatchedLimits,
+  type LedgerTransaction,
   type LimitFact,
   type MatchedLimit,
-  findMatchedLimits,
   mayHaveRun,
   USE_RETENTION_MS,
 } from "../../src/core.ts";
+import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 
 /** Outdated uses removed per batch: more than a batch adds. */
 const PRUNE_LIMIT = 1024;

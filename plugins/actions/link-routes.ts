@@ -1,14 +1,14 @@
 /** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
-import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { parseStoredRequest, findMembersShownFirst } from "../../src/core.ts";
+import { type CoreHost, findMembersShownFirst, parseStoredRequest } from "../../src/core.ts";
+import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./vote.ts";
 import { readVotes, policySetFor, renderVotes } from "./action-record.ts";
 import { withCurrentStatus } from "./rows.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
 import { readLink } from "./voter.ts";
 
-async function linkAnswer(host: Host, token: string): Promise<Static<typeof LinkAnswer>> {
+async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row: linked, approver, refusal } = await readLink(host, token);
   const { row, votes } = await readVotes(host, linked);
   const { params, context } = parseStoredRequest(row) ?? { params: {}, context: {} };
@@ -40,7 +40,7 @@ async function linkAnswer(host: Host, token: string): Promise<Static<typeof Link
   };
 }
 
-export function linkRoutes(host: Host, tag: string): Route[] {
+export function linkRoutes(host: CoreHost, tag: string): Route[] {
   return [
     defineRoute({
       method: "POST",

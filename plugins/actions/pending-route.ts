@@ -1,16 +1,8 @@
 /** Lists pending actions by deadline. The list of all actions is newest first, so the most urgent would be last. */
 import { Type } from "@sinclair/typebox";
-import {
-  decodeCursor,
-  DEFAULT_LIMIT,
-  defineRoute,
-  type Host,
-  nextLink,
-  PAGE_QUERY,
-  type Route,
-} from "../../src/plugin.ts";
+import { type CoreHost, invalidCursor, listReply, readPage } from "../../src/core.ts";
+import { decodeCursor, DEFAULT_LIMIT, defineRoute, nextLink, PAGE_QUERY, type Route } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
-import { invalidCursor, listReply, readPage } from "../../src/core.ts";
 import { readRecord } from "./action-record.ts";
 import { contentBytes } from "./rows.ts";
 import { ActionRecord } from "./schemas.ts";
@@ -28,7 +20,7 @@ const Answer = Type.Object(
   { additionalProperties: false },
 );
 
-export function pendingRoute(host: Host, tag: string): Route {
+export function pendingRoute(host: CoreHost, tag: string): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/approvals",

@@ -1,28 +1,24 @@
 /** Grants, issues and verifies permits, which prove that an action may start. */
 import { randomBytes } from "node:crypto";
 import {
-  toActor,
-  confirmWithScope,
-  type Credential,
-  type DecisionEntry,
-  type Host,
-  Refusal,
-  toRfc3339,
-} from "../../src/plugin.ts";
-import type { ActionRow } from "../../src/storage/index.ts";
-import {
   computeActionDigest,
-  principalsBehindVote,
-  countPeople,
-  type PermitFault,
-  type PermitTerms,
-  type PermitSubject,
   computePermitTimes,
-  type RedecisionEntry,
-  parseStoredRequest,
+  confirmWithScope,
+  type CoreHost,
+  countPeople,
+  type DecisionEntry,
   encodeRequest,
+  parseStoredRequest,
+  type PermitFault,
+  type PermitSubject,
+  type PermitTerms,
+  principalsBehindVote,
+  type RedecisionEntry,
+  toActor,
   toBase64Url,
 } from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import {
   requireMoreApprovals,
   recordConfirmation,
@@ -55,7 +51,7 @@ export interface Permit {
  * Evaluates the policies again for an action, records the redecision and issues a permit if the action may still start.
  * Throws `TOO_MANY_PERMITS`, `START_EXPIRED` or `ACTION_NOT_STARTABLE`. The permit is signed after the commit.
  */
-export async function grantPermit(host: Host, credential: Credential, id: string): Promise<PermitOutcome> {
+export async function grantPermit(host: CoreHost, credential: Credential, id: string): Promise<PermitOutcome> {
   const granted = await host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "actions:execute");
     const row = await visibleAction(tx, id, who);
@@ -89,7 +85,7 @@ export async function grantPermit(host: Host, credential: Credential, id: string
 }
 
 /** Issues the permit that an allowing decision grants, for an action that was just created. */
-export function issueFirstPermit(host: Host, row: ActionRow): Promise<Permit | null> {
+export function issueFirstPermit(host: CoreHost, row: ActionRow): Promise<Permit | null> {
   if (row.approved_until === null) return Promise.resolve(null);
   const times = computePermitTimes(row.created_at, host.config.permits.valid_seconds, row.approved_until);
   return issuePermit(host, row, { decision_hash: row.decision_hash, ...times });
@@ -116,7 +112,7 @@ function startExpiredError(until: number): Refusal {
   return new Refusal("START_EXPIRED", `the time to start the action ended at ${toRfc3339(until)}; submit it again`);
 }
 
-async function issuePermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<Permit | null> {
+async function issuePermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<Permit | null> {
   const text = await mintPermit(host, row, grant);
   return text === null ? null : { text, expires_at: grant.expires_at };
 }
@@ -125,7 +121,7 @@ async function issuePermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, 
  * Returns what the permit is about. Null if the request was erased or does not match its hash, because parameters that were
  * altered in the store must not be signed.
  */
-function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
+function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
   const request = parseStoredRequest(row);
   if (request === null || encodeRequest(request).hash !== row.request_hash) return null;
   return {
@@ -143,14 +139,14 @@ function subjectOf(host: Host, row: ActionRow): PermitSubject | null {
  * Signs a new permit. Returns null if the request was erased or altered.
  * @param grant `issued_at` is the ledger's clock in the granting transaction: a permit from the future is rejected
  */
-function mintPermit(host: Host, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<string | null> {
+function mintPermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<string | null> {
   const subject = subjectOf(host, row);
   if (subject === null) return Promise.resolve(null);
   return host.permits.make(subject, { ...grant, id: toBase64Url(randomBytes(16)) });
 }
 
 /** Returns why the permit is not valid for this action at `now` (the ledger's clock); null if it is valid. */
-export function findPermitFault(host: Host, row: ActionRow, permit: string, now: number): PermitFault | null {
+export function findPermitFault(host: CoreHost, row: ActionRow, permit: string, now: number): PermitFault | null {
   const subject = subjectOf(host, row);
   return subject === null ? "other_subject" : host.permits.check(permit, subject, now);
 }

@@ -1,17 +1,23 @@
 /** Routes that read actions: the list, one action, and its ledger entries. */
 import {
+  type CoreHost,
+  decodeEntry,
+  decodeSeqCursor,
+  listReply,
+  parseRfc3339,
+  readPage,
+  toHex,
+} from "../../src/core.ts";
+import {
   type Credential,
   DEFAULT_LIMIT,
   defineRoute,
-  type Host,
   nextLink,
-  decodeEntry,
   Refusal,
   type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
-import { decodeSeqCursor, listReply, parseRfc3339, readPage, toHex } from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { actionReply, readRecord, ACTION_RESPONSE, policySetFor } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./rows.ts";
@@ -21,7 +27,7 @@ import { refreshCredential, type Waiters } from "./wait.ts";
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
-export function readRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
     defineRoute({
       method: "GET",

@@ -2,23 +2,25 @@
  * Evaluates the policies again for an open action: at every approving vote, at its start and before a permit is issued.
  * The policies, the agent and the key might have changed since the first decision.
  */
-import { type DecisionEntry, type LedgerTransaction, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import {
   actionEntryFields,
   type ActionRequest,
+  commitFacts,
   decideEvaluation,
   type Decision,
+  type DecisionEntry,
   Evaluation,
   type Facts,
-  type LimitFact,
   findMatchedLimits,
-  restoreFacts,
+  findUsedBefore,
+  type LedgerTransaction,
+  type LimitFact,
   type RecordedFacts,
   type RedecisionEntry,
-  commitFacts,
-  findUsedBefore,
+  restoreFacts,
 } from "../../src/core.ts";
+import { Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { readUse, releaseUses } from "./limits.ts";
 import { rereadAction } from "./rows.ts";
 import { newSalt } from "./salt.ts";

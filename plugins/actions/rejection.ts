@@ -1,7 +1,15 @@
 /** Rejections by people, which deny the same request for a time. `lift-rejection.ts` ends that time. */
-import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
+import {
+  type CoreHost,
+  type DecisionEntry,
+  decodeEntry,
+  findDeniedBy,
+  parseRfc3339,
+  type RejectionFact,
+  toSingleLine,
+} from "../../src/core.ts";
+import { toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type ApprovalRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
-import { findDeniedBy, toSingleLine, parseRfc3339, type RejectionFact } from "../../src/core.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
@@ -15,7 +23,7 @@ type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
  * RECORD_ALTERED if the store has a rejection that the ledger does not.
  */
 export async function findActiveRejection(
-  host: Pick<Host, "log">,
+  host: Pick<CoreHost, "log">,
   reader: Reader,
   requestHash: string,
   now: number,

@@ -1,6 +1,16 @@
 /** Records the result of a started action, once, from the key that started it. */
-import { toActor, type Credential, type Host, type LedgerTransaction, canSee, Refusal } from "../../src/plugin.ts";
-import { actionEntryFields, canonicalText, commitResult, type JsonObject, type Prefetch } from "../../src/core.ts";
+import {
+  actionEntryFields,
+  canonicalText,
+  canSee,
+  commitResult,
+  type CoreHost,
+  type JsonObject,
+  type LedgerTransaction,
+  type Prefetch,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, actionNotFound } from "./rows.ts";
@@ -25,7 +35,7 @@ export interface ReportedResult {
  * @param who the credential, checked again under the lock
  */
 export async function recordResult(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   who: Credential,
   { id, attempt, result }: ResultCall,

@@ -3,8 +3,13 @@
  * stores its position in a document. One process per store runs it; running it twice is harmless.
  */
 import { setImmediate } from "node:timers/promises";
-import { type LeaderLease, findErasureBlocker, createRepeatingTask, USE_RETENTION_MS } from "../../src/core.ts";
-import type { Host } from "../../src/plugin.ts";
+import {
+  type CoreHost,
+  createRepeatingTask,
+  findErasureBlocker,
+  type LeaderLease,
+  USE_RETENTION_MS,
+} from "../../src/core.ts";
 import { eraseActions } from "./erase-actions.ts";
 
 const DAY = 86_400_000;
@@ -23,7 +28,7 @@ export interface Retention {
   stop(): Promise<void>;
 }
 
-export function createRetention(host: Host): Retention {
+export function createRetention(host: CoreHost): Retention {
   const days = host.config.retention.erase_after_days;
   let stopped = false;
   let duty: LeaderLease | null = null;

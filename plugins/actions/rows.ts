@@ -1,5 +1,6 @@
 /** Reads actions and tests their state. */
-import { type Credential, canSee, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { canSee } from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, StorageReader } from "../../src/storage/index.ts";
 
 type Reader = Pick<StorageReader, "action">;

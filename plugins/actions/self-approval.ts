@@ -1,10 +1,10 @@
 /** Detects votes on the voter's own action, from the recorded keys and their creators. */
-import type { Credential, Host } from "../../src/plugin.ts";
+import { type CoreHost, findSelfRelation, listKeyMakers, type RecordedKey, type SelfRelation } from "../../src/core.ts";
+import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { listKeyMakers, type RecordedKey, findSelfRelation, type SelfRelation } from "../../src/core.ts";
 
 /** Returns why a vote of this credential would be a self-approval; null if it would not be. */
-export function selfRelationOf(host: Host, row: ActionRow, { key }: Credential): SelfRelation | null {
+export function selfRelationOf(host: CoreHost, row: ActionRow, { key }: Credential): SelfRelation | null {
   const direct = relationOfKey(row, key);
   if (direct !== null || host.config.approvals.trust_key_makers) return direct;
   const makers = listKeyMakers(key.id, (id) => host.keys.recordedKey(id)).slice(1);

@@ -1,22 +1,19 @@
 /** Starts an action once, for its submitter or for the holder of a permit. */
 import {
-  toActor,
-  type Credential,
-  type Host,
-  type LedgerTransaction,
-  canSee,
-  Refusal,
-  sha256Hex,
-  utf8,
-} from "../../src/plugin.ts";
-import {
   actionEntryFields,
-  principalsBehindVote,
+  canSee,
+  type CoreHost,
   countPeople,
   type ExecutionEntry,
+  type LedgerTransaction,
   permitDecisionHash,
   type Prefetch,
+  principalsBehindVote,
+  sha256Hex,
+  toActor,
+  utf8,
 } from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
   requireMoreApprovals,
@@ -54,7 +51,7 @@ export interface StartResult {
  * @param who the credential, checked again under the lock
  */
 export async function decideStart(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   who: Credential,
   { id, permit, attempt }: StartCall,

@@ -1,26 +1,26 @@
 /** Routes that submit an action, or preview its decision. README.md describes the path of a decision. */
 import { Type } from "@sinclair/typebox";
 import {
+  type ActionRequest,
+  type CompiledPolicySet,
+  type CoreHost,
+  decideEvaluation,
+  encodeRequest,
+  Evaluation,
+  type Facts,
+  isNeverAllowed,
+  readIdempotencyKey,
+  REPLAYED_HEADERS,
+} from "../../src/core.ts";
+import {
   type Credential,
   defineRoute,
-  type Host,
   Refusal,
-  REPLAYED_HEADERS,
   type Reply,
   type RequestContext,
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import {
-  type ActionRequest,
-  type CompiledPolicySet,
-  type Facts,
-  decideEvaluation,
-  Evaluation,
-  readIdempotencyKey,
-  isNeverAllowed,
-  encodeRequest,
-} from "../../src/core.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limits.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./permits.ts";
@@ -70,7 +70,7 @@ const ORIGIN_HEADERS = { created: {}, replayed: REPLAYED_HEADERS, joined: { "Act
 
 const JOINED = { "Action-Joined": "`true` if `join=open` returned an existing action." };
 
-export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -174,7 +174,7 @@ export function submissionRoutes(host: Host, tag: string, expiry: Expiry, waiter
 
 /** Decides and records the submission under the ledger's lock. Returns after the entry is durable. */
 async function recordSubmission(
-  host: Host,
+  host: CoreHost,
   expiry: Expiry,
   credential: Credential,
   submission: SealedSubmission,
@@ -198,7 +198,7 @@ interface WaitResult {
 
 /** Waits while the action is pending if the client prefers that. Throws INVALID_CREDENTIAL if the key was revoked meanwhile. */
 async function waitIfPreferred(
-  host: Host,
+  host: CoreHost,
   waiters: Waiters,
   row: ActionRow,
   context: Omit<RequestContext<unknown, unknown, unknown, Credential>, "params" | "query" | "body">,
@@ -216,7 +216,7 @@ async function waitIfPreferred(
 
 /** Issues a permit if the client prefers one and the key may execute actions. */
 async function permitIfPreferred(
-  host: Host,
+  host: CoreHost,
   { row, credential }: WaitResult,
   headers: Headers,
   isNew: boolean,
@@ -233,7 +233,7 @@ interface Preview {
   now: number;
 }
 
-async function prepareEvaluation(host: Host, credential: Credential, request: ActionRequest): Promise<Preview> {
+async function prepareEvaluation(host: CoreHost, credential: Credential, request: ActionRequest): Promise<Preview> {
   const { digest, compiled } = await host.policies.current();
   const now = host.clock();
   const facts = {
@@ -245,7 +245,7 @@ async function prepareEvaluation(host: Host, credential: Credential, request: Ac
 
 /** Decides without recording anything or counting against limits. */
 async function previewDecision(
-  host: Host,
+  host: CoreHost,
   { evaluation, facts: baseFacts, policySet, digest, now }: Preview,
   request: ActionRequest,
 ): Promise<Reply> {
@@ -306,7 +306,7 @@ const OPTIONAL_PERMIT_ERRORS = [
  * would suggest that it might not be.
  */
 async function tryPermit(
-  host: Host,
+  host: CoreHost,
   row: ActionRow,
   credential: Credential,
   isNew: boolean,

@@ -1,38 +1,34 @@
 /** Submission: from a validated request to a recorded decision. */
 import {
-  toActor,
-  findCreatedResource,
-  type Credential,
-  type Host,
-  type LedgerTransaction,
-  Refusal,
-  recordCreatedResource,
-  toRfc3339,
-} from "../../src/plugin.ts";
-import {
   type ActionRequest,
   type AgentFacts,
   commitDigest,
+  commitFacts,
+  commitMeta,
+  type CoreHost,
+  countMetaBytes,
   decideForEntry,
   type Decision,
-  findDeniedBy,
+  encodeRequest,
   Evaluation,
   type Facts,
+  findCreatedResource,
+  findDeniedBy,
+  findMatchedLimits,
+  idempotencyConflict,
+  idempotencyLookup,
   type IdempotentCall,
   isTraceparent,
   type JsonObject,
-  findMatchedLimits,
+  type LedgerTransaction,
   MAX_META_BYTES,
-  countMetaBytes,
-  idempotencyLookup,
   type Prefetch,
+  recordCreatedResource,
   type RecordedFacts,
-  commitFacts,
-  commitMeta,
-  encodeRequest,
   selectCountedLimits,
-  idempotencyConflict,
+  toActor,
 } from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
@@ -78,7 +74,7 @@ export function credentialFacts(credential: Credential, agent: AgentFacts): Fact
   return { principal: { agent_id, key_id: id, name, owner }, ...agent };
 }
 
-export function assertBinding({ config }: Pick<Host, "config">, credential: Credential, agentId: string): void {
+export function assertBinding({ config }: Pick<CoreHost, "config">, credential: Credential, agentId: string): void {
   const bound = credential.key.agent_id;
   if (bound === agentId || (bound === null && config.agents === "any")) return;
   if (bound === null)
@@ -93,7 +89,7 @@ export function assertBinding({ config }: Pick<Host, "config">, credential: Cred
 }
 
 /** Caps pending actions per key, so that one agent cannot flood the approvers' queue. */
-async function assertPendingLimit(host: Host, tx: LedgerTransaction, { key }: Credential): Promise<void> {
+async function assertPendingLimit(host: CoreHost, tx: LedgerTransaction, { key }: Credential): Promise<void> {
   const limit = host.config.approvals.max_pending_per_key;
   if ((await tx.pendingCount({ key_id: key.id }, tx.now)) < limit) return;
   throw new Refusal(
@@ -124,7 +120,7 @@ export interface SealedSubmission {
 }
 
 export function sealSubmission(
-  host: Pick<Host, "newId">,
+  host: Pick<CoreHost, "newId">,
   body: ActionBody,
   { meta, idempotencyKey, join }: { meta: JsonObject; idempotencyKey: string | null; join: boolean },
 ): SealedSubmission {
@@ -146,7 +142,7 @@ export function sealSubmission(
  * @param credential the key, checked again under the lock
  */
 export async function decideSubmission(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
   submission: SealedSubmission,
@@ -188,7 +184,7 @@ export async function decideSubmission(
  * otherwise the key must be below its limit of pending actions. Throws TOO_MANY_PENDING.
  */
 async function applyRejection(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
   requestHash: string,
@@ -227,7 +223,7 @@ interface DecidedSubmission extends SealedSubmission {
 }
 
 function recordDecision(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
   submission: DecidedSubmission,

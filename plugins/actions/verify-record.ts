@@ -2,7 +2,26 @@
  * Verifies an action's row and votes against its ledger entries, for votes, starts and results. The tables are only a cache:
  * anyone with write access to the database can change them.
  */
-import { type DecisionEntry, type Host, decodeEntry, Refusal } from "../../src/plugin.ts";
+import {
+  type ActionEntry,
+  type ActionRequest,
+  type Actor,
+  type ApprovalEntry,
+  buildActionHistory,
+  commitDigest,
+  type CoreHost,
+  type DecisionEntry,
+  decodeEntry,
+  differingColumns,
+  encodeRequest,
+  equalBytes,
+  type ExecutionEntry,
+  hashLeaf,
+  matchesCommitment,
+  type RedecisionEntry,
+  toHex,
+} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
 import {
   type ActionRow,
   type ApprovalRow,
@@ -10,22 +29,6 @@ import {
   type StorageReader,
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
-import {
-  type ActionEntry,
-  type ActionRequest,
-  type Actor,
-  type ApprovalEntry,
-  commitDigest,
-  differingColumns,
-  equalBytes,
-  type ExecutionEntry,
-  hashLeaf,
-  buildActionHistory,
-  matchesCommitment,
-  type RedecisionEntry,
-  encodeRequest,
-  toHex,
-} from "../../src/core.ts";
 
 /** The entry of a vote that rejected the action. */
 export type RejectionEntry = ApprovalEntry & { by: Actor };
@@ -56,7 +59,7 @@ type Reader = Pick<StorageReader, "entriesOfAction">;
  * @param votes if absent, neither the votes nor the text of the request are compared
  */
 export async function verifyAgainstLedger(
-  host: Pick<Host, "log">,
+  host: Pick<CoreHost, "log">,
   tx: Reader,
   row: ActionRow,
   votes?: readonly ApprovalRow[],

@@ -1,5 +1,6 @@
 /** Routes that vote on, cancel and list pending actions. */
-import { defineRoute, type Host, type Route } from "../../src/plugin.ts";
+import type { CoreHost } from "../../src/core.ts";
+import { defineRoute, type Route } from "../../src/plugin.ts";
 import { cancelAction, voteOn } from "./vote.ts";
 import { linkRoutes } from "./link-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
@@ -8,7 +9,7 @@ import { liftRejection } from "./lift-rejection.ts";
 import { LiftBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
 
-export function voteRoutes(host: Host, tag: string): Route[] {
+export function voteRoutes(host: CoreHost, tag: string): Route[] {
   return [
     defineRoute({
       method: "POST",

@@ -1,22 +1,18 @@
 /** Votes on, cancellation and expiry of actions. Each is one compare-and-set in the transaction that records its entry. */
 import {
-  toActor,
-  confirmWithScope,
-  type Credential,
-  type Host,
-  type LedgerTransaction,
-  Refusal,
-  toRfc3339,
-} from "../../src/plugin.ts";
-import type { ActionRow, ApprovalRow, StartableCursor } from "../../src/storage/index.ts";
-import {
   actionEntryFields,
-  principalsBehindVote,
-  cancellationEntry,
-  countPeople,
-  rejectionHoldMs,
   approvalValidityMs,
+  cancellationEntry,
+  confirmWithScope,
+  type CoreHost,
+  countPeople,
+  type LedgerTransaction,
+  principalsBehindVote,
+  rejectionHoldMs,
+  toActor,
 } from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow, ApprovalRow, StartableCursor } from "../../src/storage/index.ts";
 import {
   requireMoreApprovals,
   reevaluateAction,
@@ -37,7 +33,7 @@ import { findLinkedAction, verifyKeyVoter, verifyLinkVoter } from "./voter.ts";
  * expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
  */
 export async function voteOn(
-  host: Host,
+  host: CoreHost,
   by: { credential: Credential; id: string } | "link",
   body: ApprovalBody,
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
@@ -138,7 +134,7 @@ export async function voteOn(
 }
 
 export function cancelAction(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   id: string,
   reason: string | null,
@@ -168,7 +164,7 @@ export function cancelAction(
 }
 
 /** Marks overdue pending actions as expired, oldest first. Returns how many. */
-export function expireOverdue(host: Host, limit: number): Promise<number> {
+export function expireOverdue(host: CoreHost, limit: number): Promise<number> {
   return host.ledger.transact(async (tx) => {
     const rows = await tx.overdueActions(tx.now, limit);
     for (const row of rows) await expirePending(tx, row);
@@ -180,7 +176,7 @@ export function expireOverdue(host: Host, limit: number): Promise<number> {
  * Marks approved actions as expired that were not started in time, in order of their deadline after `from`. Returns the
  * position to continue at, or null if none was overdue.
  */
-export function expireUnstarted(host: Host, from: StartableCursor, limit: number): Promise<StartableCursor | null> {
+export function expireUnstarted(host: CoreHost, from: StartableCursor, limit: number): Promise<StartableCursor | null> {
   return host.ledger.transact(async (tx) => {
     const rows = await tx.startableActions("approved", from, limit);
     const overdue = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
@@ -192,7 +188,7 @@ export function expireUnstarted(host: Host, from: StartableCursor, limit: number
 }
 
 /** Whether the row matches its ledger entries. An altered row is evidence, so its status is left as it is. */
-async function matchesLedger(host: Host, tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
+async function matchesLedger(host: CoreHost, tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   try {
     await verifyAgainstLedger(host, tx, row);
     return true;
@@ -206,7 +202,10 @@ async function matchesLedger(host: Host, tx: LedgerTransaction, row: ActionRow):
  * Commits the job, then throws if it recorded an expiry or a denial. Throwing inside the job would roll that entry back,
  * and a clock that is set back could then open the action again.
  */
-async function transactAndReport(host: Host, job: (tx: LedgerTransaction) => Promise<ActionRow>): Promise<ActionRow> {
+async function transactAndReport(
+  host: CoreHost,
+  job: (tx: LedgerTransaction) => Promise<ActionRow>,
+): Promise<ActionRow> {
   const row = await host.ledger.transact(job);
   if (row.status === "expired") throw approvalExpiredError(row);
   if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);

@@ -1,15 +1,19 @@
 /** Verifies who may vote on an action: the holder of a key with its token, or the recipient of a link. */
-import { toActor, type Credential, type DecisionEntry, type Host, decodeEntry, Refusal } from "../../src/plugin.ts";
-import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import {
   type Actor,
   checkToken,
+  type CoreHost,
+  type DecisionEntry,
+  decodeEntry,
   decodeToken,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
   type SelfRelation,
+  toActor,
   type TokenCheckResult,
 } from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
+import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
 import { recordAlteredError } from "./verify-record.ts";
 import { selfRelationOfOwner, selfRelationOf } from "./self-approval.ts";
@@ -23,7 +27,7 @@ interface Voter {
 /** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
 export const LINK_KEY_ID = "link";
 
-export function verifyKeyVoter(host: Host, row: ActionRow, who: Credential, token: string): Voter {
+export function verifyKeyVoter(host: CoreHost, row: ActionRow, who: Credential, token: string): Voter {
   const self = selfRelationOf(host, row, who);
   assertNotSelf(host, self);
   assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
@@ -32,7 +36,7 @@ export function verifyKeyVoter(host: Host, row: ActionRow, who: Credential, toke
 
 /** Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision. */
 export async function verifyLinkVoter(
-  host: Host,
+  host: CoreHost,
   tx: Pick<StorageReader, "entriesOfAction">,
   row: ActionRow,
   token: string,
@@ -53,7 +57,7 @@ export async function verifyLinkVoter(
 
 /** Returns the action of a link, and the refusal if its recipient may not vote on it. */
 export async function readLink(
-  host: Host,
+  host: CoreHost,
   token: string,
 ): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
   const { approver } = readClaims(token);
@@ -95,7 +99,7 @@ async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: Act
   return named;
 }
 
-export function assertNotSelf(host: Host, self: SelfRelation | null): void {
+export function assertNotSelf(host: CoreHost, self: SelfRelation | null): void {
   if (self !== null && !host.config.approvals.allow_self_approval)
     throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
 }

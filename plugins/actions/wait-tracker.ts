@@ -3,9 +3,9 @@
  * are still there. Both are stored in the action's row and not in the ledger, because no decision depends on them. A wait
  * is stored with its end time, so a wait of a crashed process expires by itself.
  */
-import type { Credential, Host, LedgerTransaction } from "../../src/plugin.ts";
+import type { CoreHost, JsonObject, LedgerTransaction } from "../../src/core.ts";
+import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import type { JsonObject } from "../../src/core.ts";
 import { isOverdue } from "./rows.ts";
 
 /** Grace period between two consecutive waits of one agent, in milliseconds. */
@@ -40,7 +40,7 @@ export async function recordResubmission(tx: LedgerTransaction, row: ActionRow):
   return { ...row, asked_at };
 }
 
-export function createWaitTracker(host: Host): WaitTracker {
+export function createWaitTracker(host: CoreHost): WaitTracker {
   const processId = host.newId();
   /** Waits of this process, by action. */
   const waits = new Map<string, Set<{ until: number }>>();

@@ -1,5 +1,6 @@
 /** Lets requests wait while an action is pending. New ledger entries wake them; nothing polls. */
-import { type Credential, type Host, Refusal } from "../../src/plugin.ts";
+import type { CoreHost } from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { isAgentOfAction, type WaitTracker } from "./wait-tracker.ts";
 
@@ -25,7 +26,7 @@ export interface Waiters {
 }
 
 /** Checks the key again after a wait. Throws INVALID_CREDENTIAL if it was revoked or has expired. */
-export async function refreshCredential(host: Pick<Host, "keys">, credential: Credential): Promise<Credential> {
+export async function refreshCredential(host: Pick<CoreHost, "keys">, credential: Credential): Promise<Credential> {
   const current = await host.keys.refresh(credential);
   if (current !== null) return current;
   throw new Refusal(
@@ -35,7 +36,7 @@ export async function refreshCredential(host: Pick<Host, "keys">, credential: Cr
   );
 }
 
-export function createWaiters(host: Host, maxPerKey: number, asks: WaitTracker): Waiters {
+export function createWaiters(host: CoreHost, maxPerKey: number, asks: WaitTracker): Waiters {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
   // One listener for all waits: joining each request's signal with this long-lived one would leak memory in Node.

@@ -1,27 +1,22 @@
 /** Changes to agents over the API. Each is one job: a compare-and-set in the transaction that records its entry. */
 import {
-  toActor,
-  assertIfMatch,
-  confirmWithScope,
-  findCreatedResource,
-  type Credential,
-  type Host,
-  type LedgerTransaction,
-  Refusal,
-  recordCreatedResource,
-  sha256Hex,
-  toRfc3339,
-  utf8,
-} from "../../src/plugin.ts";
-import {
   type AgentEntry,
   canonicalText,
+  confirmWithScope,
+  type CoreHost,
+  findCreatedResource,
   foldName,
   type IdempotentCall,
   type JsonObject,
   type JsonValue,
+  type LedgerTransaction,
   type OpenActionCursor,
+  recordCreatedResource,
+  sha256Hex,
+  toActor,
+  utf8,
 } from "../../src/core.ts";
+import { assertIfMatch, type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { AgentChange, AgentRow } from "../../src/storage/index.ts";
 import type { AgentBody } from "./schemas.ts";
 
@@ -30,7 +25,7 @@ const MAX_METADATA = 16 * 1024;
 const MAX_TOOLS = 13_200;
 
 export function registerAgent(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   wanted: AgentBody,
   call: IdempotentCall | null,
@@ -76,7 +71,7 @@ export function registerAgent(
 }
 
 export function changeAgent(
-  host: Host,
+  host: CoreHost,
   request: ChangeRequest,
   kind: AgentEntry["change"],
   plan: Plan,
@@ -112,7 +107,7 @@ async function change(
 }
 
 /** Suspends the agent and cancels its open actions, in as many jobs as needed. A repeated request continues after a crash. */
-export async function suspendAgent(host: Host, request: ChangeRequest, reason: string | null): Promise<AgentRow> {
+export async function suspendAgent(host: CoreHost, request: ChangeRequest, reason: string | null): Promise<AgentRow> {
   const first = await host.ledger.transact(async (tx) => {
     const { row, who } = await change(tx, request, "suspended", (before, now) =>
       before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
@@ -129,7 +124,7 @@ export async function suspendAgent(host: Host, request: ChangeRequest, reason: s
 }
 
 /** Resumes the agent. First cancels open actions that a crash during the suspension left, so that they do not reopen. */
-export async function resumeAgent(host: Host, request: ChangeRequest): Promise<AgentRow> {
+export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promise<AgentRow> {
   for (let next: OpenActionCursor | null = null; ;) {
     const from: OpenActionCursor | null = next;
     const done = await host.ledger.transact(async (tx): Promise<{ row: AgentRow } | { next: OpenActionCursor }> => {

@@ -1,19 +1,15 @@
 /** Registered agents and their allowed tools. A change applies from the next submission on every process. */
 import {
-  DEFAULT_LIMIT,
-  definePlugin,
-  defineRoute,
-  type Host,
+  type CoreHost,
+  decodeSeqCursor,
+  defineCorePlugin,
+  listReply,
   readIdempotentCall,
-  IF_MATCH,
-  nextLink,
+  readPage,
   REPLAYED_HEADERS,
-  type Reply,
-  type Route,
-  toRfc3339,
-} from "../../src/plugin.ts";
+} from "../../src/core.ts";
+import { DEFAULT_LIMIT, defineRoute, IF_MATCH, nextLink, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { AgentRow } from "../../src/storage/index.ts";
-import { decodeSeqCursor, listReply, readPage } from "../../src/core.ts";
 import {
   assertToolsFit,
   changeAgent,
@@ -28,9 +24,9 @@ import * as schema from "./schemas.ts";
 
 const TAG = "agents";
 
-export default definePlugin({ name: "agents", setup: (host) => ({ routes: routes(host) }) });
+export default defineCorePlugin({ name: "agents", setup: (host) => ({ routes: routes(host) }) });
 
-function routes(host: Host): Route[] {
+function routes(host: CoreHost): Route[] {
   const one = { description: "The agent.", schema: schema.AgentRecord };
   return [
     defineRoute({

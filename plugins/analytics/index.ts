@@ -1,16 +1,8 @@
 /** Sums over a range: what was decided, for whom, by which rule, and how long people took. */
 import { Type, type Static } from "@sinclair/typebox";
-import {
-  type Credential,
-  definePlugin,
-  defineRoute,
-  type Host,
-  Refusal,
-  type Reply,
-  toRfc3339,
-} from "../../src/plugin.ts";
+import { ACTION_STATUSES, type CoreHost, defineCorePlugin, parseRfc3339 } from "../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionCounts } from "../../src/storage/index.ts";
-import { ACTION_STATUSES, parseRfc3339 } from "../../src/core.ts";
 import { boundariesOf, zoneOf, type Interval } from "./calendar.ts";
 
 const HOUR = 3_600_000;
@@ -104,7 +96,7 @@ const Answer = Type.Object(
   { title: "Analytics", additionalProperties: false },
 );
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "analytics",
   setup: (host) => ({
     routes: [
@@ -125,7 +117,7 @@ export default definePlugin({
   }),
 });
 
-async function analytics(host: Host, query: Query, { visibility }: Credential): Promise<Reply> {
+async function analytics(host: CoreHost, query: Query, { visibility }: Credential): Promise<Reply> {
   // What was decided in this very millisecond counts too.
   const until = instant(query.until) ?? host.clock() + 1;
   const since = instant(query.since) ?? until - DAY;

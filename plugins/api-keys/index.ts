@@ -1,30 +1,37 @@
 /** API keys: create, list and revoke. A change applies from the next request. */
 import {
-  toActor,
+  buildKeyEntry,
+  canCreateApprovers,
   confirmWithScope,
+  type CoreHost,
+  defineCorePlugin,
   findCreatedResource,
-  type Credential,
-  definePlugin,
-  defineRoute,
-  type Host,
+  hasScope,
+  isValidOwner,
+  parseRfc3339,
+  PRESETS,
   readIdempotentCall,
-  nextLink,
-  slicePage,
-  Refusal,
   recordCreatedResource,
   REPLAYED_HEADERS,
+  toActor,
+} from "../../src/core.ts";
+import {
+  type Credential,
+  defineRoute,
+  nextLink,
+  Refusal,
   type Reply,
   type Scope,
+  slicePage,
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
-import { hasScope, isValidOwner, buildKeyEntry, canCreateApprovers, parseRfc3339, PRESETS } from "../../src/core.ts";
 import { meRoutes } from "./me.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "api-keys";
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "api-keys",
   setup: (host) => ({
     routes: [
@@ -101,7 +108,7 @@ function canSee(credential: Credential, key: KeyRow): boolean {
   return credential.hasScope("keys:manage") ? canManage(credential, key) : key.id === credential.key.id;
 }
 
-async function list(host: Host, query: schema.ListQuery, credential: Credential): Promise<Reply> {
+async function list(host: CoreHost, query: schema.ListQuery, credential: Credential): Promise<Reply> {
   const now = host.clock();
   const all = (await host.storage.keys()).filter(
     (key) => canSee(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
@@ -114,7 +121,12 @@ async function list(host: Host, query: schema.ListQuery, credential: Credential)
   };
 }
 
-async function create(host: Host, wanted: schema.KeyBody, headers: Headers, credential: Credential): Promise<Reply> {
+async function create(
+  host: CoreHost,
+  wanted: schema.KeyBody,
+  headers: Headers,
+  credential: Credential,
+): Promise<Reply> {
   const preset = wanted.preset ?? (wanted.scopes === undefined ? "agent" : undefined);
   const scopes = [...new Set<Scope>([...(preset === undefined ? [] : PRESETS[preset]), ...(wanted.scopes ?? [])])];
   if (scopes.length === 0) {
@@ -188,7 +200,7 @@ async function create(host: Host, wanted: schema.KeyBody, headers: Headers, cred
   };
 }
 
-function warningsOf(host: Host, { scopes, agent_id }: KeyRow): string[] {
+function warningsOf(host: CoreHost, { scopes, agent_id }: KeyRow): string[] {
   const warnings: string[] = [];
   if (canCreateApprovers(scopes))
     warnings.push(
@@ -200,7 +212,7 @@ function warningsOf(host: Host, { scopes, agent_id }: KeyRow): string[] {
 }
 
 /** Revokes the key and cancels the open actions that it submitted, in as many jobs as needed. */
-async function revoke(host: Host, id: string, credential: Credential): Promise<Reply> {
+async function revoke(host: CoreHost, id: string, credential: Credential): Promise<Reply> {
   const { row, why, left } = await host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "keys:manage");
     const key = await tx.key(id);

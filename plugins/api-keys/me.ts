@@ -1,6 +1,7 @@
 /** Routes that describe the caller's key, and resolve ids of keys to names. */
 import { Type } from "@sinclair/typebox";
-import { defineRoute, type Host, type Route, toRfc3339 } from "../../src/plugin.ts";
+import type { CoreHost } from "../../src/core.ts";
+import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 
 const TAG = "api-keys";
 const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";
@@ -51,7 +52,7 @@ const Names = Type.Object(
   { additionalProperties: false },
 );
 
-export function meRoutes(host: Host): Route[] {
+export function meRoutes(host: CoreHost): Route[] {
   return [
     defineRoute({
       method: "GET",

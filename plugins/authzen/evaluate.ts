@@ -1,6 +1,6 @@
 /** Access Evaluation and Access Evaluations (Authorization API 1.0, sections 6 and 7). */
+import { type GateOutcome, type JsonObject, submitAndStart, UnreadableRequest } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { type JsonObject, submitAndStart, UnreadableRequest, type GateOutcome } from "../../src/core.ts";
 import { readBody, readEvaluation, readEvaluations } from "./read.ts";
 
 interface Decision {

@@ -1,6 +1,6 @@
 /** Access requests and their tasks (Access Request and Approval Profile, draft 1): both are the action that waits. */
+import { type GateAction, readFault } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { readFault, type GateAction } from "../../src/core.ts";
 import { asksTheSame, member, readBody, readEvaluation } from "./read.ts";
 
 const ERROR = "urn:openid:authzen:access-request:error:";

@@ -2,8 +2,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { definePlugin, type Page } from "../../src/plugin.ts";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
+import { definePlugin, type Page } from "../../src/plugin.ts";
 
 /** The documents, and the icon. */
 const STATIC = fileURLToPath(new URL("./static/", import.meta.url));

@@ -1,25 +1,27 @@
 /** What was sent to people and programs, what waits and what was given up. */
 import {
   confirmWithScope,
+  type CoreHost,
+  decodeSeqCursor,
+  defineCorePlugin,
+  DELIVERY_RETRY_MS,
+} from "../../src/core.ts";
+import {
   type Credential,
   cutPage,
   DEFAULT_LIMIT,
-  definePlugin,
   defineRoute,
-  DELIVERY_RETRY_MS,
-  type Host,
   nextLink,
   Refusal,
   type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { DeliveryRow } from "../../src/storage/index.ts";
-import { decodeSeqCursor } from "../../src/core.ts";
 import * as schema from "./schemas.ts";
 
-export default definePlugin({ name: "deliveries", setup: (host) => ({ routes: routes(host) }) });
+export default defineCorePlugin({ name: "deliveries", setup: (host) => ({ routes: routes(host) }) });
 
-function routes(host: Host): Route[] {
+function routes(host: CoreHost): Route[] {
   const one = { description: "The delivery.", schema: schema.DeliveryRecord };
   const tag = "deliveries";
   return [

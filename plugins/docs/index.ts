@@ -1,7 +1,7 @@
 /** The API's documentation, from the routes that are loaded: a document for machines, two pages for people. Nothing is fetched from elsewhere. */
 import { fileURLToPath } from "node:url";
-import { definePlugin, defineRoute, type Page } from "../../src/plugin.ts";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
+import { definePlugin, defineRoute, type Page } from "../../src/plugin.ts";
 import { Type } from "@sinclair/typebox";
 import { errorsPage } from "./errors-page.ts";
 import { FRAMED_ASSET, frameHeaders, framedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./pages.ts";

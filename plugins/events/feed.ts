@@ -2,7 +2,7 @@
  * The ledger's newest entries, shared by all streams of this process: one read of the store, or
  * none, for however many subscribers. Older entries come from the store.
  */
-import type { Host } from "../../src/plugin.ts";
+import type { CoreHost } from "../../src/core.ts";
 import { type EntryRow, assertContiguous } from "../../src/storage/index.ts";
 
 export const PAGE = 256;
@@ -17,7 +17,7 @@ export interface Feed {
   join(): () => void;
 }
 
-export function createFeed(host: Host): Feed {
+export function createFeed(host: CoreHost): Feed {
   let kept: EntryRow[] = [];
   const waiting = new Set<() => void>();
   const end = (): number => (kept.at(-1)?.seq ?? -1) + 1;

@@ -1,7 +1,7 @@
 /** Which ledger entries a subscriber gets, and how they look. */
-import { type Credential, type Host, canSee, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
+import { canSee, type CoreHost, decodeEntry, type JsonObject, toHex } from "../../src/core.ts";
+import { type Credential, toRfc3339 } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
-import { type JsonObject, toHex } from "../../src/core.ts";
 import type { Event, EventsQuery } from "./schemas.ts";
 
 const KNOWN_TOOLS = 10_000;
@@ -38,7 +38,7 @@ export function textOf(row: EntryRow): string {
 /** The tool of an action, which only its decision names. It never changes. */
 export type ToolOf = (actionId: string) => Promise<string | null>;
 
-export function toolLookup(host: Host): ToolOf {
+export function toolLookup(host: CoreHost): ToolOf {
   const tools = new Map<string, string>();
   return async (actionId) => {
     const tool = tools.get(actionId);

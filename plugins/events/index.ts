@@ -1,13 +1,7 @@
 /** The ledger as a stream of events: server-sent, or polled by sequence. */
 import { Type } from "@sinclair/typebox";
-import {
-  type Credential,
-  definePlugin,
-  defineRoute,
-  Refusal,
-  type Reply,
-  type RequestContext,
-} from "../../src/plugin.ts";
+import { defineCorePlugin } from "../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import { createFeed } from "./feed.ts";
 import { createFilter, toolLookup } from "./filter.ts";
 import { poll } from "./poll.ts";
@@ -58,7 +52,7 @@ const STREAM = [
   'The first block, and one after a while in which the filter let nothing through, is `event: position` with the data `{"type":"position","seq":41}`: everything up to this sequence was there before, or was looked at. It carries the same `id`, so that a connection that is cut before its first event loses nothing. Silence is broken by comments.',
 ].join("\n\n");
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "events",
   options: Options,
   setup(host, options) {

@@ -1,5 +1,5 @@
 /** One page of events, for those who ask again instead of holding a stream. */
-import type { Host } from "../../src/plugin.ts";
+import type { CoreHost } from "../../src/core.ts";
 import { assertContiguous } from "../../src/storage/index.ts";
 import { PAGE } from "./feed.ts";
 import { eventOf, type EventFilter } from "./filter.ts";
@@ -10,7 +10,7 @@ const MAX_LOOKED_AT = 10 * PAGE;
 
 /** @param size of the ledger, more than `query.after` */
 export async function poll(
-  host: Host,
+  host: CoreHost,
   query: PageQuery,
   filter: EventFilter,
   size: number,

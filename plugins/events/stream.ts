@@ -3,12 +3,13 @@
  * the client does: what is buffered for a slow client is one batch, and it loses nothing, because
  * where it goes on is a sequence and not a place in a queue.
  */
-import type { Credential, Host } from "../../src/plugin.ts";
+import type { CoreHost } from "../../src/core.ts";
+import type { Credential } from "../../src/plugin.ts";
 import { textOf, type EventFilter } from "./filter.ts";
 import type { Feed } from "./feed.ts";
 
 export interface StreamOptions {
-  host: Host;
+  host: CoreHost;
   feed: Feed;
   filter: EventFilter;
   credential: Credential;

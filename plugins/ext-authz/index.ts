@@ -1,6 +1,6 @@
 /** Envoy's external authorization over HTTP (`envoy.filters.http.ext_authz`, `http_service`). */
 import { Type } from "@sinclair/typebox";
-import { GATEWAY_OPTIONS, createGatewayFacade, type GatewayRequest, UnreadableRequest } from "../../src/core.ts";
+import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const PREFIX = "/ext-authz";

@@ -1,6 +1,6 @@
 /** The subrequest by which nginx (`auth_request`), Traefik (`forwardAuth`) and Caddy (`forward_auth`) ask about a request. */
 import { Type } from "@sinclair/typebox";
-import { GATEWAY_OPTIONS, createGatewayFacade, type GatewayRequest } from "../../src/core.ts";
+import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const Options = Type.Object(

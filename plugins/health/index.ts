@@ -1,7 +1,7 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type } from "@sinclair/typebox";
-import { definePlugin, defineRoute, type Host, toRfc3339 } from "../../src/plugin.ts";
-import { listActiveStops, type PolicyState } from "../../src/core.ts";
+import { type CoreHost, defineCorePlugin, listActiveStops, type PolicyState } from "../../src/core.ts";
+import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 
 /** A batch or two is in flight at any time under load. */
@@ -91,7 +91,7 @@ const Ready = Type.Object(
   { additionalProperties: false },
 );
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "health",
   setup: (host) => ({
     routes: [
@@ -160,7 +160,7 @@ interface Progress {
   lag: { ok: boolean; detail: string; entries: number };
 }
 
-async function progressOf(host: Host): Promise<Progress> {
+async function progressOf(host: CoreHost): Promise<Progress> {
   try {
     const [{ applied, known: newest }, entries] = await Promise.all([host.storage.schema(), host.ledger.lag()]);
     return {
@@ -187,7 +187,7 @@ async function progressOf(host: Host): Promise<Progress> {
   }
 }
 
-async function replicasOf(host: Host): Promise<{ ok: boolean; detail: string; processes: number }> {
+async function replicasOf(host: CoreHost): Promise<{ ok: boolean; detail: string; processes: number }> {
   try {
     const { count, duties } = await host.processes.list();
     const here = duties.filter((duty) => duty.here).map(({ name }) => name);
@@ -207,7 +207,7 @@ async function replicasOf(host: Host): Promise<{ ok: boolean; detail: string; pr
 }
 
 /** Which they are is for who has a key. */
-async function stopsOf(host: Host): Promise<{ ok: boolean; detail: string; held: number }> {
+async function stopsOf(host: CoreHost): Promise<{ ok: boolean; detail: string; held: number }> {
   try {
     const held = listActiveStops(await host.stops.list(), host.clock());
     const whole = held.some(({ agent, tool, policy }) => agent === null && tool === null && policy === null);

@@ -1,11 +1,11 @@
 /** What LiteLLM asks about a model's answer (`guardrail: generic_guardrail_api`, `mode: post_call`). */
 import { Type } from "@sinclair/typebox";
 import {
-  type GateRequest,
-  submitAndStartAll,
-  readJsonObject,
-  describeRefusal,
   describeFault,
+  describeRefusal,
+  type GateRequest,
+  readJsonObject,
+  submitAndStartAll,
   UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";

@@ -7,8 +7,8 @@ import {
   type JsonValue,
   readJsonObject,
   UnreadableRequest,
+  utf8,
 } from "../../src/core.ts";
-import { utf8 } from "../../src/plugin.ts";
 
 /** More than any model calls at once; each is an action of its own. */
 const MOST_CALLS = 20;

@@ -1,12 +1,12 @@
 /** What MCP gateways ask before they pass a call on: Docker's interceptor, and ToolHive's validating webhook. */
 import { Type } from "@sinclair/typebox";
 import {
+  describeFault,
+  describeRefusal,
   type GateRequest,
   isJsonObject,
-  submitAndStart,
   readJsonObject,
-  describeRefusal,
-  describeFault,
+  submitAndStart,
   UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";

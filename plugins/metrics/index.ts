@@ -1,13 +1,13 @@
 /** What the service does and how it is, for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { type DecisionEntry, definePlugin, defineRoute, type Host, decodeEntry } from "../../src/plugin.ts";
+import { type CoreHost, type DecisionEntry, decodeEntry, defineCorePlugin, listActiveStops } from "../../src/core.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
-import { listActiveStops } from "../../src/core.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "metrics",
   setup(host) {
     const register = new Registry();
@@ -75,7 +75,7 @@ export default definePlugin({
 });
 
 /** Read when they are asked for. A store that is not there leaves the last value out instead of repeating it. */
-function gauges(host: Host, register: Registry): void {
+function gauges(host: CoreHost, register: Registry): void {
   const gauge = (
     name: string,
     help: string,

@@ -1,4 +1,5 @@
 /** What stands in a mail: the same words as text and as HTML. */
+import { FOLD } from "../../src/core.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
@@ -11,7 +12,6 @@ import {
   stopMessageFacts,
   stopMessageTitle,
 } from "../../src/plugin.ts";
-import { FOLD } from "../../src/core.ts";
 
 /** Mail programs clip large messages without saying what is missing: folds do. */
 const FOLDED = "Some lines are folded. The approval page shows all of them.";

@@ -2,6 +2,7 @@
  * What stands in Slack. What an agent wrote goes into plain text or a code block, with Slack's three control characters
  * escaped: it is no markup, no link and no mention.
  */
+import { FOLD } from "../../src/core.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
@@ -14,7 +15,6 @@ import {
   stopMessageFacts,
   stopMessageTitle,
 } from "../../src/plugin.ts";
-import { FOLD } from "../../src/core.ts";
 
 /** Slack's limits, in characters as they are sent. */
 const MAX_HEADER = 150;

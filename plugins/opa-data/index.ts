@@ -1,13 +1,13 @@
 /** OPA's data API (`POST /v1/data/<path>` with an `input`), for what asks an Open Policy Agent. */
 import { Type } from "@sinclair/typebox";
 import {
+  type GateOutcome,
   type GateRequest,
   isJsonObject,
   type JsonValue,
-  submitAndStart,
   readJsonObject,
+  submitAndStart,
   UnreadableRequest,
-  type GateOutcome,
 } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 

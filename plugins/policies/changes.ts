@@ -1,21 +1,17 @@
 /** Changes to policies over the API. Each is one job that reads and checks first and then writes, so that a refusal does not affect the rest of the batch. */
 import {
-  assertIfMatch,
   confirmWithScope,
+  type CoreHost,
   findCreatedResource,
-  type Credential,
-  type Host,
-  type LedgerTransaction,
-  Refusal,
-  recordCreatedResource,
-} from "../../src/plugin.ts";
-import {
   type IdempotentCall,
-  toPolicyChange,
+  type LedgerTransaction,
+  type ParsedPolicy,
   type PolicyChange,
   type PolicyEdit,
-  type ParsedPolicy,
+  recordCreatedResource,
+  toPolicyChange,
 } from "../../src/core.ts";
+import { assertIfMatch, type Credential, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow } from "../../src/storage/index.ts";
 import { assertNotManaged, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
 
@@ -45,7 +41,7 @@ interface Save {
 }
 
 export function createPolicy(
-  host: Host,
+  host: CoreHost,
   read: ParsedPolicy,
   { credential, activate }: Save,
   call: IdempotentCall | null,
@@ -75,7 +71,7 @@ export function createPolicy(
 }
 
 export function updatePolicy(
-  host: Host,
+  host: CoreHost,
   idOrName: string,
   read: ParsedPolicy,
   headers: Headers,
@@ -108,7 +104,7 @@ async function readSaved(tx: LedgerTransaction, plan: PlannedSave): Promise<Poli
 
 /** Imports all policies or none. */
 export function importPolicies(
-  host: Host,
+  host: CoreHost,
   read: readonly ParsedPolicy[],
   { credential, activate }: Save,
 ): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
@@ -122,7 +118,7 @@ export function importPolicies(
 }
 
 async function saveAll(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   plans: readonly PlannedSave[],
   who: Credential,
@@ -147,7 +143,7 @@ async function saveAll(
 
 /** @param version null for the latest version */
 export function activatePolicy(
-  host: Host,
+  host: CoreHost,
   idOrName: string,
   version: number | null,
   headers: Headers,
@@ -175,7 +171,7 @@ export function activatePolicy(
 }
 
 export function deactivatePolicy(
-  host: Host,
+  host: CoreHost,
   idOrName: string,
   headers: Headers,
   credential: Credential,
@@ -190,7 +186,7 @@ export function deactivatePolicy(
 }
 
 export function deletePolicy(
-  host: Host,
+  host: CoreHost,
   idOrName: string,
   headers: Headers,
   credential: Credential,
@@ -206,7 +202,7 @@ export function deletePolicy(
 }
 
 async function deactivate(
-  host: Host,
+  host: CoreHost,
   tx: LedgerTransaction,
   row: PolicyRow,
   { deleted_at }: Pick<PolicyRow, "deleted_at">,

@@ -1,7 +1,14 @@
 /** Route that decides sample actions with candidate policies. */
 import { Type, type Static } from "@sinclair/typebox";
-import { defineRoute, type Host, type Reply, type Route } from "../../src/plugin.ts";
-import { parseCandidates, type Decision, type Facts, type JsonObject, parseRfc3339 } from "../../src/core.ts";
+import {
+  type CoreHost,
+  type Decision,
+  type Facts,
+  type JsonObject,
+  parseCandidates,
+  parseRfc3339,
+} from "../../src/core.ts";
+import { defineRoute, type Reply, type Route } from "../../src/plugin.ts";
 import { DEFINITION, Nullable } from "./schemas.ts";
 
 const SampleAction = Type.Object(
@@ -91,7 +98,7 @@ const DryRun = Type.Object(
   },
 );
 
-export function dryRunRoute(host: Host, tag: string, bodyLimit: number): Route {
+export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/policies/dry-run",
@@ -109,7 +116,7 @@ export function dryRunRoute(host: Host, tag: string, bodyLimit: number): Route {
 }
 
 /** Sample actions under the active set and under the set with the candidates. Nothing is recorded. */
-async function dryRun(host: Host, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
+async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
   const { trials } = host.policies;
   const candidate = await trials.withCandidates(active, parseCandidates(body), body.alone === true, signal);

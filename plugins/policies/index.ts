@@ -1,15 +1,6 @@
 /** Policies over the API: immutable versions, activation, rollback, diffs and dry runs. */
-import {
-  definePlugin,
-  defineRoute,
-  type Host,
-  readIdempotentCall,
-  IF_MATCH,
-  nextLink,
-  slicePage,
-  REPLAYED_HEADERS,
-  type Route,
-} from "../../src/plugin.ts";
+import { type CoreHost, defineCorePlugin, readIdempotentCall, REPLAYED_HEADERS } from "../../src/core.ts";
+import { defineRoute, IF_MATCH, nextLink, type Route, slicePage } from "../../src/plugin.ts";
 import {
   activatePolicy,
   createPolicy,
@@ -30,9 +21,9 @@ import { versionRoutes } from "./versions.ts";
 const MAX_BODY = 512 * 1024;
 const TAG = "policies";
 
-export default definePlugin({ name: "policies", setup: (host) => ({ routes: routes(host) }) });
+export default defineCorePlugin({ name: "policies", setup: (host) => ({ routes: routes(host) }) });
 
-function routes(host: Host): Route[] {
+function routes(host: CoreHost): Route[] {
   const policyResponse = { description: "The policy.", schema: schema.PolicyRecord };
   const changed = ["POLICY_NOT_FOUND", "POLICY_MANAGED", "PRECONDITION_FAILED"] as const;
   const reads = ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"] as const;

@@ -1,7 +1,7 @@
 /** Finds policies and versions, plans changes to them and saves them, inside a transaction. */
-import { type Credential, type Host, type LedgerTransaction, Refusal } from "../../src/plugin.ts";
+import type { CoreHost, LedgerTransaction, ParsedPolicy, PolicyDocument } from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/storage/index.ts";
-import type { PolicyDocument, ParsedPolicy } from "../../src/core.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 
@@ -50,7 +50,7 @@ export interface PlannedSave {
 export async function planSave(
   tx: LedgerTransaction,
   read: ParsedPolicy,
-  { newId, policies }: Pick<Host, "newId" | "policies">,
+  { newId, policies }: Pick<CoreHost, "newId" | "policies">,
 ): Promise<PlannedSave> {
   const name = read.document.policy;
   const row = await tx.policyByName(name);

@@ -1,6 +1,6 @@
 /** Parses and compiles the policies in a request body. Only policies that compile are stored. */
-import { type Host, Refusal } from "../../src/plugin.ts";
-import type { ParsedPolicy } from "../../src/core.ts";
+import type { CoreHost, ParsedPolicy } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
 
 export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"] as const;
 
@@ -8,7 +8,7 @@ export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"
 export const FILE_TYPES = [...YAML_TYPES, "text/plain", "application/x-www-form-urlencoded"] as const;
 
 /** Parses one policy from JSON or YAML. Rejects with POLICY_INVALID. */
-export async function parsePolicyBody(host: Host, body: unknown, signal: AbortSignal): Promise<ParsedPolicy> {
+export async function parsePolicyBody(host: CoreHost, body: unknown, signal: AbortSignal): Promise<ParsedPolicy> {
   const candidates = typeof body === "string" ? { yaml: body } : { policy: body, pointer: "" };
   const policies = await host.policies.trials.read(candidates, signal);
   if (policies.length > 1)

@@ -1,13 +1,13 @@
 /** Renders policies for the API. */
-import { type Host, type Reply, toRfc3339 } from "../../src/plugin.ts";
+import { type CoreHost, findRuleWarnings, findUnknownChannels, type PolicyDocument } from "../../src/core.ts";
+import { type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
-import { type PolicyDocument, findRuleWarnings, findUnknownChannels } from "../../src/core.ts";
 import { etagOf } from "./changes.ts";
 import { documentOf, findVersion, managerOf } from "./library.ts";
 import type * as schema from "./schemas.ts";
 
 export async function policyReply(
-  host: Host,
+  host: CoreHost,
   row: PolicyRow,
   { status = 200, version = row.latest_version }: { status?: number; version?: number | undefined } = {},
 ): Promise<Reply> {
@@ -19,7 +19,7 @@ export async function policyReply(
 }
 
 /** `mode` is that of the active version, whichever version is rendered. */
-async function head(host: Host, row: PolicyRow, version: PolicyVersionRow) {
+async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
   const { id, name, active_version, latest_version } = row;
   const effective =
     (active_version ?? latest_version) === version.version
@@ -49,7 +49,7 @@ export function renderVersion(row: PolicyVersionRow) {
 }
 
 export async function renderPolicy(
-  host: Host,
+  host: CoreHost,
   row: PolicyRow,
   version: PolicyVersionRow,
 ): Promise<schema.PolicyRecord> {
@@ -60,14 +60,14 @@ export async function renderPolicy(
   };
 }
 
-export function listWarnings(host: Host, documents: readonly PolicyDocument[]): string[] {
+export function listWarnings(host: CoreHost, documents: readonly PolicyDocument[]): string[] {
   return [...findUnknownChannels(documents, host.channels.names()), ...documents.flatMap(findRuleWarnings)].map(
     ({ message }) => message,
   );
 }
 
 export async function renderSummary(
-  host: Host,
+  host: CoreHost,
   row: PolicyRow,
   version: PolicyVersionRow,
 ): Promise<schema.PolicySummary> {

@@ -1,11 +1,11 @@
 /** Routes that list the versions of a policy and compare two of them. */
-import { defineRoute, type Host, nextLink, slicePage, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { diffPolicies } from "../../src/core.ts";
+import { type CoreHost, diffPolicies } from "../../src/core.ts";
+import { defineRoute, nextLink, type Route, slicePage, toRfc3339 } from "../../src/plugin.ts";
 import { documentOf, findPolicy, findVersion } from "./library.ts";
 import * as schema from "./schemas.ts";
 import { renderVersion } from "./policy-record.ts";
 
-export function versionRoutes(host: Host, tag: string): Route[] {
+export function versionRoutes(host: CoreHost, tag: string): Route[] {
   return [
     defineRoute({
       method: "GET",

@@ -3,9 +3,8 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { Type, type Static } from "@sinclair/typebox";
+import { type CoreHost, defineCorePlugin } from "../../src/core.ts";
 import {
-  definePlugin,
-  type Host,
   parsePolicyFolder,
   type PolicyBundle,
   type PolicySource,
@@ -84,7 +83,7 @@ type Options = Static<typeof Options>;
 
 const SSH_ONLY = /^(ssh:\/\/|[^/:]+@[^/:]+:)/;
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "policy-git",
   options: Options,
   setup(host, options) {
@@ -97,7 +96,7 @@ export default definePlugin({
   },
 });
 
-function follow(host: Host, options: Options, given: string): { source: PolicySource; look(): void } {
+function follow(host: CoreHost, options: Options, given: string): { source: PolicySource; look(): void } {
   const { url, username, password } = withoutCredentials(given);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
   if (options.password !== undefined && options.password_file !== undefined)

@@ -1,28 +1,21 @@
 /** Serves the ledger to verifiers: entries by leaf hash, proofs, checkpoints and keys. */
 import { Type } from "@sinclair/typebox";
 import {
-  type Credential,
-  definePlugin,
-  defineRoute,
-  type Host,
   canSee,
+  type CoreHost,
   decodeEntry,
-  Refusal,
-  type Reply,
-  type Route,
-  toRfc3339,
-  utf8,
-} from "../../src/plugin.ts";
-import {
+  defineCorePlugin,
+  encodeRequest,
   formatTlogProof,
   fromHex,
-  parseVkey,
   parseStoredRequest,
-  encodeRequest,
+  parseVkey,
   type SignedCheckpoint,
   toBase64,
   toHex,
+  utf8,
 } from "../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 import * as schema from "./schemas.ts";
 import { entryBundle, hashTile } from "./tiles.ts";
@@ -40,13 +33,13 @@ const Options = Type.Object(
 
 const TAG = "provenance";
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "provenance",
   options: Options,
   setup: (host, options) => ({ routes: routes(host, options.public) }),
 });
 
-function routes(host: Host, open: boolean): Route[] {
+function routes(host: CoreHost, open: boolean): Route[] {
   async function find(hash: string, { visibility }: Credential): Promise<EntryRow> {
     const row = await host.storage.entryByHash(fromHex(hash));
     // Only the action has the tool, which the visibility of group members depends on.

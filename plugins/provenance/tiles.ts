@@ -1,7 +1,7 @@
 /** C2SP tlog-tiles: the tree as static resources, for monitors and witnesses. */
-import { type Credential, type Host, Refusal, type Reply } from "../../src/plugin.ts";
+import { concatBytes, type CoreHost, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
+import { type Credential, Refusal, type Reply } from "../../src/plugin.ts";
 import { StorageError, assertContiguous } from "../../src/storage/index.ts";
-import { concatBytes, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
 
 /** Tiles are immutable. Shared caches may store only public ones. */
 const cacheHeaders = (open: boolean): Record<string, string> => ({
@@ -17,7 +17,7 @@ function tileNotFound(path: string): Refusal {
 }
 
 /** Returns a tile of hashes. Throws TILE_NOT_FOUND if the signed checkpoint does not cover it. */
-export async function hashTile(host: Host, at: { level: string; tile: string }, open: boolean): Promise<Reply> {
+export async function hashTile(host: CoreHost, at: { level: string; tile: string }, open: boolean): Promise<Reply> {
   const path = `tile/${at.level}/${at.tile}`;
   const tile = parseTilePath(path);
   if (tile === null || tile.level === "entries") throw tileNotFound(path);
@@ -41,7 +41,7 @@ export async function hashTile(host: Host, at: { level: string; tile: string }, 
 }
 
 /** Returns a bundle of entries, only to keys that see all actions, because entries name agents, tools and people. */
-export async function entryBundle(host: Host, tile: string, { visibility }: Credential): Promise<Reply> {
+export async function entryBundle(host: CoreHost, tile: string, { visibility }: Credential): Promise<Reply> {
   const path = `tile/entries/${tile}`;
   const at = parseTilePath(path);
   if (!("all" in visibility)) {

@@ -1,16 +1,17 @@
 /** Past decisions of a range made again with other policies: which would flip, and how. */
 import { Type, type Static } from "@sinclair/typebox";
-import { type Credential, type Host, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import {
   type BacktestCounts,
-  renderBacktest,
   type BacktestReport,
-  parseCandidates,
   type CompiledPolicySet,
-  SpanFields,
+  type CoreHost,
+  parseCandidates,
   parseSpan,
+  renderBacktest,
   type SerializedPolicySet,
+  SpanFields,
 } from "../../src/core.ts";
+import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
@@ -43,7 +44,7 @@ export interface Backtests {
   progress(body: RangeBody, caller: Caller): Promise<Reply>;
 }
 
-export function createBacktests(host: Host, limits: BacktestLimits): Backtests {
+export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtests {
   let running = 0;
 
   async function candidate(body: RangeBody, signal: AbortSignal): Promise<CompiledPolicySet | SerializedPolicySet> {

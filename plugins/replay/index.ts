@@ -1,17 +1,16 @@
 /** Evaluates recorded decisions again and compares them with the record, field by field. */
 import { Type } from "@sinclair/typebox";
 import {
-  type Credential,
-  definePlugin,
-  defineRoute,
-  type Host,
   canSee,
-  Refusal,
-  type Reply,
-  toRfc3339,
-} from "../../src/plugin.ts";
+  type CompiledPolicySet,
+  type CoreHost,
+  defineCorePlugin,
+  fromHex,
+  parseCompleteRequest,
+  type SerializedPolicySet,
+} from "../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
-import { type CompiledPolicySet, fromHex, parseCompleteRequest, type SerializedPolicySet } from "../../src/core.ts";
 import { asIn, reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields } from "./compare.ts";
@@ -47,7 +46,7 @@ const BACKTEST_ERRORS = [
   "TRIAL_LOST",
 ] as const;
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "replay",
   options: Options,
   setup(host, options) {
@@ -112,7 +111,7 @@ export default definePlugin({
   },
 });
 
-async function replay(host: Host, body: ReplayBody, credential: Credential, signal: AbortSignal): Promise<Reply> {
+async function replay(host: CoreHost, body: ReplayBody, credential: Credential, signal: AbortSignal): Promise<Reply> {
   if ((body.hash === undefined) === (body.action_id === undefined))
     throw validationError("", "send either `hash` or `action_id`");
   if (body.policy !== undefined && body.policy_set !== undefined)
@@ -184,7 +183,7 @@ async function unlessAltered<T>({ id }: ActionRow, work: () => T | Promise<T>): 
 }
 
 async function findEntry(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   body: ReplayBody,
 ): Promise<{ row: EntryRow; action: ActionRow }> {
@@ -204,13 +203,13 @@ async function findEntry(
   return { row, action };
 }
 
-async function findVisibleAction(host: Host, credential: Credential, id: string): Promise<ActionRow | null> {
+async function findVisibleAction(host: CoreHost, credential: Credential, id: string): Promise<ActionRow | null> {
   const row = await host.storage.action(id);
   return row !== null && canSee(credential.visibility, row) ? row : null;
 }
 
 async function candidate(
-  host: Host,
+  host: CoreHost,
   { policy, policy_set }: ReplayBody,
   signal: AbortSignal,
 ): Promise<CompiledPolicySet | SerializedPolicySet | null> {

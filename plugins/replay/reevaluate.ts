@@ -1,26 +1,29 @@
 /** Evaluates one recorded decision again from the stored inputs, and compares it field by field. */
-import { type DecisionEntry, type Host, decodeEntry, toRfc3339 } from "../../src/plugin.ts";
-import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
 import {
   type ActionRequest,
   commitDigest,
-  commitSalted,
   commitPast,
+  commitSalted,
+  type CoreHost,
   decide,
   type Decision,
-  findDeniedBy,
-  type Facts,
-  restoreFacts,
-  findPast,
-  parseRfc3339,
-  decodeSalted,
+  type DecisionEntry,
+  decodeEntry,
   decodePasts,
-  type RecordedFacts,
-  type RedecisionEntry,
+  decodeSalted,
   encodeEntry,
   encodeRequest,
+  type Facts,
+  findDeniedBy,
+  findPast,
+  parseRfc3339,
+  type RecordedFacts,
+  type RedecisionEntry,
+  restoreFacts,
   toHex,
 } from "../../src/core.ts";
+import { toRfc3339 } from "../../src/plugin.ts";
+import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
 
 type Decided = (DecisionEntry | RedecisionEntry) & { seq: number };
@@ -37,7 +40,7 @@ export interface Reevaluation {
 }
 
 export async function reevaluateEntry(
-  host: Host,
+  host: CoreHost,
   action: ActionRow,
   request: ActionRequest,
   row: EntryRow,

@@ -1,26 +1,22 @@
 /** Places and lifts stops. Each is one urgent job, which needs no policy. */
 import {
-  toActor,
   confirmWithScope,
-  findCreatedResource,
-  type Credential,
-  type Host,
-  Refusal,
-  recordCreatedResource,
-  toRfc3339,
-} from "../../src/plugin.ts";
-import {
-  principalsBehindVote,
+  type CoreHost,
   countPeople,
-  listActiveStops,
+  findCreatedResource,
   type IdempotentCall,
   isStopActive,
+  listActiveStops,
   parseRfc3339,
+  principalsBehindVote,
+  recordCreatedResource,
   type Stop,
   type StopEntry,
   type Stops,
+  toActor,
   type UrgentJob,
 } from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { StopBody } from "./schemas.ts";
 
 /** Maximum number of active stops, because every decision checks each of them. */
@@ -29,7 +25,7 @@ const MAX_ACTIVE = 100;
 type Tx = Parameters<UrgentJob<unknown>>[0];
 
 export function placeStop(
-  host: Host,
+  host: CoreHost,
   credential: Credential,
   body: StopBody,
   call: IdempotentCall | null,
@@ -74,7 +70,7 @@ export function placeStop(
 }
 
 /** Lifts the stop once enough people have requested it, including this caller. Until then it stays active. */
-export function liftStop(host: Host, credential: Credential, id: string, comment: string | null): Promise<Stop> {
+export function liftStop(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Stop> {
   return host.ledger.transactFirst(async (tx) => {
     const who = await confirmWriter(tx, credential);
     const before = findStop(tx.stops, id);

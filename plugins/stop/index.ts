@@ -1,15 +1,15 @@
 /** Stops: one request denies actions on every process, with precedence over all policies. */
 import {
-  type Credential,
-  definePlugin,
-  defineRoute,
-  type Host,
+  type CoreHost,
+  defineCorePlugin,
+  isStopActive,
+  listActiveStops,
+  matchesAnyName,
   readIdempotentCall,
   REPLAYED_HEADERS,
-  type Route,
-  toRfc3339,
-} from "../../src/plugin.ts";
-import { listActiveStops, isStopActive, matchesAnyName, type Stop } from "../../src/core.ts";
+  type Stop,
+} from "../../src/core.ts";
+import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { liftStop, placeStop, findStop, stopNotFound } from "./changes.ts";
 import * as schema from "./schemas.ts";
 
@@ -18,9 +18,9 @@ const BODY_BYTES = 8192;
 /** Scopes of everyone whom a stop affects. */
 const READERS = ["actions:submit", "actions:read_own", "actions:execute", "approvals:decide", "stop:write"] as const;
 
-export default definePlugin({ name: "stop", setup: (host) => ({ routes: routes(host) }) });
+export default defineCorePlugin({ name: "stop", setup: (host) => ({ routes: routes(host) }) });
 
-function routes(host: Host): Route[] {
+function routes(host: CoreHost): Route[] {
   const one = { description: "The stop.", schema: schema.StopRecord };
   return [
     defineRoute({
@@ -108,7 +108,7 @@ function canSee({ visibility }: Credential, { agent }: Stop): boolean {
   return !("agent_id" in visibility) || agent === null || matchesAnyName([agent], visibility.agent_id);
 }
 
-function renderStop(host: Host, credential: Credential, stop: Stop): schema.StopRecord {
+function renderStop(host: CoreHost, credential: Credential, stop: Stop): schema.StopRecord {
   const { id, agent, tool, policy, reason, until, seq } = stop;
   const all = "all" in credential.visibility || credential.hasScope("stop:write");
   return {

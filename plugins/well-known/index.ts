@@ -1,7 +1,7 @@
 /** What a tool needs before it knows anything else of the service: the keys that check permits, and where things are. */
 import { Type } from "@sinclair/typebox";
-import { definePlugin, defineRoute, type Host } from "../../src/plugin.ts";
-import { PERMIT_ALGORITHMS, PERMIT_TYPE, toBase64Url } from "../../src/core.ts";
+import { type CoreHost, defineCorePlugin, PERMIT_ALGORITHMS, PERMIT_TYPE, toBase64Url } from "../../src/core.ts";
+import { defineRoute } from "../../src/plugin.ts";
 
 const TAG = "well-known";
 /** As long as a key that was withdrawn at once may still be believed. Seconds. */
@@ -55,7 +55,7 @@ const DIGESTS = {
   request_hash: "hex(SHA-256(JCS({agent_id, context, operation, params, tool})))",
 };
 
-export default definePlugin({
+export default defineCorePlugin({
   name: "well-known",
   setup: (host) => ({
     routes: [
@@ -102,7 +102,7 @@ export default definePlugin({
   }),
 });
 
-async function configurationOf(host: Host): Promise<object> {
+async function configurationOf(host: CoreHost): Promise<object> {
   const [present] = await host.ledger.logKeys();
   const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
   return {

@@ -3,7 +3,7 @@
  * against the head, the head against the newest signed checkpoint, its policy set against the entries. Reads in pages; says what is
  * wrong instead of throwing, so that one run names every fault it finds (at most `MAX_FAULTS`).
  */
-import type { Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
 import {
   StorageError,
   nullIfCorrupt,

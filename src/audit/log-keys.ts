@@ -1,5 +1,5 @@
 /** Holds the keys that sign, the log's and that of permits, against each other: each follows the one before, by its word. */
-import type { Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { parseVkey } from "../domain/checkpoint.ts";

@@ -1,5 +1,5 @@
 /** Holds rows that point at actions, keys and entries against them: uses of limits, idempotency keys, messages, facts about the store. */
-import type { Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
 import type {
   CopiedRow,
   DeliveryKind,

@@ -3,7 +3,7 @@
  * entries. The store may be in use meanwhile. Holds a page of rows at a time; besides them some 200 bytes for each key,
  * agent, policy version and policy set, however many actions there are.
  */
-import type { Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry } from "../domain/entries.ts";

@@ -1,5 +1,7 @@
 /** Does what the store puts off (its sums, kept near the present), beside the decisions and never in their way. */
-import type { LeaderLease, Ledger, Logger } from "../contract/host.ts";
+import type { LeaderLease } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Ledger } from "../contract/ledger.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** Fewest and most actions folded in one transaction. What they share is written once, so that more cost little more. */

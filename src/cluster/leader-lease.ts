@@ -3,7 +3,7 @@
  * lease expires and another process takes over. The work must be safe to do twice, because a process that was suspended
  * for longer than its lease does not know that it lost the lease.
  */
-import type { LeaderLease } from "../contract/host.ts";
+import type { LeaderLease } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** Lease duration: the longest time until another process takes over from a dead one. Milliseconds. */

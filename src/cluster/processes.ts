@@ -1,5 +1,5 @@
 /** The processes that share the store, by the rows that the ledger of each writes (src/ledger/commit/roll-call.ts). */
-import type { Processes } from "../contract/host.ts";
+import type { Processes } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** A process that ended without a word is counted for this long. Milliseconds. */

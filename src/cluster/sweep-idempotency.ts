@@ -3,7 +3,9 @@
  * again it must not be decided again, because what it asked for would happen twice. What was never allowed cannot have
  * run. Of several processes on one store, one does it; done twice, it forgets nothing twice.
  */
-import type { LeaderLease, Ledger, Logger } from "../contract/host.ts";
+import type { LeaderLease } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Ledger } from "../contract/ledger.ts";
 import { createRepeatingTask } from "../contract/repeating-task.ts";
 import { nullIfCorrupt, type IdempotencyCursor, type IdempotencyRow, type StorageReader } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";

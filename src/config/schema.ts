@@ -267,7 +267,16 @@ export const ConfigSchema = Type.Object(
           Type.Union([
             Type.String(),
             Type.Object(
-              { name: Type.String(), options: Type.Optional(Type.Record(Type.String(), Type.Unknown())) },
+              {
+                name: Type.String(),
+                core: Type.Optional(
+                  Type.Boolean({
+                    description:
+                      "Grants the privileged API (`assent/core`), with which a plugin can change actions, keys, policies and entries. Default: true for the built-in plugins that need it, false for all others.",
+                  }),
+                ),
+                options: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+              },
               { additionalProperties: false },
             ),
           ]),

@@ -1,6 +1,6 @@
 /** Cancels the open actions of an agent or a key. */
 import type { Actor } from "../domain/entries.ts";
-import type { LedgerTransaction } from "./host.ts";
+import type { LedgerTransaction } from "./ledger.ts";
 
 /** Selects the actions to cancel: all of an agent (in any spelling of its name), or all that a key submitted. */
 export type ContainmentTarget = { agent_id: string } | { key_id: string };

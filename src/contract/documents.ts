@@ -1,6 +1,5 @@
 /** A plugin's private JSON documents. A plugin can write them in the same transaction as a decision. */
 import type { JsonValue } from "../domain/json.ts";
-import type { LedgerTransaction } from "./host.ts";
 
 export interface Document {
   readonly key: string;
@@ -24,9 +23,4 @@ export interface DocumentWriter extends DocumentReader {
   put(key: string, value: JsonValue, ifVersion: number | null): Promise<number | null>;
   /** Compare-and-set. Deletes the document if its stored version is `ifVersion`; otherwise resolves to false. */
   delete(key: string, ifVersion: number): Promise<boolean>;
-}
-
-export interface Documents extends DocumentReader {
-  /** Returns a writer for the documents inside a ledger job. Its writes commit with the job or not at all. */
-  within(tx: LedgerTransaction): DocumentWriter;
 }

@@ -1,7 +1,83 @@
 /** The ledger as plugins and the rest of the core use it. */
+import type { ActionRequest } from "../domain/actions.ts";
+import type { EntryBody } from "../domain/entries.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
-import type { Job, LedgerTransaction, UrgentJob } from "./host.ts";
-import type { EntryRow, IdempotencyLookup, LedgerHead, LimitSpan } from "./storage.ts";
+import type { Facts } from "../domain/policy/types.ts";
+import type { Stops } from "../domain/stops.ts";
+import type { AppendedEntry, Credential } from "./host.ts";
+import type { ActivePolicies } from "./active-policies.ts";
+import type { StopFacts } from "./stops.ts";
+import type {
+  DocumentReads,
+  DocumentWrites,
+  EntryRow,
+  IdempotencyLookup,
+  LedgerHead,
+  LimitSpan,
+  StorageTransaction,
+} from "./storage.ts";
+
+/** The facts of a decision that concern the agent. */
+export type AgentFacts = Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms">;
+
+/** A job's access to its batch. Reads see the writes of all earlier jobs in the batch. */
+export interface LedgerTransaction extends Omit<
+  StorageTransaction,
+  "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites
+> {
+  /** The service's time in milliseconds, read once per batch. Never earlier than the last ledger entry. */
+  readonly now: number;
+  /** The active policy set, read under the ledger's lock. */
+  readonly activePolicies: ActivePolicies;
+  /**
+   * Adds an entry to the batch, and canonicalises, numbers and hashes it. `submittedBy` is the key that submitted the
+   * entry's action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
+   * schema, or if a plugin's entry names an action without its submitter.
+   */
+  record(entry: EntryBody, submittedBy?: string): AppendedEntry;
+  /**
+   * Registers a write that must change a row, without waiting for it, so that later jobs need not wait either. The batch
+   * awaits the write before it commits. If the write resolves to false, the batch runs again without this job. Make
+   * this the job's last write, and return the row as it will be.
+   */
+  expectChange(write: Promise<boolean>): void;
+  /**
+   * Reads the credential again under the lock. Rejects with INVALID_CREDENTIAL if the key was revoked or expired after
+   * the request was authenticated.
+   */
+  confirm(credential: Credential): Promise<Credential>;
+  /** Reads the agent's facts for a decision under the lock. */
+  agentFacts(agentId: string): Promise<AgentFacts>;
+  /** Returns the stops that apply to an action, including changes made earlier in this batch. */
+  stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): StopFacts;
+  readonly stops: Stops;
+  /** Activates this policy set when the batch commits. The job must also record an entry. */
+  activatePolicySet(digest: string): Promise<void>;
+  /** Invalidates the caches of other processes after a change of a key, agent or stop. The job must also record an entry. */
+  bumpEpoch(): void;
+}
+
+/**
+ * Work for one batch. Check first, then write: a `Refusal` before the first write rejects only this job, but any later
+ * error makes the batch run again without it. A job can run more than once, so it must keep no state between runs.
+ */
+export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
+
+/** A job that needs no policy, so it runs even if the active policy set cannot be loaded. */
+export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
+
+/**
+ * Thrown by a job that needs work too slow for the ledger's lock. The batch rolls back, calls `prepare` without the lock
+ * and runs again. If `prepare` returns a promise, the job moves to a later batch, so other jobs do not wait for it.
+ */
+export class PreparationRequired extends Error {
+  readonly prepare: () => void | Promise<void>;
+  constructor(what: string, prepare: () => void | Promise<void>) {
+    super(`${what} must be prepared before the ledger's lock is taken`);
+    this.name = "PreparationRequired";
+    this.prepare = prepare;
+  }
+}
 
 /** What a job is likely to read under the lock. The job reads anything else when it needs it. */
 export interface PrefetchKeys {

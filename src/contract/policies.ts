@@ -1,19 +1,12 @@
 /** Policies for plugins: read, change and test the active policy set. */
-import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
-import type { Credential, LedgerTransaction } from "./host.ts";
+import type { ActivePolicies } from "./active-policies.ts";
+import type { Credential } from "./host.ts";
+import type { LedgerTransaction } from "./ledger.ts";
 import type { PolicyBundle, PolicyState } from "./policy-source.ts";
 import type { PolicyTrials } from "./trials.ts";
-
-export interface ActivePolicies {
-  /** Null before the first activation. */
-  readonly digest: string | null;
-  readonly compiled: CompiledPolicySet;
-  /** Source of the last activation, as in its ledger entry, for example `{kind: "git", commit, …}`. Null if unknown. */
-  readonly source: Readonly<Record<string, string>> | null;
-}
 
 export interface Policies {
   /** Names of the configured policy sources. Policies from a source that is no longer configured have no owner. */

@@ -1,7 +1,7 @@
 /** Channels of policies, as `assent.yaml` maps them to notifiers and people. */
 import type { Config } from "../config/index.ts";
 import type { Notifier } from "../contract/notifier.ts";
-import type { Channels } from "../contract/host.ts";
+import type { Channels } from "../contract/core-host.ts";
 import { isValidOwner, ownerIdentity } from "../domain/owner.ts";
 import { suggest } from "../domain/suggest.ts";
 import { parseDuration } from "../domain/time.ts";

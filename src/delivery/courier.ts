@@ -3,7 +3,9 @@
  * runs out first, and again with growing pauses until it went, ran out, or three days are over. Nothing of a notifier
  * reaches a decision: the courier works from the store, beside the ledger.
  */
-import type { LeaderLease, Ledger, LedgerTransaction, Logger } from "../contract/host.ts";
+import type { LeaderLease } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import { NotifierError, type Message, type Notifier } from "../contract/notifier.ts";
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
 import { readReference, errorText } from "./notifier-answer.ts";

@@ -1,7 +1,8 @@
 /** The courier of a runtime. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { Logger, Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Policies } from "../contract/policies.ts";
 import type { Storage } from "../contract/storage.ts";

@@ -2,7 +2,8 @@
  * What a decision must know of the agent that asks. Cached under the ledger's epoch, which grows
  * with every change of an agent: a suspension holds from the next request on.
  */
-import type { AgentFacts, Agents } from "../contract/host.ts";
+import type { Agents } from "../contract/core-host.ts";
+import type { AgentFacts } from "../contract/ledger.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { foldName } from "../domain/names.ts";
 import type { AgentRow, LedgerHead, StorageReader } from "../contract/storage.ts";

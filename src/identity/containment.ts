@@ -3,7 +3,8 @@
  * votes on such an action or would start it is refused by the decision that is made again then. What is cancelled here
  * stays so when the agent is let go on.
  */
-import type { ContainmentTarget, Containment, LedgerTransaction, OpenActionCursor } from "../contract/host.ts";
+import type { ContainmentTarget, Containment, OpenActionCursor } from "../contract/containment.ts";
+import type { LedgerTransaction } from "../contract/ledger.ts";
 import { nullIfCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 import { sameName } from "../domain/names.ts";

@@ -1,6 +1,7 @@
 /** What an empty store gets on its first start: keys to begin with, recorded like any other. */
 import { Refusal } from "../contract/errors.ts";
-import type { Ledger, LedgerTransaction, Logger } from "../contract/host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import type { KeyRow, StorageReader } from "../contract/storage.ts";
 import { buildKeyEntry } from "../domain/changes.ts";
 import { PRESETS } from "../domain/scopes.ts";

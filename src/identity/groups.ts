@@ -1,5 +1,5 @@
 /** The groups of the configuration: their members, and what the members may see and approve. */
-import type { Groups } from "../contract/host.ts";
+import type { Groups } from "../contract/core-host.ts";
 import {
   type GroupDefinition,
   type GroupLimits,

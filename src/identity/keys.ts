@@ -5,7 +5,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
-import type { Credential, Groups, Keys, Logger } from "../contract/host.ts";
+import type { Groups, Keys } from "../contract/core-host.ts";
+import type { Credential, Logger } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";

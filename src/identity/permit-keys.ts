@@ -6,7 +6,9 @@
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
-import type { Ledger, Logger, Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Ledger } from "../contract/ledger.ts";
 import type { Permits, PublishedPermitKey } from "../contract/permits.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { fromHex, toHex } from "../domain/hash.ts";

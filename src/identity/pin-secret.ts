@@ -1,4 +1,5 @@
-import type { Logger, Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 import { toHex } from "../domain/hash.ts";
 import { VaultError } from "./key-files.ts";

@@ -1,5 +1,5 @@
 /** Makes another key the log's: one entry, which the key before signs. */
-import type { Ledger } from "../contract/host.ts";
+import type { Ledger } from "../contract/ledger.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { toHex } from "../domain/hash.ts";
 import { currentVkey, signHandover, listVkeys, type LogKeyChange } from "../domain/log-keys.ts";

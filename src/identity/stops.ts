@@ -1,5 +1,5 @@
 /** The stops that hold, for what is asked beside the ledger's lock. They are followed under its epoch, as keys are. */
-import type { StopList } from "../contract/host.ts";
+import type { StopList } from "../contract/stops.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { findStopFacts, type Stops } from "../domain/stops.ts";
 import type { Directory } from "./directory.ts";

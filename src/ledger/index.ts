@@ -1,5 +1,7 @@
 /** The ledger as the rest of the core and the plugins see it: sequencer, proofs, checkpoints and tail behind one object. */
-import type { Ledger, Logger, SignedCheckpoint, Vault } from "../contract/host.ts";
+import type { Vault } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Ledger, SignedCheckpoint } from "../contract/ledger.ts";
 import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
 import { currentVkey } from "../domain/log-keys.ts";

@@ -1,12 +1,8 @@
 /** Changes of the active policy set inside a batch: planned by reading alone, then stored, recorded and activated. */
 import { Refusal } from "../contract/errors.ts";
-import {
-  PreparationRequired,
-  type Credential,
-  type LedgerTransaction,
-  type PlannedPolicySet,
-  type PolicyEdit,
-} from "../contract/host.ts";
+import type { Credential } from "../contract/host.ts";
+import { PreparationRequired, type LedgerTransaction } from "../contract/ledger.ts";
+import type { PlannedPolicySet, PolicyEdit } from "../contract/policies.ts";
 import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";

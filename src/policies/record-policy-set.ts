@@ -1,5 +1,6 @@
 /** Changes of policies as the ledger has them: with a change of the set, or without one where nothing is decided otherwise. */
-import type { Credential, LedgerTransaction } from "../contract/host.ts";
+import type { Credential } from "../contract/host.ts";
+import type { LedgerTransaction } from "../contract/ledger.ts";
 import { toActor } from "../domain/actor.ts";
 import { canonicalBytes } from "../domain/canonical.ts";
 import type { PolicyChange } from "../domain/entries.ts";

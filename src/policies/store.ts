@@ -2,7 +2,9 @@
  * The active policy set: compiled once by digest, switched by a ledger entry. Sets and versions
  * are immutable and kept forever, so that any decision can be made again.
  */
-import { PreparationRequired, type ActivePolicies, type Policies } from "../contract/host.ts";
+import type { ActivePolicies } from "../contract/active-policies.ts";
+import { PreparationRequired } from "../contract/ledger.ts";
+import type { Policies } from "../contract/policies.ts";
 import {
   PolicySourceError,
   type PolicyBundle,
@@ -12,7 +14,8 @@ import {
   type PolicyState,
 } from "../contract/policy-source.ts";
 import { StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
-import type { Ledger, Logger } from "../contract/host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Ledger } from "../contract/ledger.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import {
   compilePolicySet,

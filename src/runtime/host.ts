@@ -1,120 +1,178 @@
-/** What plugins are given: the parts of a runtime, as far as plugins may use them. */
+/** Creates the hosts: the services of a runtime that a plugin may use. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { Channels, Groups, Host, HostConfig, HostStorage, Logger } from "../contract/host.ts";
+import type { Channels, CoreHost, Documents, Groups, HostStorage } from "../contract/core-host.ts";
+import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
-import type { Declarations } from "./plugins/declarations.ts";
-import { createDocuments } from "./plugins/documents.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
 import { containment } from "../identity/containment.ts";
 import { createVisibleReads } from "../storage/visible-reads.ts";
-import type { Parts } from "./parts.ts";
 import { VERSION } from "../version.ts";
+import type { Parts } from "./parts.ts";
+import type { Declarations } from "./plugins/declarations.ts";
+import { createDocuments } from "./plugins/documents.ts";
+import { transactFor } from "./plugins/transaction.ts";
+import { createVisibleActions } from "./plugins/visible-actions.ts";
 
 export interface HostOptions {
   config: Config;
-  load: Host["load"];
+  load: CoreHost["load"];
   log: Logger;
   clock(): number;
   newId(): string;
-  /** Tells this process from the others on the store. */
+  /** Identifies this process among those that share the store. */
   instance: string;
   stopping: AbortSignal;
   /** Null before they are open. */
   parts(): Parts | null;
-  /** Null before every plugin is set up. */
+  /** Null before all plugins are set up. */
   routes(): readonly Route[] | null;
   channels: Channels;
   groups: Groups;
-  /** What plugins bring by name. */
   declared: Declarations;
 }
 
-/** `after` gives a part itself, which plugins do not see, and throws before the start. */
-export function createHosts(options: HostOptions): {
+export interface Hosts {
   hostOf(plugin: string): Host;
-  after<K extends keyof Parts>(name: K): Parts[K];
-} {
-  const { log, clock, newId, instance, stopping, channels, groups, declared } = options;
-  const config = configOf(options.config);
-  const tooEarly = (name: string): Error =>
-    new Error(`host.${name} is there after start; use it in a handler or in start(), not in setup()`);
-  function after<K extends keyof Parts>(name: K): Parts[K] {
+  coreHostOf(plugin: string): CoreHost;
+  /** Returns a part that plugins do not receive. Throws before the start. */
+  part<K extends keyof Parts>(name: K): Parts[K];
+}
+
+export function createHosts(options: HostOptions): Hosts {
+  const part = <K extends keyof Parts>(name: K): Parts[K] => {
     const parts = options.parts();
     if (parts === null) throw tooEarly(name);
     return parts[name];
+  };
+  function assertOpen(member: string): void {
+    if (options.parts() === null) throw tooEarly(member);
   }
-  let reader: HostStorage | null = null;
-  const shared: Omit<Host, "documents"> = {
+  const common = createCommon(options, part, assertOpen);
+  const waitForReadSlot = createReadSlots();
+  const privileged = createPrivileged(options, part, waitForReadSlot);
+  const documentsOf = (plugin: string): Documents =>
+    createDocuments(plugin, () => {
+      assertOpen("documents");
+      return part("storage");
+    });
+  const ownOf = (plugin: string, documents: Documents): Pick<Host, "actions" | "transact"> => ({
+    actions(credential: Credential): VisibleActions {
+      assertOpen("actions");
+      return createVisibleActions(part("storage"), credential, waitForReadSlot);
+    },
+    async transact(credential, job) {
+      assertOpen("transact");
+      return transactFor(plugin, part("ledger"), documents, credential, job);
+    },
+  });
+  return {
+    part,
+    hostOf(plugin) {
+      const documents = documentsOf(plugin);
+      const { get, list } = documents;
+      return Object.freeze({ ...common, ...ownOf(plugin, documents), documents: Object.freeze({ get, list }) });
+    },
+    coreHostOf(plugin) {
+      const documents = documentsOf(plugin);
+      const own = { ...common, ...ownOf(plugin, documents), documents };
+      return Object.freeze(Object.defineProperties(own, Object.getOwnPropertyDescriptors(privileged)) as CoreHost);
+    },
+  };
+}
+
+function tooEarly(name: string): Error {
+  return new Error(`host.${name} is available after start; use it in a handler or in start(), not in setup()`);
+}
+
+/** What is the same for every plugin. */
+function createCommon(
+  options: HostOptions,
+  part: Hosts["part"],
+  assertOpen: (member: string) => void,
+): Omit<Host, "documents" | "actions" | "transact"> {
+  const { declared, log, clock, newId, stopping } = options;
+  const config = configOf(options.config);
+  return {
     config,
-    load: options.load,
     log,
     clock,
-    stopping,
-    waitForReadSlot: createReadSlots(),
     newId,
-    scopes: declared.scopes,
+    stopping,
+    async entries(from, to) {
+      assertOpen("entries");
+      const { size } = await part("ledger").head();
+      return part("storage").entries(from, Math.max(from, Math.min(to, size)));
+    },
+    subscribe(listener) {
+      assertOpen("subscribe");
+      return part("ledger").subscribe(listener);
+    },
     entryTypes: declared.entryTypes,
     errors: declared.errors,
-    get routes() {
+    openapi(about) {
       const routes = options.routes();
-      if (routes === null) throw tooEarly("routes");
-      return routes;
-    },
-    openapi: (about) =>
-      openApiDocument({
+      if (routes === null) throw tooEarly("openapi");
+      return openApiDocument({
         ...about,
-        routes: shared.routes,
+        routes,
         errors: declared.errors,
         scopes: declared.scopes.length,
         version: VERSION,
         server: config.server.public_url?.replace(/\/$/, "") ?? "/",
-      }),
+      });
+    },
+  };
+}
+
+/** What only privileged plugins receive. */
+function createPrivileged(
+  { load, declared, channels, groups, instance }: HostOptions,
+  part: Hosts["part"],
+  waitForReadSlot: CoreHost["waitForReadSlot"],
+): Omit<CoreHost, keyof Host> {
+  let reader: HostStorage | null = null;
+  return {
+    load,
+    waitForReadSlot,
+    scopes: declared.scopes,
     get storage() {
-      return (reader ??= readerOf(after("storage"), shared.waitForReadSlot));
+      return (reader ??= readerOf(part("storage"), waitForReadSlot));
     },
     get ledger() {
-      return after("ledger");
+      return part("ledger");
     },
     get policies() {
-      return after("policies");
+      return part("policies");
     },
     get keys() {
-      return after("keys");
+      return part("keys");
     },
     get agents() {
-      return after("agents");
+      return part("agents");
     },
     get stops() {
-      return after("stops");
+      return part("stops");
     },
     get vault() {
-      return after("vault");
+      return part("vault");
     },
     get permits() {
-      return after("permits");
+      return part("permits");
     },
     containment,
     channels,
     groups,
     get processes() {
-      return after("processes");
+      return part("processes");
     },
-    leaderLease: (name) => createLeaderLease(after("storage"), name, instance),
+    leaderLease: (name) => createLeaderLease(part("storage"), name, instance),
   };
-  const hostOf = (plugin: string): Host =>
-    Object.assign(Object.create(shared) as Omit<Host, "documents">, {
-      documents: createDocuments(plugin, () => {
-        if (options.parts() === null) throw tooEarly("documents");
-        return after("storage");
-      }),
-    });
-  return { hostOf, after };
 }
 
-/** Copied member by member: what is added to the configuration is not a plugin's to see until somebody says so here. */
+/** Copies each member by name, so that a new setting is not visible to plugins before it is added here. */
 function configOf({ data, policies, agents, approvals, permits, retention, stop, server }: Config): HostConfig {
   const { max_wait_seconds, public_url, max_page_bytes } = server;
   return Object.freeze({
@@ -129,7 +187,7 @@ function configOf({ data, policies, agents, approvals, permits, retention, stop,
   });
 }
 
-/** The reads alone, also for who has not compiled against the contract. */
+/** Only the reads, also at run time. */
 function readerOf(storage: Storage, yieldTurn: () => Promise<void>): HostStorage {
   const reads = READER_METHODS.filter((name) => name !== "document" && name !== "documents").map((name) => [
     name,

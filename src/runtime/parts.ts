@@ -1,6 +1,8 @@
 /** What a runtime is made of, opened in order. */
 import type { Config } from "../config/index.ts";
-import type { Groups, Logger, Processes, StopList, Vault } from "../contract/host.ts";
+import type { Groups, Processes, Vault } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { StopList } from "../contract/stops.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createDirectory } from "../identity/directory.ts";
 import { createAgents, type AgentService } from "../identity/agents.ts";

@@ -1,7 +1,8 @@
 /** Puts the parts together: plugins, store, ledger, keys, policies and the fetch handler. */
 import { V7Generator } from "uuidv7";
 import type { Config } from "../config/index.ts";
-import type { Host, Logger } from "../contract/host.ts";
+import type { CoreHost } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import { createGroups } from "../identity/groups.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
@@ -31,7 +32,7 @@ import { verifyEd25519 } from "../identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
 import { openParts, type Disposer, type Parts } from "./parts.ts";
 import { collectDeclarations } from "./plugins/declarations.ts";
-import { assertUniqueNames } from "./plugins/options.ts";
+import { assertGrants, assertUniqueNames } from "./plugins/options.ts";
 import { collectContributions } from "./plugins/registry.ts";
 import { createStorage } from "./plugins/storage.ts";
 
@@ -81,8 +82,10 @@ export interface Runtime {
   beginStop(): void;
   /** Finishes what was taken, then closes. Idempotent. */
   stop(): Promise<void>;
-  /** After start. */
-  readonly host: Host;
+  /** The privileged host, for tests and commands. After start. */
+  readonly host: CoreHost;
+  /** The routes of all plugins. */
+  readonly routes: readonly Route[];
 }
 
 export async function createRuntime(config: Config, options: RuntimeOptions = {}): Promise<Runtime> {
@@ -99,13 +102,14 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   let state: "new" | "started" | "stopped" = "new";
   const plugins = options.plugins ?? (await loadPlugins(config));
   assertUniqueNames(plugins);
+  assertGrants(plugins);
   const declared = collectDeclarations(plugins);
   const inFlight = createInFlight(config.server.max_bytes_in_flight);
   const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
   const responses = createResponsesInFlight({ total, perKey });
   const queue = createQueue(config.ledger.max_queue);
   const groups = createGroups(config.groups);
-  const { hostOf, after } = createHosts({
+  const { hostOf, coreHostOf, part } = createHosts({
     config,
     load: { bodyBytes: () => inFlight.bytes, responseBytes: () => responses.bytes, queued: () => queue.length },
     log,
@@ -121,7 +125,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   });
   let channels: ReadonlyMap<string, Channel> = new Map();
   const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
-  const registry = await collectContributions(plugins, declared, hostOf, log);
+  const registry = await collectContributions(plugins, declared, { hostOf, coreHostOf }, log);
   routes = registry.routes;
   channels = readChannels(config.channels, registry.notifiers);
   const outbox = createOutbox({
@@ -136,7 +140,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     pages: registry.pages,
     facades: registry.facades,
     errors: new Set(declared.errors.map(({ code }) => code)),
-    authenticate: (value, how) => after("keys").authenticate(value, how),
+    authenticate: (value, how) => part("keys").authenticate(value, how),
     config,
     log,
     newId,
@@ -243,7 +247,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   }
 
   async function createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
-    const { row, value } = await addAdminKey(after("ledger"), after("keys"), name, clock);
+    const { row, value } = await addAdminKey(part("ledger"), part("keys"), name, clock);
     return {
       id: row.id,
       name,
@@ -263,9 +267,9 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     async createFirstKeys(show) {
       if (config.admin_key === null)
         await createFirstKeys(
-          after("storage"),
-          after("ledger"),
-          after("keys"),
+          part("storage"),
+          part("ledger"),
+          part("keys"),
           clock,
           config.agents === "any" ? null : FIRST_AGENT,
           show,
@@ -273,10 +277,13 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     },
     hasHomePage: registry.pages.some(({ path }) => path === "/"),
     createAdminKey,
-    rotatePermitKey: (rotation) => after("permits").rotate(after("ledger"), rotation),
-    rotateLogKey: (rotation) => after("rotateLogKey")(rotation),
+    rotatePermitKey: (rotation) => part("permits").rotate(part("ledger"), rotation),
+    rotateLogKey: (rotation) => part("rotateLogKey")(rotation),
     beginStop,
     stop,
-    host: hostOf("assent"),
+    host: coreHostOf("assent"),
+    get routes() {
+      return registry.routes;
+    },
   };
 }

@@ -1,7 +1,8 @@
 /** Destinations that are away for a while: one probe at a time, and then all that waits, that which runs out first. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
-import type { Ledger, LedgerTransaction, Logger } from "../../src/contract/host.ts";
+import type { Logger } from "../../src/contract/host.ts";
+import type { Ledger, LedgerTransaction } from "../../src/contract/ledger.ts";
 import type { Message } from "../../src/contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
 import { createCourier, type Courier } from "../../src/delivery/courier.ts";

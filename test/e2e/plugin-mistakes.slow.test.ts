@@ -66,8 +66,12 @@ const MISTAKES: Record<string, Mistake> = {
     says: 'plugin "mine": setup failed: no licence',
   },
   "the store in setup": {
-    plugin: plugin("(host) => { host.storage.head(); return {}; }"),
-    says: 'plugin "mine": setup failed: host.storage is there after start; use it in a handler or in start(), not in setup()',
+    plugin: plugin("(host) => { host.subscribe(() => {}); return {}; }"),
+    says: 'plugin "mine": setup failed: host.subscribe is available after start; use it in a handler or in start(), not in setup()',
+  },
+  "a privilege that was not granted": {
+    plugin: plugin("() => ({})", "core: true,"),
+    says: 'plugin "mine": it needs the privileged API (assent/core), with which it can change actions, keys, policies and ledger entries. If you trust it, grant that under "plugins" in assent.yaml: { name: ./mine.ts, core: true }',
   },
   "start throws": {
     plugin: plugin('() => ({ async start() { throw new Error("no answer"); } })'),
@@ -190,6 +194,6 @@ describe("a plugin author's mistakes", () => {
 
 test("the page lists sentences that are said", () => {
   const said = new Set(Object.values(MISTAKES).map(({ says }) => says));
-  assert.equal(listed.length, 13);
+  assert.equal(listed.length, 14);
   for (const sentence of listed) assert.ok(said.has(sentence), sentence);
 });

@@ -6,9 +6,8 @@ import notes from "../../docs/examples/resource-notes/index.ts";
 import { defineErrors, Refusal, type ErrorKind } from "../../src/contract/errors.ts";
 import { defineRoute } from "../../src/contract/resource.ts";
 import type { Host } from "../../src/contract/host.ts";
-import type { PluginEntry } from "../../src/domain/entries.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
 import { defineScopes } from "../../src/domain/scopes.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
 import { collectDeclarations } from "../../src/runtime/plugins/declarations.ts";
 import { serve } from "../../src/serve/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
@@ -128,19 +127,19 @@ test("a plugin's documents are its own, and a lost compare-and-set changes nothi
   const service = await startService({ plugins: [keeping("a"), keeping("b")] });
   try {
     const [a, b] = [hosts.get("a") as Host, hosts.get("b") as Host];
-    const first = await a.ledger.transact((tx) => a.documents.within(tx).put("k", { n: 1 }, null));
+    const first = await a.transact(null, (tx) => tx.documents.put("k", { n: 1 }, null));
     assert.ok(first !== null);
     assert.deepEqual(await a.documents.get("k"), { key: "k", value: { n: 1 }, version: first });
     assert.equal(await b.documents.get("k"), null);
     assert.deepEqual(await b.documents.list(), []);
     for (const version of [null, first + 1])
-      assert.equal(await a.ledger.transact((tx) => a.documents.within(tx).put("k", { n: 2 }, version)), null);
-    assert.equal(await b.ledger.transact((tx) => b.documents.within(tx).delete("k", first)), false);
+      assert.equal(await a.transact(null, (tx) => tx.documents.put("k", { n: 2 }, version)), null);
+    assert.equal(await b.transact(null, (tx) => tx.documents.delete("k", first)), false);
     assert.deepEqual((await a.documents.get("k"))?.value, { n: 1 });
     // With the job, or not at all.
     await assert.rejects(
-      a.ledger.transact(async (tx) => {
-        await a.documents.within(tx).put("lost", true, null);
+      a.transact(null, async (tx) => {
+        await tx.documents.put("lost", true, null);
         throw new Refusal("BAD_REQUEST", "no");
       }),
     );
@@ -151,26 +150,17 @@ test("a plugin's documents are its own, and a lost compare-and-set changes nothi
       ["large", "x".repeat(256 * 1024)],
     ] as const)
       await assert.rejects(
-        a.ledger.transact((tx) => a.documents.within(tx).put(key, value, null)),
+        a.transact(null, (tx) => tx.documents.put(key, value, null)),
         RangeError,
       );
     const early = definePlugin({ name: "early", setup: (host) => (void host.documents.get("k"), {}) });
-    await assert.rejects(startService({ plugins: [given(early)] }), /host\.documents is there after start/);
+    await assert.rejects(startService({ plugins: [given(early)] }), /host\.documents is available after start/);
   } finally {
     await service.close();
   }
 });
 
 describe("what a plugin may not", () => {
-  const entry = (type: PluginEntry["type"], data: PluginEntry["data"], now: number): PluginEntry => ({
-    type,
-    v: 1,
-    at: toRfc3339(now),
-    action_id: null,
-    agent_id: null,
-    data,
-    by: null,
-  });
   const secret: ErrorKind = { code: "MINE_SECRET", status: 418, title: "Not declared" };
   const mine = definePlugin({
     name: "mine",
@@ -187,16 +177,15 @@ describe("what a plugin may not", () => {
             type: Type.String(),
             data: Type.Record(Type.String(), Type.Unknown()),
             action_id: Type.Optional(Type.String()),
-            at: Type.Optional(Type.String()),
           }),
           responses: { 200: { description: "Where." } },
-          handle: async ({ body }) => ({
+          handle: async ({ body, credential }) => ({
             status: 200,
-            json: await host.ledger.transact(async (tx) =>
+            json: await host.transact(credential, async (tx) =>
               tx.record({
-                ...entry(body.type as PluginEntry["type"], body.data as PluginEntry["data"], tx.now),
-                action_id: body.action_id ?? null,
-                ...(body.at === undefined ? {} : { at: body.at }),
+                type: body.type as `mine:${string}`,
+                data: body.data as JsonObject,
+                ...(body.action_id === undefined ? {} : { action: { id: body.action_id } }),
               }),
             ),
           }),
@@ -234,13 +223,9 @@ describe("what a plugin may not", () => {
         body: { type: "mine:thing", data: { n: 2 }, action_id: other.body.id },
       });
       assert.equal(alone.status, 500);
-      assert.match(service.logged.join("\n"), /recorded with the submitter of the action that it names/);
-      const late = await service.call("POST", "/v1/mine", {
-        key: service.admin,
-        body: { type: "mine:thing", data: { n: 3 }, at: "2026-01-31T12:00:00.000Z" },
-      });
-      assert.equal(late.status, 500);
-      assert.match(service.logged.join("\n"), /its time is not that of the batch/);
+      assert.match(service.logged.join("\n"), /read the action [0-9a-f-]+ with tx\.action before you record/);
+      assert.equal((await record("decision", {})).status, 500);
+      assert.match(service.logged.join("\n"), /cannot record an entry of type \\?"decision/);
       assert.match(service.logged.join("\n"), /no plugin declares the entry type \\?"mine:other/);
     } finally {
       await service.close();

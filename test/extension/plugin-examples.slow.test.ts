@@ -8,7 +8,7 @@ import policyUrl from "../../docs/examples/policy-url/index.ts";
 import denials from "../../docs/examples/resource-denials/index.ts";
 import type { Message, Notifier } from "../../src/contract/notifier.ts";
 import { PolicySourceError, type PolicySource } from "../../src/contract/policy-source.ts";
-import type { Host } from "../../src/contract/host.ts";
+import type { CoreHost } from "../../src/contract/core-host.ts";
 import { definePlugin, type Contributions, type Plugin } from "../../src/plugin.ts";
 import { ALLOWED, DENIED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -35,7 +35,7 @@ describe("notify-ntfy", () => {
     action: { agent_id: "a", tool: "t", operation: "o", reason: "", status: "expired" },
   } as unknown as Message;
   const deliver = async (listener: RequestListener, options: object = {}): ReturnType<Notifier["deliver"]> => {
-    const { notifiers = [] } = ((await ntfy.setup?.({} as Host, {
+    const { notifiers = [] } = ((await ntfy.setup?.({} as CoreHost, {
       server: await answering(listener),
       ...options,
     })) ?? {}) as Contributions;

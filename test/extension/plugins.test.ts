@@ -142,9 +142,9 @@ describe("what is refused", () => {
     );
     const early = definePlugin({
       name: "early",
-      setup: (host) => ({ routes: [], stop: host.storage === null ? async () => {} : async () => {} }),
+      setup: (host) => ({ routes: [], stop: host.documents.get("a") === null ? async () => {} : async () => {} }),
     }) as Plugin;
-    assert.match(await refusal([store, early]), /host\.storage is there after start/);
+    assert.match(await refusal([store, early]), /host\.documents is available after start/);
   });
 
   test("a module that is no plugin, and a name that is none", async () => {

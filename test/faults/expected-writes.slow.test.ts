@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import type { LedgerTransaction } from "../../src/contract/host.ts";
+import type { LedgerTransaction } from "../../src/contract/ledger.ts";
 import { actionRow, T0 } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";

@@ -158,7 +158,7 @@ describe("the document", () => {
   });
 
   it("lists every route that is served, and each operation under a name of its own", () => {
-    const served = service.runtime.host.routes.map(
+    const served = service.runtime.routes.map(
       ({ method, path }) => `${method} ${path.replaceAll(/:([a-z_]+)\+?/g, "{$1}")}`,
     );
     assert.deepEqual(judge.operations.map(({ method, path }) => `${method} ${path}`).sort(), served.sort());

@@ -122,7 +122,7 @@ test("an empty body is answered like {} by every route of ours that takes it", a
           raw,
         },
       );
-    const optional = service.runtime.host.routes.filter(({ body }) => body !== undefined && Value.Check(body, {}));
+    const optional = service.runtime.routes.filter(({ body }) => body !== undefined && Value.Check(body, {}));
     assert.ok(optional.length >= 4, String(optional.length));
     for (const { method, path } of optional) {
       const [none, braces] = [await ask(method, path, ""), await ask(method, path, "{}")];
@@ -136,7 +136,7 @@ test("an empty body is answered like {} by every route of ours that takes it", a
 test("no route lists an error that the core answers anyway, and none twice", async () => {
   const service = await startService({});
   try {
-    for (const route of service.runtime.host.routes) {
+    for (const route of service.runtime.routes) {
       const errors = route.errors ?? [];
       const given = listCoreErrors(route).filter((code) => errors.includes(code));
       assert.deepEqual(given, [], `${route.method} ${route.path}`);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Refusal } from "../../src/contract/errors.ts";
-import type { LedgerTransaction } from "../../src/contract/host.ts";
+import type { LedgerTransaction } from "../../src/contract/ledger.ts";
 import { StorageError, nullIfCorrupt } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { actionRow, keyRow, T0 } from "../../src/testing/suite/rows.ts";

@@ -1,7 +1,7 @@
 /** What takes long is done without the ledger's lock: the batch is given up, and runs again when it is done. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PreparationRequired } from "../../src/contract/host.ts";
+import { PreparationRequired } from "../../src/contract/ledger.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";

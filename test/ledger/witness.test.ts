@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import type { SignedCheckpoint } from "../../src/contract/host.ts";
+import type { SignedCheckpoint } from "../../src/contract/ledger.ts";
 import { formatVkey, signCheckpoint, type NoteSigner } from "../../src/domain/checkpoint.ts";
 import { formatCosignature, verifyCosignatures, formatWitnessVkey } from "../../src/domain/cosignature.ts";
 import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";

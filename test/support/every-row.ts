@@ -31,7 +31,7 @@ export async function fillStore(
     name: "keeper",
     setup: (host) => ({
       start: async () => {
-        await host.ledger.transact(async (tx) => void (await host.documents.within(tx).put("a", {}, null)));
+        await host.transact(null, async (tx) => void (await tx.documents.put("a", {}, null)));
       },
     }),
   });

@@ -1,6 +1,6 @@
 /** A ledger alone, with no keys and no policies beside it. */
 import { randomUUID } from "node:crypto";
-import type { Vault } from "../../src/contract/host.ts";
+import type { Vault } from "../../src/contract/core-host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
 import { formatVkey, type NoteSigner } from "../../src/domain/checkpoint.ts";

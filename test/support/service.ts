@@ -71,7 +71,7 @@ export interface ServiceOptions {
   /** The text of one policy instead of them. */
   policy?: string;
   change?(config: Config): void;
-  plugins?: { plugin: Plugin; options: unknown; origin: string }[];
+  plugins?: { plugin: Plugin; options: unknown; origin: string; core?: boolean }[];
   /** Options of the built-in plugins, by name. */
   pluginOptions?: Record<string, object>;
   /** By how much its clock is ahead from its start on. Milliseconds. */
@@ -128,6 +128,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
           plugin,
           options: options.pluginOptions?.[plugin.name] ?? {},
           origin: plugin.name,
+          core: plugin.core === true,
         })),
         ...(options.plugins ?? []),
       ],

@@ -1,20 +1,14 @@
 /** Notes on actions: people write them and take them back, and the ledger keeps that they did. */
+import { createHash, randomUUID } from "node:crypto";
 import {
-  toActor,
-  confirmWithScope,
   defineErrors,
   definePlugin,
   defineRoute,
   defineScopes,
-  canSee,
   Refusal,
-  sha256Hex,
-  toRfc3339,
   Type,
-  utf8,
   type Host,
   type Static,
-  type Visibility,
 } from "assent/plugin";
 
 const MOST = 50;
@@ -65,7 +59,7 @@ function routes(host: Host) {
       scope: scopes.read,
       responses: { 200: { description: "The notes.", schema: Notes } },
       async handle({ params: { id }, credential }) {
-        await visibleAction(host.storage, id, credential.visibility);
+        await host.actions(credential).get(id);
         const notes = await host.documents.list({ prefix: `${id}/` });
         return { status: 200, json: { notes: notes.map(({ value }) => value) } };
       },
@@ -81,16 +75,13 @@ function routes(host: Host) {
       errors: [...shared.errors, errors.FULL],
       handle: async ({ params, body: { text }, credential }) => ({
         status: 201,
-        json: await host.ledger.transact(async (tx) => {
-          const who = await confirmWithScope(tx, credential, scopes.write);
-          const action = await visibleAction(tx, params.id, who.visibility);
-          const documents = host.documents.within(tx);
+        json: await host.transact(credential, async ({ caller, action: readAction, documents, record }) => {
+          const action = await readAction(params.id);
           if ((await documents.list({ prefix: `${action.id}/`, limit: MOST })).length === MOST)
             throw new Refusal(errors.FULL, `the action has ${MOST} notes already; remove one first`);
-          const note = { id: host.newId(), text, salt: crypto.randomUUID(), by: who.principal };
+          const note = { id: host.newId(), text, salt: randomUUID(), by: caller.principal };
           await documents.put(`${action.id}/${note.id}`, note, null);
-          const data = { change: "added", note: note.id, commitment: sha256Hex(utf8(note.salt + text)) };
-          tx.record({ ...entry(action, tx.now), data, by: toActor(who.key, who.principal) }, action.submitted_by);
+          record({ type: "notes:change", action, data: { change: "added", note: note.id, commitment: commit(note) } });
           return note;
         }),
       }),
@@ -105,17 +96,18 @@ function routes(host: Host) {
       errors: [...shared.errors, errors.NOT_FOUND],
       handle: async ({ params, credential }) => ({
         status: 200,
-        json: await host.ledger.transact(async (tx) => {
-          const who = await confirmWithScope(tx, credential, scopes.write);
-          const action = await visibleAction(tx, params.id, who.visibility);
-          const documents = host.documents.within(tx);
+        json: await host.transact(credential, async ({ caller, action: readAction, documents, record }) => {
+          const action = await readAction(params.id);
           const kept = await documents.get(`${action.id}/${params.note}`);
           const note = kept?.value as Static<typeof Note> | undefined;
-          if (kept === null || note?.by !== who.principal)
+          if (kept === null || note?.by !== caller.principal)
             throw new Refusal(errors.NOT_FOUND, `you have written no note ${params.note} on this action`);
           await documents.delete(kept.key, kept.version);
-          const data = { change: "removed", note: note.id, commitment: sha256Hex(utf8(note.salt + note.text)) };
-          tx.record({ ...entry(action, tx.now), data, by: toActor(who.key, who.principal) }, action.submitted_by);
+          record({
+            type: "notes:change",
+            action,
+            data: { change: "removed", note: note.id, commitment: commit(note) },
+          });
           return note;
         }),
       }),
@@ -123,13 +115,9 @@ function routes(host: Host) {
   ];
 }
 
-async function visibleAction(reader: Pick<Host["storage"], "action">, id: string, visibility: Visibility) {
-  const row = await reader.action(id);
-  if (row === null || !canSee(visibility, row)) throw new Refusal("ACTION_NOT_FOUND", `there is no action ${id}`);
-  return row;
-}
-
-/** Who may see the action may see the entry. */
-function entry({ id, agent_id }: { id: string; agent_id: string }, now: number) {
-  return { type: "notes:change" as const, v: 1, at: toRfc3339(now), action_id: id, agent_id };
+/** The ledger keeps this instead of the text, so that the text can be erased. */
+function commit({ salt, text }: { salt: string; text: string }): string {
+  return createHash("sha256")
+    .update(salt + text)
+    .digest("hex");
 }

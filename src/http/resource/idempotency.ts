@@ -4,7 +4,8 @@
  * transaction that created it.
  */
 import { Refusal } from "../../contract/errors.ts";
-import type { Credential, LedgerTransaction } from "../../contract/host.ts";
+import type { Credential } from "../../contract/host.ts";
+import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { IdempotencyLookup } from "../../contract/storage.ts";
 import { canonicalText } from "../../domain/canonical.ts";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";

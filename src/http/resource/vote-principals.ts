@@ -1,11 +1,11 @@
 /** Who stands behind a vote: by the keys and their makers, as the ledger has them. */
-import type { Host } from "../../contract/host.ts";
+import type { CoreHost } from "../../contract/core-host.ts";
 import type { Actor } from "../../domain/entries.ts";
 import { listKeyMakers, principalsOfKeys } from "../../domain/standing.ts";
 
 /** Principals behind a vote. `key_id` is of no key where a link was used: then nobody else is. */
 export function principalsBehindVote(
-  host: Pick<Host, "config" | "keys">,
+  host: Pick<CoreHost, "config" | "keys">,
   vote: Pick<Actor, "principal" | "key_id">,
 ): string[] {
   const { principal, key_id } = vote;

@@ -2,7 +2,9 @@
  * One batch inside one storage transaction: runs the jobs, collects their entries, then appends
  * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
  */
-import type { ActivePolicies, AgentFacts, AppendedEntry, Credential, LedgerTransaction } from "../../contract/host.ts";
+import type { ActivePolicies } from "../../contract/active-policies.ts";
+import type { AppendedEntry, Credential } from "../../contract/host.ts";
+import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
 import {
   namesOf,
   READER_METHODS,

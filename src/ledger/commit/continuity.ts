@@ -6,7 +6,7 @@
 import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
-import type { SignedCheckpoint } from "../../contract/host.ts";
+import type { SignedCheckpoint } from "../../contract/ledger.ts";
 import { createProofReader } from "../reader.ts";
 
 export interface Continuity {

@@ -1,6 +1,6 @@
 /** A job of a batch, and what becomes of it there. */
 import type { Refusal } from "../../contract/errors.ts";
-import type { Job, PreparationRequired, Prefetch } from "../../contract/host.ts";
+import type { Job, PreparationRequired, Prefetch } from "../../contract/ledger.ts";
 
 export interface Pending {
   job: Job<unknown>;

@@ -2,7 +2,7 @@
  * Reads what the jobs of a batch are known to need in one round trip, before the first job runs. Otherwise each job
  * would wait for the database under the ledger's lock. Later writes of the jobs update or evict what was prefetched.
  */
-import type { PrefetchKeys } from "../../contract/host.ts";
+import type { PrefetchKeys } from "../../contract/ledger.ts";
 import {
   nullIfCorrupt,
   type ActionRow,

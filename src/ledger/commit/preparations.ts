@@ -1,5 +1,5 @@
 /** What a batch or one of its jobs needs before it can run under the lock. */
-import type { PreparationRequired } from "../../contract/host.ts";
+import type { PreparationRequired } from "../../contract/ledger.ts";
 import type { Pending, Unprepared } from "./job.ts";
 
 /** Each is for something else, such as the sets that other processes make active one after another. */

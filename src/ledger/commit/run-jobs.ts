@@ -1,6 +1,6 @@
 /** The jobs of a batch, one after another, and what each of them comes to. */
 import { Refusal } from "../../contract/errors.ts";
-import { PreparationRequired, type LedgerTransaction } from "../../contract/host.ts";
+import { PreparationRequired, type LedgerTransaction } from "../../contract/ledger.ts";
 import { StorageError } from "../../contract/storage.ts";
 import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
 

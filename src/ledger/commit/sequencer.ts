@@ -13,14 +13,14 @@
 import { setImmediate } from "node:timers";
 import { setTimeout } from "node:timers/promises";
 import { Refusal } from "../../contract/errors.ts";
+import type { Logger } from "../../contract/host.ts";
 import {
   PreparationRequired,
   type Job,
-  type Logger,
   type Prefetch,
   type SignedCheckpoint,
   type UrgentJob,
-} from "../../contract/host.ts";
+} from "../../contract/ledger.ts";
 import {
   StorageError,
   type EntryRow,

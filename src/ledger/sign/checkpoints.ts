@@ -2,7 +2,8 @@
  * Signs committed heads, at most once each, and never one that does not extend the last one signed. A signature is
  * handed out only after it was kept outside the store, so that no crash and no restore makes this process forget it.
  */
-import type { SignedCheckpoint, Vault } from "../../contract/host.ts";
+import type { Vault } from "../../contract/core-host.ts";
+import type { SignedCheckpoint } from "../../contract/ledger.ts";
 import { StorageError, type LedgerHead, type Storage } from "../../contract/storage.ts";
 import { signCheckpoint, type NoteSigner } from "../../domain/checkpoint.ts";
 import { equalBytes } from "../../domain/hash.ts";

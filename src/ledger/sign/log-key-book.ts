@@ -2,7 +2,7 @@
  * Which keys sign a checkpoint: what the ledger says, followed without a restart. A process that does not have the log's
  * key signs nothing and writes nothing: what it appended could be signed by nobody but others.
  */
-import type { LogKeyView } from "../../contract/host.ts";
+import type { LogKeyView } from "../../contract/ledger.ts";
 import { StorageError, type EntryRow, type StorageReader } from "../../contract/storage.ts";
 import {
   NoteError,

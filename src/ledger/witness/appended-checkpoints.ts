@@ -5,7 +5,8 @@
  */
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Logger, SignedCheckpoint } from "../../contract/host.ts";
+import type { Logger } from "../../contract/host.ts";
+import type { SignedCheckpoint } from "../../contract/ledger.ts";
 
 export interface AppendedCheckpoints {
   /** Says that there may be a newer one; it is appended soon. Never on the way of a decision. */

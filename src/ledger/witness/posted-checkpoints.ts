@@ -4,7 +4,9 @@
  * the request has no other. A place that is away misses sizes; the next checkpoint covers them.
  */
 import { createRepeatingTask } from "../../contract/repeating-task.ts";
-import type { LeaderLease, Ledger, Logger } from "../../contract/host.ts";
+import type { LeaderLease } from "../../contract/core-host.ts";
+import type { Logger } from "../../contract/host.ts";
+import type { Ledger } from "../../contract/ledger.ts";
 
 /** Longest wait for one place. Milliseconds. */
 const PATIENCE = 10_000;

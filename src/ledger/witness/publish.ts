@@ -1,6 +1,8 @@
 /** Shows signed checkpoints to others, so that nobody can be given another log without anybody noticing. */
 import type { Config } from "../../config/index.ts";
-import type { LeaderLease, Ledger, Logger } from "../../contract/host.ts";
+import type { LeaderLease } from "../../contract/core-host.ts";
+import type { Logger } from "../../contract/host.ts";
+import type { Ledger } from "../../contract/ledger.ts";
 import type { Storage } from "../../contract/storage.ts";
 import type { VerifySignature } from "../../domain/checkpoint.ts";
 import { createPostedCheckpoints } from "./posted-checkpoints.ts";

@@ -3,7 +3,9 @@
  * decision. The newest checkpoint that somebody cosigned is kept in the store, with the cosignatures.
  */
 import { createRepeatingTask } from "../../contract/repeating-task.ts";
-import type { LeaderLease, Ledger, Logger, SignedCheckpoint } from "../../contract/host.ts";
+import type { LeaderLease } from "../../contract/core-host.ts";
+import type { Logger } from "../../contract/host.ts";
+import type { Ledger, SignedCheckpoint } from "../../contract/ledger.ts";
 import type { Storage } from "../../contract/storage.ts";
 import { SIGNATURE_PREFIX, NoteError, type VerifySignature } from "../../domain/checkpoint.ts";
 import { verifyCosignatures } from "../../domain/cosignature.ts";

@@ -1,6 +1,7 @@
 /** One plugin's documents: the store keeps them under its name. */
-import type { Document, DocumentReader, Documents, DocumentWriter } from "../../contract/documents.ts";
-import type { LedgerTransaction } from "../../contract/host.ts";
+import type { Documents } from "../../contract/core-host.ts";
+import type { Document, DocumentReader, DocumentWriter } from "../../contract/documents.ts";
+import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
 import { canonicalText } from "../../domain/canonical.ts";
 import { utf8 } from "../../domain/hash.ts";

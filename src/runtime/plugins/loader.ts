@@ -7,17 +7,25 @@ import type { Plugin } from "../../plugin.ts";
 export interface LoadedPlugin {
   plugin: Plugin;
   options: unknown;
-  /** How it was named, for messages. */
+  /** The name in the configuration, for messages. */
   origin: string;
+  /** True if the operator grants the privileged host. */
+  core?: boolean;
 }
 
-type Standard = Readonly<Record<string, () => Promise<{ default?: unknown }>>>;
+interface Standard {
+  plugins: StandardPlugins;
+  /** Names of the plugins that receive the privileged host by default. */
+  core: readonly string[];
+}
+type StandardPlugins = Readonly<Record<string, () => Promise<{ default?: unknown }>>>;
 
 /** What comes with the package. Found by its place and not imported, so that the core depends on no plugin. */
 async function standardPlugins(): Promise<Standard> {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const url = new URL(`../../../plugins/standard.${extension}`, import.meta.url);
-  return ((await import(url.href)) as { STANDARD: Standard }).STANDARD;
+  const module = (await import(url.href)) as { STANDARD: StandardPlugins; CORE_PLUGINS: readonly string[] };
+  return { plugins: module.STANDARD, core: module.CORE_PLUGINS };
 }
 
 /** In `plugins`, stands for every plugin that is loaded when nothing is named. */
@@ -34,13 +42,20 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
   const standard = await standardPlugins();
   const items = itemsOf(config);
   const loaded: LoadedPlugin[] = [];
-  for (const { name, options } of items) {
+  for (const { name, options, core } of items) {
+    if (name === ALL && core !== undefined)
+      throw new PluginLoadError(`"${ALL}" takes no "core"; list the plugin by its own name, with core: ${core}`);
     const names =
       name === ALL
-        ? allBut(standard, options, config).filter((each) => !items.some((item) => item.name === each))
+        ? allBut(standard.plugins, options, config).filter((each) => !items.some((item) => item.name === each))
         : [name];
     for (const each of names)
-      loaded.push({ plugin: await importPlugin(standard, each), options: name === ALL ? {} : options, origin: each });
+      loaded.push({
+        plugin: await importPlugin(standard.plugins, each),
+        options: name === ALL ? {} : options,
+        origin: each,
+        core: core ?? standard.core.includes(each),
+      });
   }
   return loaded;
 }
@@ -53,9 +68,17 @@ export async function loadPluginsByPath(config: Config): Promise<LoadedPlugin[]>
   );
 }
 
-function itemsOf({ plugins }: Config): { name: string; options: Record<string, unknown> }[] {
+interface PluginItem {
+  name: string;
+  options: Record<string, unknown>;
+  core?: boolean | undefined;
+}
+
+function itemsOf({ plugins }: Config): PluginItem[] {
   return (plugins ?? [ALL]).map((item) =>
-    typeof item === "string" ? { name: item, options: {} } : { name: item.name, options: item.options ?? {} },
+    typeof item === "string"
+      ? { name: item, options: {} }
+      : { name: item.name, options: item.options ?? {}, core: item.core },
   );
 }
 
@@ -67,7 +90,7 @@ function isPath(name: string): boolean {
  * Everything, on the store that the configuration has an address for, without what `except` names: what is new in a
  * later version comes along. One that is in the list itself, with options, is not loaded twice.
  */
-function allBut(standard: Standard, options: Record<string, unknown>, config: Config): string[] {
+function allBut(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;
   const names = Object.keys(standard);
   if (Object.keys(rest).length > 0 || !Array.isArray(except))
@@ -81,7 +104,7 @@ function allBut(standard: Standard, options: Record<string, unknown>, config: Co
   return names.filter((name) => name !== otherStore && !except.includes(name));
 }
 
-async function importPlugin(standard: Standard, name: string): Promise<Plugin> {
+async function importPlugin(standard: StandardPlugins, name: string): Promise<Plugin> {
   const load = isPath(name)
     ? async () => {
         if (/\.[cm]?tsx?$/.test(name)) await readTypeScript();

@@ -37,6 +37,17 @@ export function assertUniqueNames(plugins: readonly LoadedPlugin[]): void {
   }
 }
 
+/** Throws PluginError unless the operator's grants of the privileged host are those that the plugins need. */
+export function assertGrants(plugins: readonly LoadedPlugin[]): void {
+  for (const { plugin, origin, core = false } of plugins) {
+    if (plugin.core === true && !core)
+      throw new PluginError(
+        plugin.name,
+        `it needs the privileged API (assent/core), with which it can change actions, keys, policies and ledger entries. If you trust it, grant that under "plugins" in assent.yaml: { name: ${origin}, core: true }`,
+      );
+  }
+}
+
 const NO_OPTIONS = Type.Object({}, { additionalProperties: false });
 
 /** The options with their defaults. Throws PluginError that names each key at fault. */

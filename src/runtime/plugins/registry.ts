@@ -5,6 +5,7 @@ import type { Notifier } from "../../contract/notifier.ts";
 import type { Page } from "../../contract/page.ts";
 import type { PolicySource } from "../../contract/policy-source.ts";
 import type { Route } from "../../contract/resource.ts";
+import type { Hosts } from "../host.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
 import { findContributionFault } from "./contributions.ts";
@@ -24,18 +25,18 @@ export interface Registry {
   stop(): Promise<void>;
 }
 
-/** @param hostOf what a plugin is given, by its name */
+/** Runs the `setup` of each plugin. Throws PluginError if one fails or two contribute the same name. */
 export async function collectContributions(
   plugins: readonly LoadedPlugin[],
   declared: Declarations,
-  hostOf: (plugin: string) => Host,
+  { hostOf, coreHostOf }: Pick<Hosts, "hostOf" | "coreHostOf">,
   log: Logger,
 ): Promise<Registry> {
   const parts: { name: string; brought: Contributions }[] = [];
   for (const { plugin, options } of plugins) {
     const checked = parseOptions(plugin, options);
     if (plugin.setup === undefined) continue;
-    const brought = await setUp(plugin, hostOf(plugin.name), checked);
+    const brought = await setUp(plugin, plugin.core === true ? coreHostOf(plugin.name) : hostOf(plugin.name), checked);
     const fault = findContributionFault(brought, declared);
     if (fault !== null) throw new PluginError(plugin.name, fault);
     parts.push({ name: plugin.name, brought });

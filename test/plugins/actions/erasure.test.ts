@@ -1,8 +1,8 @@
 /** Erasing what was asked and reported: gone for good, while the ledger, its proofs and everything that counts go on. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { Host } from "../../../src/contract/host.ts";
-import { definePlugin } from "../../../src/plugin.ts";
+import type { CoreHost } from "../../../src/contract/core-host.ts";
+import { defineCorePlugin } from "../../../src/core.ts";
 import { auditStore, memoryStorage, withFaults, type FaultMode, type Faults } from "../../../src/testing/index.ts";
 import { quiet, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -172,9 +172,9 @@ describe("erasure", () => {
 });
 
 test("an action that somebody altered in the store is evidence, and stays", async () => {
-  const hosts: Host[] = [];
-  const spy = definePlugin({ name: "spy", setup: (host) => (hosts.push(host), {}) });
-  const plugins = [{ plugin: spy, options: {}, origin: "test" }];
+  const hosts: CoreHost[] = [];
+  const spy = defineCorePlugin({ name: "spy", setup: (host) => (hosts.push(host), {}) });
+  const plugins = [{ plugin: spy, options: {}, origin: "test", core: true }];
   const service = await startService({ policy: POLICY, plugins, broken: true });
   try {
     const body = { agent_id: "bot", tool: "nothing", operation: "x", params: { customer: "Dora" } };

@@ -5,8 +5,8 @@ import { decodeEntry, type DecisionEntry } from "../../../src/domain/entries.ts"
 import { restoreFacts } from "../../../src/domain/past.ts";
 import { commitDigest } from "../../../src/domain/request.ts";
 import { toRfc3339 } from "../../../src/domain/time.ts";
-import { definePlugin } from "../../../src/plugin.ts";
-import type { Host } from "../../../src/contract/host.ts";
+import { defineCorePlugin } from "../../../src/core.ts";
+import type { CoreHost } from "../../../src/contract/core-host.ts";
 import { startService } from "../../support/service.ts";
 
 const POLICY = `policy: spending
@@ -15,9 +15,12 @@ limits: [{ name: hundred, tool: pay, sum: params.amount, at_most: 100, window: 1
 `;
 
 test("a decision whose entry tells in plain what was used", async () => {
-  const hosts: Host[] = [];
-  const past = definePlugin({ name: "past", setup: (host) => (hosts.push(host), {}) });
-  const service = await startService({ policy: POLICY, plugins: [{ plugin: past, options: {}, origin: "test" }] });
+  const hosts: CoreHost[] = [];
+  const past = defineCorePlugin({ name: "past", setup: (host) => (hosts.push(host), {}) });
+  const service = await startService({
+    policy: POLICY,
+    plugins: [{ plugin: past, options: {}, origin: "test", core: true }],
+  });
   try {
     const submit = async (amount: number): Promise<string> =>
       (
@@ -31,8 +34,8 @@ test("a decision whose entry tells in plain what was used", async () => {
     const [entry] = await service.storage.entries(row.decision_seq, row.decision_seq + 1);
     assert.ok(entry !== undefined);
     const { seq: _, ...body } = decodeEntry<DecisionEntry>(entry.bytes);
-    const id = (hosts[0] as Host).newId();
-    await (hosts[0] as Host).ledger.transact(async (tx) => {
+    const id = (hosts[0] as CoreHost).newId();
+    await (hosts[0] as CoreHost).ledger.transact(async (tx) => {
       const older: DecisionEntry = {
         ...body,
         v: 2,

@@ -1,0 +1,10 @@
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+
+/** The policy set that decides now, or did at another time. */
+export interface ActivePolicies {
+  /** Null before the first activation. */
+  readonly digest: string | null;
+  readonly compiled: CompiledPolicySet;
+  /** Source of the last activation, as in its ledger entry, for example `{kind: "git", commit, …}`. Null if unknown. */
+  readonly source: Readonly<Record<string, string>> | null;
+}

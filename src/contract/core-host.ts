@@ -1,0 +1,140 @@
+/**
+ * The services that only privileged plugins receive: those defined with `defineCorePlugin` that the operator grants
+ * `core: true`. Members marked "after start" throw if `setup` uses them, because the store is not open yet.
+ */
+import type { Scope } from "../domain/scopes.ts";
+import type { GroupSubject } from "../domain/groups.ts";
+import type { RecordedKey } from "../domain/standing.ts";
+import type { Containment } from "./containment.ts";
+import type { DocumentReader, DocumentWriter } from "./documents.ts";
+import type { Credential, Host } from "./host.ts";
+import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
+import type { Permits } from "./permits.ts";
+import type { Policies } from "./policies.ts";
+import type { StopList } from "./stops.ts";
+import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
+import type { Visibility } from "../domain/visibility.ts";
+import type { VisibleReads } from "./visible-reads.ts";
+
+export interface Keys {
+  /** Resolves to null if no live key has this value. */
+  authenticate(value: string): Promise<Credential | null>;
+  /** Reads the credential again; null if its key was revoked or expired. For work that outlasts a request. */
+  refresh(credential: Credential): Promise<Credential | null>;
+  /** Returns a key as recorded in the ledger. Current as of the last authentication or batch start in this process. */
+  recordedKey(id: string): RecordedKey | null;
+  /** Creates a key's row and its secret value. The value is stored nowhere else. */
+  mint(input: {
+    name: string;
+    scopes: readonly Scope[];
+    agent_id?: string | null;
+    owner?: string | null;
+    created_by?: string | null;
+    expires_at?: number | null;
+    now: number;
+  }): { row: KeyRow; value: string };
+}
+
+/** A lease on a background job, which only one of the processes that share the store runs at a time. */
+export interface LeaderLease {
+  /** Acquires or renews the lease. True if this process holds it for at least a few seconds. Rejects with StorageError. */
+  isLeader(): Promise<boolean>;
+  /** Ends the lease, so that another process can take over at once. */
+  release(): Promise<void>;
+}
+
+/** The groups of the configuration. */
+export interface Groups {
+  /** Returns the groups that the configuration gives this principal. Sorted. */
+  of(principal: string): readonly string[];
+  /** Whether members of the group may see and approve actions of this agent and tool. True for a group without limits. */
+  covers(group: string, action: GroupSubject): boolean;
+  /**
+   * Returns what a member of these groups can see. If some of the groups have limits, the member sees what at least one
+   * of those allows; a group without limits does not lift the limits of another.
+   */
+  visibility(groups: readonly string[]): Visibility;
+}
+
+export interface Agents {
+  /** Returns the agent's facts for a decision made now. */
+  facts(agentId: string): Promise<AgentFacts>;
+  /** Returns registered ids that are other spellings of this agent's id. */
+  registeredIds(agentId: string): readonly string[];
+}
+
+/** The processes that share the store. */
+export interface Processes {
+  /** Counts the live processes, including this one, and lists the leased jobs. Rejects with StorageError. */
+  list(): Promise<{ count: number; duties: { name: string; here: boolean }[] }>;
+}
+
+/** The notification channels of the configuration. */
+export interface Channels {
+  names(): readonly string[];
+  /** Whether one of these channels, or a channel they escalate to, notifies this person. */
+  notifiesPerson(named: readonly string[], owner: string): boolean;
+}
+
+/** Signing operations for plugins. Plugins never see the secrets. */
+export interface Vault {
+  /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
+  mac(purpose: string, message: Uint8Array): Uint8Array;
+  verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
+}
+
+/** Read access to the store. Writes go through the ledger. */
+export type HostStorage = Omit<StorageReader, keyof DocumentReads | keyof VisibleReads> &
+  VisibleReads &
+  Pick<Storage, "name" | "exclusive" | "schema" | "ping">;
+
+/** A plugin's documents, which it can also write in a job of `ledger.transact`. */
+export interface Documents extends DocumentReader {
+  /** Returns a writer for the documents inside a ledger job. Its writes commit with the job or not at all. */
+  within(tx: LedgerTransaction): DocumentWriter;
+}
+
+/** What a privileged plugin receives in `setup`: everything of `Host`, and the parts that the product is made of. */
+export interface CoreHost extends Host {
+  /** Current use of this process's limits. */
+  readonly load: {
+    /** Bytes of request bodies in flight. */
+    bodyBytes(): number;
+    /** Bytes of large responses that are being built or sent. */
+    responseBytes(): number;
+    /** Agent requests in the ledger's queue. */
+    queued(): number;
+  };
+  /**
+   * Resolves in a later turn of the event loop, for one caller per turn. Await it before each slice of a long read, so
+   * that decisions run between slices even with many readers.
+   */
+  waitForReadSlot(): Promise<void>;
+  /** All scopes: the core's, then those of plugins. */
+  readonly scopes: readonly Scope[];
+  /** This plugin's private documents. After start. */
+  readonly documents: Documents;
+  /** After start. */
+  readonly storage: HostStorage;
+  /** After start. */
+  readonly ledger: Ledger;
+  /** After start. */
+  readonly policies: Policies;
+  /** After start. */
+  readonly keys: Keys;
+  readonly groups: Groups;
+  /** After start. */
+  readonly agents: Agents;
+  /** After start. */
+  readonly stops: StopList;
+  readonly containment: Containment;
+  /** After start. */
+  readonly vault: Vault;
+  /** After start. */
+  readonly permits: Permits;
+  readonly channels: Channels;
+  /** After start. */
+  readonly processes: Processes;
+  /** Returns the lease on a background job that only one process runs. After start. */
+  leaderLease(name: string): LeaderLease;
+}
