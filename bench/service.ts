@@ -1,9 +1,9 @@
 /** The whole service for measuring, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url, key}`. */
-import { holdYoungSpace, releaseYoungSpace } from "../src/serve/young-space.ts";
+import { limitYoungGeneration, unlimitYoungGeneration } from "../src/serve/young-space.ts";
 import { answerCounts, countedSqlite } from "./counters.ts";
 
 // As the command line starts it: before the rest is loaded.
-holdYoungSpace();
+limitYoungGeneration();
 const { createLogger, createRuntime, loadConfig } = await import("../src/index.ts");
 const { onSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
 
@@ -35,7 +35,7 @@ const runtime = await createRuntime(config, {
 await runtime.start();
 await runtime.createFirstKeys((keys) => (key = keys.agent));
 const { url, stop } = await serve(runtime.fetch, config.server);
-releaseYoungSpace();
+unlimitYoungGeneration();
 // A clean end writes the profile that --cpu-prof asks for.
 onSignals(async () => {
   await stop();

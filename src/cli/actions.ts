@@ -6,11 +6,11 @@ export const submit: Command = {
   summary: "submit an action",
   help: `usage: assent submit [--agent AGENT] --tool TOOL --operation OPERATION [options]
 
-  --agent AGENT            who wants it; by default the agent that the key is bound to
+  --agent AGENT            the agent that submits it; by default the one that the key is bound to
   --params JSON            arguments: JSON, @file or - for standard input
-  --context JSON           why and for whom, likewise
-  --wait SECONDS           wait for a verdict when approval is needed
-  --idempotency-key KEY    the same key gives the same action
+  --context JSON           why, and for which customer or task: JSON, @file or - for standard input
+  --wait SECONDS           how long to wait for an approval, if one is required
+  --idempotency-key KEY    a repeated submission with the same key returns the first action
   --json                   print the whole record
 
 exits 0 when allowed or approved, 3 when denied or expired, 4 when it waits for approval.
@@ -57,7 +57,7 @@ examples:
   },
 };
 
-function verdict(approve: boolean): Command {
+function voteCommand(approve: boolean): Command {
   const verb = approve ? "approve" : "deny";
   return {
     summary: `${verb} a pending action`,
@@ -82,8 +82,8 @@ examples:
   };
 }
 
-export const approve = verdict(true);
-export const deny = verdict(false);
+export const approve = voteCommand(true);
+export const deny = voteCommand(false);
 
 export const lift: Command = {
   summary: "lift the rejection of an action",
@@ -146,9 +146,9 @@ function row(action: ActionRecord): string[] {
   ];
 }
 
-const LONGEST_SUMMARY = 160;
+const MAX_SUMMARY_LENGTH = 160;
 
-/** What the action does, in one line: the command, the files or the addresses; else all parameters as JSON. */
+/** Returns one line: the command, the files or the URLs of the request, or else all parameters as JSON. */
 function requestSummary({ params, erased_at: erased }: ActionRecord): string {
   if (erased !== null) return "erased";
   const { command, paths, urls } = params;
@@ -156,10 +156,10 @@ function requestSummary({ params, erased_at: erased }: ActionRecord): string {
   const text =
     typeof command === "string" ? command : list === undefined ? JSON.stringify(params) : list.map(String).join(" ");
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length > LONGEST_SUMMARY ? `${line.slice(0, LONGEST_SUMMARY - 1)}…` : line;
+  return line.length > MAX_SUMMARY_LENGTH ? `${line.slice(0, MAX_SUMMARY_LENGTH - 1)}…` : line;
 }
 
-/** The id of the one pending action that begins with `prefix`. A person who votes must mean exactly one. */
+/** Returns the id of the only pending action that begins with `prefix`. Throws if several do, because a vote must be for exactly one. */
 async function completeId(service: Awaited<ReturnType<typeof client>>, prefix: string): Promise<string> {
   if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;
   const matches: string[] = [];
@@ -167,7 +167,7 @@ async function completeId(service: Awaited<ReturnType<typeof client>>, prefix: s
     if (id.startsWith(prefix)) matches.push(id);
   if (matches.length === 1) return matches[0] as string;
   if (matches.length === 0) throw new CommandError(`no pending action has an id that begins with "${prefix}"`);
-  throw usage(`${matches.length} pending actions have an id that begins with "${prefix}"; write more of it`);
+  throw usage(`${matches.length} pending actions have an id that begins with "${prefix}"; give more characters`);
 }
 
 function onlyId(positionals: string[], verb: string): string {

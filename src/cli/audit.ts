@@ -23,13 +23,13 @@ export const audit: Command = {
   summary: "check a whole store against its ledger",
   help: `usage: assent audit [--config FILE] [--key VKEY] [--checkpoint FILE] [--json] [--repair [--copy FILE]]
 
-Hashes every entry again, builds the tree from the hashes, and compares tiles, head, newest checkpoint and every table
-with it. Also compares the store with the checkpoint files that the service reads at its start. Only reads; the
-service may be running meanwhile. Exits with 6 when it finds a fault.
+Recomputes the hash of every entry and the tree, and compares tiles, head, newest checkpoint and every table with them.
+Also compares the store with the checkpoint files that the service reads at startup. Only reads; the service may be
+running. Exits with 6 if it finds a fault.
 
   --config FILE       configuration file that names the store
-  --key VKEY          the log's key as you know it, the present one or an earlier, instead of the one that the store names
-  --checkpoint FILE   a checkpoint of this log that you kept: the store must contain what was signed
+  --key VKEY          current or earlier verifier key of the log, to use instead of the key in the store
+  --checkpoint FILE   checkpoint of this log that you saved: the store must contain everything it covers
   --json              the report as JSON
   --repair            first cuts back entries that no head ever covered, which an earlier version could leave on
                       Postgres when a connection was lost; what is cut is copied first, and the store says so from then
@@ -49,9 +49,9 @@ examples:
       repair: { type: "boolean" },
       copy: { type: "string" },
     });
-    if (positionals.length > 0) throw usage("assent audit takes no further words");
+    if (positionals.length > 0) throw usage("assent audit takes no arguments");
     const note = values.checkpoint === undefined ? null : read(values.checkpoint);
-    if (values.copy !== undefined && values.repair !== true) throw usage("--copy goes with --repair");
+    if (values.copy !== undefined && values.repair !== true) throw usage("--copy needs --repair");
     const config = configFrom(process.env, values.config);
     if (values.repair === true) {
       const output = values.json === true ? { ...io, out: io.err } : io;
@@ -62,7 +62,7 @@ examples:
       await assertCurrent(storage);
       const storedKey = await storage.meta("log_vkey");
       const vkey = values.key ?? storedKey;
-      // Read before the store, which a running service adds to: it must contain them by then.
+      // Read before the store: a running service appends entries, so the store must contain these checkpoints.
       const kept = keptCheckpoints(config, [storedKey, vkey]);
       if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
@@ -72,7 +72,7 @@ examples:
       });
       if (storedKey === null && done.size > 0)
         done.faults.push(
-          `the store holds ${done.size} entries and does not name the log's key: the key was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
+          `the store holds ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
       done.faults.push(...kept.faults);
       done.warnings.push(...kept.warnings);
@@ -82,10 +82,10 @@ examples:
     });
     if (values.json === true) io.out(JSON.stringify(report));
     else if (report.faults.length === 0) {
-      io.out(`${report.entries} entries, ${report.actions} actions and ${report.policySets} policy sets hold`);
+      io.out(`${report.entries} entries, ${report.actions} actions and ${report.policySets} policy sets verified`);
       if (report.erased > 0)
         io.out(
-          `${report.erased} of the actions were erased, and an entry says by whom; what they asked for is not there to be compared`,
+          `${report.erased} of the actions were erased, as their entries record; their requests cannot be compared`,
         );
       if (report.vkey === null) io.out("nothing is recorded or signed yet");
       else {
@@ -93,15 +93,13 @@ examples:
           `the newest checkpoint covers ${report.signedSize} of ${report.size} entries and is signed by ${report.vkey}`,
         );
         if (values.key === undefined)
-          io.out(
-            "that is the key that the store itself names; compare it with the one you know, or give that with --key",
-          );
+          io.out("this key comes from the store itself; compare it with the key you know, or pass that with --key");
       }
       for (const { path, size } of report.contained)
-        io.out(`the store contains what ${path} was signed over (${size})`);
+        io.out(`the store contains the checkpoint in ${path} (size ${size})`);
       for (const { seq, vkey, previous, previous_until } of report.logKeys.changes)
         io.out(
-          `entry ${seq} gave the log the key ${vkey}, by the word of ${previous}, which signs along until ${toRfc3339(previous_until)}`,
+          `entry ${seq}: the key ${previous} authorized the new key ${vkey} and also signs until ${toRfc3339(previous_until)}`,
         );
       for (const repair of report.repairs) io.out(said(repair));
       for (const warning of report.warnings) io.err(`warning: ${warning}`);
@@ -116,7 +114,7 @@ interface KeptNotes {
   warnings: string[];
 }
 
-/** The checkpoints that the service compares with the store when it starts. */
+/** Reads the checkpoints that the service compares with the store when it starts. */
 function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): KeptNotes {
   const paths = [checkpointFile(config)];
   for (const vkey of new Set(vkeys))
@@ -127,15 +125,15 @@ function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): Kep
       const note = readCheckpointFile(path);
       if (note !== null) kept.notes.push({ path, note });
     } catch (error) {
-      const message = `the checkpoint kept in ${path} cannot be read: ${(error as Error).message}`;
-      // The service does without the state folder where it may not read it.
+      const message = `the stored checkpoint ${path} cannot be read: ${(error as Error).message}`;
+      // The service also ignores a state folder that it has no permission to read.
       (path !== paths[0] && isForbidden(error) ? kept.warnings : kept.faults).push(message);
     }
   }
   return kept;
 }
 
-/** Adds a fault for each that the store contradicts, and returns the others. */
+/** Returns the checkpoints that the store contains. Adds a fault to the report for each of the others. */
 async function compareKept(
   storage: Storage,
   report: StoreAuditReport,

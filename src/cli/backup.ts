@@ -16,14 +16,14 @@ import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { withStore } from "./store.ts";
 
-/** Of the data folder: without them a restored store can neither sign nor take the approvals that were asked for. */
-const KEPT_BESIDE: readonly string[] = ["secret", ...PERMIT_KEY_FILES];
+/** Files of the data folder that a restored store needs to sign entries and permits and to verify approval links. */
+const SECRET_FILES: readonly string[] = ["secret", ...PERMIT_KEY_FILES];
 
 export const backup: Command = {
   summary: "copy the embedded store while it is in use",
   help: `usage: assent backup FOLDER [--config FILE]
 
-Writes assent.db, as of one moment, and the secrets of the data folder into a new folder. The service may be running.
+Writes a consistent copy of assent.db and the secrets of the data folder into a new folder. The service may be running.
 To restore, stop the service, put the files into the data folder in place of the old ones, and run "assent audit".
 For a store on Postgres use Postgres's own tools (docs/operations.md).
 
@@ -41,26 +41,27 @@ examples:
     const size = await withStore(config, { readOnly: true }, async (storage) => {
       if (storage.backup === undefined)
         throw new CommandError(
-          `${storage.name} is backed up with the database's own tools: docs/operations.md shows how`,
+          `${storage.name} cannot be backed up by this command: use the database's own tools, as docs/operations.md describes`,
         );
       makeEmpty(folder);
-      // Under its own name only when it is whole.
+      // Renamed only after it is complete, so that an interrupted backup cannot be mistaken for a whole one.
       const part = join(folder, "assent.db.part");
       await storage.backup(part);
       sync(part);
       renameSync(part, join(folder, "assent.db"));
       return (await storage.head()).size;
     });
-    const beside = existsSync(config.data)
-      ? readdirSync(config.data).filter((name) => KEPT_BESIDE.includes(name) || isLogKeyFile(name))
+    const secretFiles = existsSync(config.data)
+      ? readdirSync(config.data).filter((name) => SECRET_FILES.includes(name) || isLogKeyFile(name))
       : [];
-    for (const name of beside) {
+    for (const name of secretFiles) {
       copyFileSync(join(config.data, name), join(folder, name));
       chmodSync(join(folder, name), 0o600);
       sync(join(folder, name));
     }
-    io.out(`wrote ${["assent.db", ...beside].join(", ")} to ${folder}: some ${size} entries`);
-    if (beside.length > 0) io.err("it holds the service's secrets: keep it where only you can read it");
+    io.out(`wrote ${["assent.db", ...secretFiles].join(", ")} to ${folder}: about ${size} entries`);
+    if (secretFiles.length > 0)
+      io.err("the folder contains the service's secrets: store it where only you can read it");
     return EXIT.ok;
   },
 };
@@ -68,11 +69,11 @@ examples:
 function makeEmpty(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    if (readdirSync(folder).length > 0) throw new CommandError(`the folder ${folder} is not empty; name a new one`);
+    if (readdirSync(folder).length > 0) throw new CommandError(`the folder ${folder} is not empty; give a new one`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(
-      `the folder ${folder} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
+      `the folder ${folder} cannot be created: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
 }

@@ -1,4 +1,4 @@
-/** What a command is, and how it fails. */
+/** The interface of commands, their exit codes, and helpers for options and output. */
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { suggest } from "../domain/suggest.ts";
 
@@ -19,9 +19,9 @@ export interface Output {
   out(text: string): void;
   /** Everything else: standard error. */
   err(text: string): void;
-  /** Whether standard output is a terminal that takes colours. */
+  /** Whether standard output is a terminal that displays colours. */
   readonly fancy: boolean;
-  /** Whether standard error is a terminal: somebody waits, and a line can be written again. */
+  /** Whether standard error is a terminal, so that a line of progress can be overwritten. */
   readonly watched: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Command {
   summary: string;
   /** Whole help text: usage, options, examples. */
   help: string;
-  /** What stands behind the command's name, where it has verbs with a help text of their own. */
+  /** Subcommands with their own help text, such as `create` in `assent keys create`. */
   verbs?: Readonly<Record<string, Verb>>;
   /** Resolves to the exit code. */
   run(args: string[], io: Output): Promise<number>;
@@ -40,7 +40,7 @@ export type Verb = Omit<Command, "verbs">;
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
 
-/** `util.parseArgs`, with a suggestion for what was probably meant. Throws CommandError with EXIT.usage. */
+/** Parses options like `util.parseArgs`. Throws CommandError with EXIT.usage, which suggests a similar option for an unknown one. */
 export function parse<T extends Options>(args: string[], options: T): Parsed<T> {
   try {
     return parseArgs({ args, options, allowPositionals: true });
@@ -60,7 +60,7 @@ export function usage(message: string): CommandError {
   return new CommandError(message, EXIT.usage);
 }
 
-/** The value of an option that takes one of a few words; the first one when it is absent. */
+/** Returns the value of an option that accepts only `words`, or the first of them if the option is absent. Throws CommandError. */
 export function oneOf<const T extends string>(flag: string, given: string | undefined, words: readonly [T, ...T[]]): T {
   const choice = given === undefined ? words[0] : words.find((word) => word === given);
   if (choice === undefined)
@@ -68,7 +68,7 @@ export function oneOf<const T extends string>(flag: string, given: string | unde
   return choice;
 }
 
-/** Rows under bold headings on a terminal, tab-separated values elsewhere. */
+/** Prints rows under bold headings on a terminal, and tab-separated values elsewhere. */
 export function table(io: Output, headings: string[], rows: string[][]): void {
   if (!io.fancy) {
     for (const row of rows) io.out(row.join("\t"));
@@ -90,7 +90,7 @@ export function colour(io: Output, name: "green" | "red" | "yellow" | "dim", tex
   return io.fancy ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text;
 }
 
-/** Text from a service, without the control characters that could drive a terminal. */
+/** Replaces control characters in text from a service, which could otherwise control the terminal. */
 export function safe(text: string): string {
   // oxlint-disable-next-line no-control-regex -- these are the ones to remove
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");

@@ -9,7 +9,7 @@ import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./store.ts";
 
 const PAGE = 500;
-/** Rows of these tables never change, so those that the target already holds are right. */
+/** Rows of these tables never change, so a resumed copy skips those that the target already contains. */
 const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_versions", "policy_sets"];
 
 export const copy: Command = {
@@ -17,9 +17,9 @@ export const copy: Command = {
   help: `usage: assent copy --to URL [--config FILE]
 
 Copies the store that the configuration names into an empty Postgres database (postgres://...), or into a new
-SQLite store (a folder). Every entry is the same, byte for byte, and so every proof and permit stays good. Stop the
-service first. An interrupted copy goes on where it stopped when the same command runs again; until it is finished
-no service starts on it.
+SQLite store (a folder). Entries are copied byte for byte, so all proofs and permits stay valid. Stop the
+service first. Run the same command again to continue an interrupted copy; until the copy is complete,
+no service starts on the target.
 
   --to URL        where to: postgres://user:password@host:port/database, or a folder
   --config FILE   configuration file that names the store to copy
@@ -31,11 +31,11 @@ examples:
   async run(args, io) {
     const { values, positionals } = parse(args, { to: { type: "string" }, config: { type: "string" } });
     if (values.to === undefined || positionals.length > 0)
-      throw usage("assent copy needs --to with an address or a folder");
+      throw usage("assent copy needs --to with a postgres:// URL or a folder");
     const from = configFrom(process.env, values.config);
     const isUrl = /^postgres(ql)?:\/\//.test(values.to);
-    if (!isUrl && values.to.includes("://")) throw usage("assent copy writes to postgres:// addresses and to folders");
-    // Not the configured plugins: the source's storage is among them.
+    if (!isUrl && values.to.includes("://")) throw usage("--to must be a postgres:// URL or a folder");
+    // Ignore the configured plugins, which include the storage of the source.
     const to = configFrom(
       { ...process.env, DATABASE_URL: isUrl ? values.to : "", ...(isUrl ? {} : { ASSENT_DATA: values.to }) },
       values.config,
@@ -43,7 +43,7 @@ examples:
     to.plugins = null;
     if (!isUrl) to.database_url = null;
     const size = await withStore(from, {}, (source) => withStore(to, {}, (target) => copyStore(source, target, io)));
-    io.out(`copied ${size} entries; the copy holds`);
+    io.out(`copied ${size} entries and verified the copy`);
     io.out(
       `start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET, ASSENT_LOG_KEY and ASSENT_PERMIT_KEY (from the data folder: secret, log-key.pem, permit-key.pem)" : "ASSENT_DATA"}`,
     );
@@ -51,7 +51,7 @@ examples:
   },
 };
 
-/** Resolves to the ledger's size. Rejects with CommandError. */
+/** Copies every table and verifies the copy. Resolves to the number of entries. Rejects with CommandError. */
 export async function copyStore(source: Storage, target: Storage, io: Output): Promise<number> {
   const [read, write] = [copyingOf(source), copyingOf(target)];
   const head = await source.head();
@@ -64,16 +64,16 @@ export async function copyStore(source: Storage, target: Storage, io: Output): P
   const begun = await target.meta(UNFINISHED_COPY);
   if (begun === null || begun === "") await assertEmpty(target);
   else if (vkeyOf(begun) !== vkeyOf(state))
-    throw new CommandError("the target holds an unfinished copy of another log; give an empty database");
+    throw new CommandError("the target contains an unfinished copy of another log; give an empty database");
   await target.write((tx) => tx.putMeta(UNFINISHED_COPY, state));
-  const tell = progress(io);
+  const reportProgress = progress(io);
   for (const table of COPIED_TABLES) {
-    // The source may have been used since the copy began: then rows that can change are written again.
+    // If the source changed since the copy began, rows of tables that are not append-only are copied again.
     const resume = begun === state || APPEND_ONLY.includes(table);
-    await copyTable(table, read, write, resume, tell);
+    await copyTable(table, read, write, resume, reportProgress);
   }
   await write.finish(head, await source.checkpoint());
-  await assertSame(source, target, tell);
+  await assertSame(source, target, reportProgress);
   await target.write((tx) => tx.putMeta(UNFINISHED_COPY, ""));
   return head.size;
 }
@@ -83,7 +83,7 @@ async function copyTable(
   read: StorageCopying,
   write: StorageCopying,
   resume: boolean,
-  tell: ReturnType<typeof progress>,
+  reportProgress: ReturnType<typeof progress>,
 ): Promise<void> {
   const total = await read.count(table);
   let last = resume && table !== "meta" ? await write.last(table) : null;
@@ -94,7 +94,7 @@ async function copyTable(
     last = rows.at(-1) ?? null;
     await write.write(table, table === "meta" ? rows.filter((row) => row["name"] !== UNFINISHED_COPY) : rows);
     done += rows.length;
-    tell(table, Math.min(done, total), total);
+    reportProgress(table, Math.min(done, total), total);
   }
 }
 
@@ -102,10 +102,14 @@ async function assertEmpty(target: Storage): Promise<void> {
   const used =
     (await target.head()).size > 0 || (await target.keys()).length > 0 || (await target.meta("log_vkey")) !== null;
   if (used)
-    throw new CommandError("the target holds a store already; give an empty database, or a folder without a store");
+    throw new CommandError("the target already contains a store; give an empty database, or a folder without a store");
 }
 
-async function assertSame(source: Storage, target: Storage, tell: ReturnType<typeof progress>): Promise<void> {
+async function assertSame(
+  source: Storage,
+  target: Storage,
+  reportProgress: ReturnType<typeof progress>,
+): Promise<void> {
   const [from, to] = [await source.head(), await target.head()];
   const first = await target.meta("log_vkey");
   const keys = first === null ? null : await readLogKeys(target, { first, changes: [] }, verifyEd25519);
@@ -113,19 +117,19 @@ async function assertSame(source: Storage, target: Storage, tell: ReturnType<typ
     from: 0,
     verify: verifyEd25519,
     ...(keys === null ? {} : { keys: () => keys }),
-    progress: (done, total) => tell("entries verified", done, total),
+    progress: (done, total) => reportProgress("entries verified", done, total),
   });
   if (from.size !== to.size || !equalBytes(from.root, to.root)) faults.push("the heads differ");
   for (const table of COPIED_TABLES) {
-    const [there, here] = [await copyingOf(source).count(table), await copyingOf(target).count(table)];
-    // The target has one more meta: the mark of the copy.
+    const [sourceRows, copiedRows] = [await copyingOf(source).count(table), await copyingOf(target).count(table)];
+    // The target has one more row in `meta`: the marker of the unfinished copy.
     if (
-      here - (table === "meta" ? 1 : 0) !==
-      there - (table === "meta" && (await source.meta(UNFINISHED_COPY)) !== null ? 1 : 0)
+      copiedRows - (table === "meta" ? 1 : 0) !==
+      sourceRows - (table === "meta" && (await source.meta(UNFINISHED_COPY)) !== null ? 1 : 0)
     )
-      faults.push(`${table}: ${there} rows in the source, ${here} in the copy`);
+      faults.push(`${table}: ${sourceRows} rows in the source, ${copiedRows} in the copy`);
   }
-  if (faults.length > 0) throw new CommandError(`the copy does not hold: ${faults.join("; ")}`);
+  if (faults.length > 0) throw new CommandError(`the copy differs from the source: ${faults.join("; ")}`);
 }
 
 function copyingOf(storage: Storage): StorageCopying {

@@ -12,7 +12,7 @@ import { invocation } from "./invocation.ts";
 import type { Me } from "./remote.ts";
 import { assertCurrent, assertStorable, withStore } from "./store.ts";
 
-/** Seconds. Someone waits at a terminal. */
+/** Timeout of one request, in seconds: short, because a person waits at the terminal. */
 const TIMEOUT = 10;
 /** Permits and links expire by the clock of the service. */
 const MAX_CLOCK_OFFSET_MS = 5_000;
@@ -68,7 +68,7 @@ examples:
   },
 };
 
-/** `config` is null where nothing is configured here: then the service runs elsewhere. */
+/** Reads the configuration of the working folder. `config` is null if there is none, because the service runs elsewhere. */
 function checkConfig(file: string | undefined): { config: Config | null; findings: Finding[] } {
   const check = "configuration";
   try {
@@ -128,7 +128,7 @@ async function checkNotifications({ channels, policies }: Config): Promise<Findi
       {
         check: "policies",
         state: "problem",
-        text: `${policies} has ${faults.length} faults, so the service keeps its last valid policies`,
+        text: `${policies} has ${faults.length} faults, so the service continues with its last valid policies`,
         fix: `"${invocation()} policy check" prints them`,
       },
     ];
@@ -146,9 +146,9 @@ async function checkNotifications({ channels, policies }: Config): Promise<Findi
   return [
     {
       check,
-      // Without any channel, approvers use the console; with some of them, a name is probably misspelt.
+      // If no channel is configured, approvers use the console. If some are, the policy probably misspells a name.
       state: names.length === 0 ? "note" : "problem",
-      text: `nobody is notified of approvals in these channels, which policies name and the configuration lacks: ${missing}`,
+      text: `policies name channels that the configuration does not define, so no one is notified there:  ${missing}`,
       fix: "add them under channels in assent.yaml (docs/notifications.md)",
     },
   ];
@@ -180,7 +180,7 @@ async function checkService(): Promise<Finding[]> {
       {
         check: "key",
         state: "note",
-        text: "there is none, so the key and the active policies are not checked",
+        text: "no key is configured, so the key and the active policies were not checked",
         fix: `run "${invocation()} login", or set ASSENT_API_KEY`,
       },
     ];
@@ -206,7 +206,7 @@ async function checkClock(url: string): Promise<Finding[]> {
   }
   const serverTime = Date.parse(date ?? "");
   if (Number.isNaN(serverTime)) return [{ check, state: "note", text: "the service does not send its time" }];
-  // The header has whole seconds, and the answer took some time.
+  // The Date header has whole seconds, and the response took some time.
   const early = before - serverTime - 1000;
   const late = serverTime - Date.now();
   const offset = Math.max(early, late);

@@ -11,27 +11,27 @@ interface Count {
 }
 
 export const erase: Command = {
-  summary: "erase what was asked, for good",
+  summary: "erase the request data of actions permanently",
   help: `usage: assent erase ID --reason TEXT --yes [--json]
        assent erase [--older-than 90d | --until TIME] [--agent AGENT] [--value TEXT | --number N] [--at POINTER]
                     --reason TEXT --yes [--json]
 
-Takes parameters, context and results out of the store, with what would tell them. Decisions, who made them and their
-proofs stay, and an entry says who erased what and why. Nothing brings it back; copies of the store that were made
-before keep it. Without --yes it only says what would be erased.
+Removes parameters, context, results and everything derived from them from the store. Decisions, who made them and their
+proofs stay, and an entry records who erased what and why. An erasure cannot be undone; backups made earlier still
+contain the data. Without --yes the command only prints what would be erased.
 
-  --older-than AGE   actions that were decided so long ago: 90d, 12h
-  --until TIME       actions that were decided before, such as 2026-01-31T00:00:00Z
+  --older-than AGE   actions that were decided longer ago than this: 90d, 12h
+  --until TIME       actions that were decided before this time, such as 2026-01-31T00:00:00Z
   --agent AGENT      actions of this agent
-  --value TEXT       actions that hold exactly this text; @file, or - for standard input, keeps it out of the history
-  --number N         actions that hold exactly this number
-  --at POINTER       where it must stand, such as /params/customer/email; anywhere when absent
-  --reason TEXT      recorded with each, forever: the number of a request, and nothing personal
+  --value TEXT       actions that contain exactly this string; use @file, or - for standard input, to keep it out of the shell's history
+  --number N         actions that contain exactly this number
+  --at POINTER       JSON pointer at which the value must be, such as /params/customer/email; anywhere when absent
+  --reason TEXT      recorded permanently with each erasure: use a ticket number, nothing personal
   --yes              erases
   --json             print the counts, or the action, as JSON
 
-Of several conditions all must hold. What is not over (pending, with a permit that may be used, or started within a
-day) stays. The key needs the scope actions:erase.
+All given conditions must match. Actions that are still open (pending, with a usable permit, or started within the last
+day) are not erased. The key needs the scope actions:erase.
 
 examples:
   assent erase 019346a0-0000-7000-8000-000000000000 --reason "request 4711" --yes
@@ -53,9 +53,9 @@ examples:
     const { reason, yes = false, json = false, ...which } = values;
     if (yes && reason === undefined) throw usage("--reason is needed: it is recorded with each erasure");
     const [id, ...more] = positionals;
-    if (more.length > 0) throw usage("assent erase takes one action id, or options that say which");
+    if (more.length > 0) throw usage("assent erase takes one action id, or options that select actions");
     if (id !== undefined && Object.values(which).some((value) => value !== undefined))
-      throw usage("give either one action id or options that say which, not both");
+      throw usage("give either one action id or options that select actions, not both");
     if (id !== undefined) {
       const service = await privilegedClient();
       const action = await reaching(() =>
@@ -71,10 +71,10 @@ examples:
       if (!yes && !json) io.err("nothing was erased; add --yes to erase its parameters, context and result");
       return EXIT.ok;
     }
-    const wanted = await selection(which);
-    const count = await eraseAll({ ...wanted, ...(yes ? { dry_run: false, reason } : {}) }, io);
+    const conditions = await selection(which);
+    const count = await eraseAll({ ...conditions, ...(yes ? { dry_run: false, reason } : {}) }, io);
     if (json) io.out(JSON.stringify({ dry_run: !yes, ...count }));
-    else io.out(said(count, yes));
+    else io.out(describeCount(count, yes));
     return count.altered > 0 ? EXIT.failure : EXIT.ok;
   },
 };
@@ -104,17 +104,17 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
   }
   if (at !== undefined) wanted["pointer"] = at;
   if (Object.keys(wanted).length === 0)
-    throw usage("say which: an action id, --older-than, --until, --agent, --value or --number");
+    throw usage("select actions with an action id, --older-than, --until, --agent, --value or --number");
   return wanted;
 }
 
-/** A file ends with a line break that is no part of the value. */
+/** Reads the value of `--value`. The newline at the end of a file is not part of the value. */
 async function valueOf(given: string): Promise<string> {
   const text = await textFlag(given, (plain) => plain);
   return text === given ? text : text.replace(/\r?\n$/, "");
 }
 
-/** One request looks at some thousands. */
+/** Repeats the request until all actions were examined: one request examines some thousands. */
 async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
   const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0 };
   const service = await privilegedClient();
@@ -128,11 +128,11 @@ async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Co
   return total;
 }
 
-function said({ looked_at, matched, open, altered, erased }: Count, yes: boolean): string {
+function describeCount({ looked_at, matched, open, altered, erased }: Count, yes: boolean): string {
   return [
     `${matched} of ${looked_at} actions match`,
-    ...(open > 0 ? [`${open} of them are not over and stay`] : []),
-    ...(altered > 0 ? [`${altered} of them are not what the ledger says and stay: run assent audit`] : []),
+    ...(open > 0 ? [`${open} of them are still open and were not erased`] : []),
+    ...(altered > 0 ? [`${altered} of them differ from the ledger and were not erased: run assent audit`] : []),
     yes ? `${erased} were erased` : "nothing was erased; add --reason and --yes to erase them",
   ].join("; ");
 }

@@ -1,4 +1,4 @@
-/** Where the keys of a new store are shown, once: on standard output, or in a file where that is kept as a log. */
+/** Prints the keys of a new store once, or writes them to a file where standard output is stored as a log. */
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";
@@ -8,8 +8,8 @@ import { invocation } from "./invocation.ts";
 export type Place = "print" | "file";
 
 /**
- * The option first, then the environment. In a container it is the file: the output there goes to a log that many can
- * read.
+ * Returns where the first keys go: the value of `--first-keys`, else ASSENT_FIRST_KEYS. The default is `file` in a
+ * container, where standard output goes to a log that many people can read, and `print` elsewhere.
  */
 export function placeOf(word: string | undefined, env: Record<string, string | undefined>): Place {
   const choice = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
@@ -45,20 +45,20 @@ You approve with yours:
 `);
 }
 
-/** The file is complete and on the disk when this returns. It replaces what an interrupted start left behind. */
+/** Writes a file that only its user can read, and syncs it. Replaces the file of an interrupted start. */
 function writePrivately(path: string, text: string): void {
-  const fresh = `${path}.${process.pid}`;
+  const temporary = `${path}.${process.pid}`;
   try {
     mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
-    rmSync(fresh, { force: true });
-    const fd = openSync(fresh, "wx", 0o600);
+    rmSync(temporary, { force: true });
+    const fd = openSync(temporary, "wx", 0o600);
     try {
       writeSync(fd, text);
       fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
-    renameSync(fresh, path);
+    renameSync(temporary, path);
   } catch (error) {
     throw new CommandError(
       `the keys of this new store cannot be written to ${path}: ${(error as Error).message}; "--first-keys print" prints them`,

@@ -1,4 +1,4 @@
-/** `assent hook install`: writes the hook into a host's settings, once it can ask the service. */
+/** `assent hook install`: writes the hook into the settings of a host. */
 import { execFileSync } from "node:child_process";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
@@ -27,20 +27,20 @@ export function place(): SettingsFolders {
   return { home, project: process.cwd() };
 }
 
-/** How a host is to start the hook. */
+/** Returns the command with which a host starts the hook. Throws CommandError if the host might not find it. */
 function commandFor(scope: Scope): string {
   if (scope === "project") {
     if (isOnPath("assent-hook", process.env)) return "assent-hook";
     throw new CommandError(
-      "assent-hook is not on the path, and a host that does not find its hook runs its calls: install it for all " +
-        'projects ("npm install --global assent"), or say with --command how it is started (--command assent-hook where ' +
-        "it is on the path of those who work here); --scope user needs no path",
+      "assent-hook is not on the PATH, and a host that cannot find its hook runs its calls without it: install it for all " +
+        'projects ("npm install --global assent"), or give the command with --command (--command assent-hook if ' +
+        "it is on the PATH of everyone who works on this project); --scope user does not need the PATH",
     );
   }
   if (isTemporaryInstall(HOOK_FILE))
     throw new CommandError(
-      `${HOOK_FILE} goes when the cache that it is in is emptied, and a host that does not find its hook runs its ` +
-        'calls: install it first ("npm install --global assent"), or say with --command how it is started',
+      `${HOOK_FILE} is in a cache and disappears when the cache is emptied, and a host that cannot find its hook runs its ` +
+        'calls without it: install it first ("npm install --global assent"), or give the command with --command',
     );
   return hookCommand();
 }
@@ -50,7 +50,7 @@ export function hostOf(value: string | undefined): Host {
   return value;
 }
 
-/** Whether this Claude Code knows `onFailure`; older ones may refuse their whole settings because of it. */
+/** Returns whether the installed Claude Code supports `onFailure`. Older versions may reject settings that contain it. */
 function knowsOnFailure(): boolean {
   try {
     const text = execFileSync("claude", ["--version"], {
@@ -69,8 +69,8 @@ function knowsOnFailure(): boolean {
   }
 }
 
-/** What fails with a sentence, for whoever reads it. */
-function said<T>(work: () => T): T {
+/** Turns an error of reading or writing settings into a CommandError with the same message. */
+function withCommandError<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -80,13 +80,13 @@ function said<T>(work: () => T): T {
 
 function changeOf(
   path: string,
-  out: boolean,
-  wanted: HookInstallation,
+  isRemoval: boolean,
+  installation: HookInstallation,
 ): { before: string | null; after: string | null } {
-  const before = said(() => readSettings(path));
+  const before = withCommandError(() => readSettings(path));
   try {
-    if (!out) return { before, after: addHook(before, wanted) };
-    const { host, command } = wanted;
+    if (!isRemoval) return { before, after: addHook(before, installation) };
+    const { host, command } = installation;
     return { before, after: hasHook(before, host, command) ? removeHook(before, host, command) : before };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
@@ -94,14 +94,14 @@ function changeOf(
   }
 }
 
-/** Settings of one host and scope, and what an installation or a removal makes of them. */
+/** The settings of one host and scope, before and after an installation or removal. */
 export interface SettingsChange {
   path: string;
   before: string | null;
   after: string | null;
 }
 
-/** Without `command`, the hook is started as this program is. Writes nothing. */
+/** Computes the settings with the hook. Without `command`, the hook is started in the same way as this program. Writes nothing. */
 export function planInstall(host: Host, scope: Scope, command?: string): SettingsChange {
   const path = settingsPath(host, scope);
   return {
@@ -114,7 +114,7 @@ export function planInstall(host: Host, scope: Scope, command?: string): Setting
   };
 }
 
-/** Writes nothing. */
+/** Computes the settings without the hook. Writes nothing. */
 export function planUninstall(host: Host, scope: Scope, command = "assent-hook"): SettingsChange {
   const path = settingsPath(host, scope);
   return { path, ...changeOf(path, true, { host, command, onFailure: false }) };
@@ -122,7 +122,7 @@ export function planUninstall(host: Host, scope: Scope, command = "assent-hook")
 
 function settingsPath(host: Host, scope: Scope): string {
   const path = settingsFile(host, scope, place());
-  if (path === null) throw new CommandError(`install knows no ${scope} settings of ${host}`);
+  if (path === null) throw new CommandError(`${host} has no ${scope} settings`);
   return path;
 }
 
@@ -133,14 +133,14 @@ export function applyChange(io: Output, { path, before, after }: SettingsChange,
   for (const line of lines)
     io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));
   if (isDryRun || lines.length === 0) return false;
-  said(() => writeSettings(path, before, after));
+  withCommandError(() => writeSettings(path, before, after));
   return true;
 }
 
-/** Throws where the host has the hook in its settings and a switch of its own that turns it off. */
+/** Throws CommandError if another setting of the host disables its hooks. */
 export function assertSwitchedOn(host: Host, command?: string): void {
   const off = disabledReason(host, place(), readTextOrNull, command);
-  if (off !== null) throw new CommandError(`the hook stands there now, and does nothing yet: ${off}; take that out`);
+  if (off !== null) throw new CommandError(`the hook is installed but disabled: ${off}; remove that setting`);
 }
 
 export const install: Verb = {
@@ -148,15 +148,15 @@ export const install: Verb = {
   help: `usage: assent hook install --host HOST [--scope ${SCOPES.join("|")}] [--command COMMAND] [--dry-run]
        assent hook install --host HOST [--scope SCOPE] --uninstall
 
-Shows what changes, and writes it. A hook that is there already is replaced, never added twice; what else stands there stays.
-Refuses while the hook has no service or no key, because each call would then be denied: "assent hook setup" provides both.
+Prints the change and writes it. Replaces an existing hook instead of adding a second one, and keeps all other settings.
+Fails if the hook has no service or no key, because every call would then be denied: "assent hook setup" provides both.
 
   --host HOST        ${HOSTS.join(", ")}
   --scope SCOPE      project (the working folder; default), user, or managed, which the user cannot change
-  --command COMMAND  how the hook is started; default: this program by its path, and assent-hook for a project. With
-                     --uninstall: how it was, where it was installed with a command of its own
-  --dry-run          only shows
-  --uninstall        takes the hook out
+  --command COMMAND  command that starts the hook; default: this program by its path, or assent-hook for a project. With
+                     --uninstall: the command that the hook was installed with
+  --dry-run          print the change without writing it
+  --uninstall        remove the hook
 
 examples:
   assent hook install --host claude-code --scope user
@@ -192,4 +192,4 @@ examples:
   },
 };
 
-export const CODEX_TRUST = "Codex runs a hook only once it is trusted: start codex and accept it with /hooks";
+export const CODEX_TRUST = "Codex runs a hook only after you trust it: start codex and accept the hook with /hooks";

@@ -1,4 +1,4 @@
-/** `assent hook setup`: everything from a service to a proven hook, for one person on one machine. */
+/** `assent hook setup`: sets up service, key, policies and hook for one person on one machine, and tests the hook. */
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -18,9 +18,9 @@ import {
   planInstall,
   planUninstall,
 } from "./hook-install.ts";
-import { isReady, keyFor, LocalService, packForOnePerson } from "./local-service.ts";
+import { isReady, agentKeyRequest, LocalService, packForOnePerson } from "./local-service.ts";
 import { serviceUrl } from "./credentials.ts";
-import { PATIENCE, reaching } from "./remote.ts";
+import { REQUEST_TIMEOUT, reaching } from "./remote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -29,23 +29,23 @@ export const setup: Verb = {
   help: `usage: assent hook setup --host HOST [--agent AGENT] [--scope ${SCOPES.join("|")}] [--command COMMAND]
        assent hook setup --host HOST [--scope SCOPE] [--command COMMAND] --undo
 
-Does what a coding agent needs, and what is done already it leaves as it is:
+Does all that a coding agent needs, and skips steps that are already done:
 
   1. finds the service, or starts one for this user in ~/.local/share/assent
-  2. makes a key that may submit for the agent and nothing else, and writes ~/.config/assent/hook.json
-  3. installs the policy pack "coding-agents" for one person, where the policies do not allow everyday calls yet
+  2. creates a key that may only submit for the agent, and writes ~/.config/assent/hook.json
+  3. installs the policy pack "coding-agents" for one person, if the policies do not allow everyday calls yet
   4. installs the hook into the host's settings
-  5. proves it: a Read, an Edit and "git status" are sent through the hook, and must be allowed
+  5. tests the hook: sends a Read, an Edit and "git status" through the hook and must be allowed
 
-A service that runs already needs a key that may make keys and write policies. Set ASSENT_API_KEY to it for this command
-only. A new service shows its admin key once, on a terminal: with it you approve. It is stored nowhere on this machine,
+If the service already runs, set ASSENT_API_KEY to a key that may create keys and write policies, for this command
+only. A new service prints its admin key once, on a terminal. You approve with that key. It is not stored on this machine,
 because a coding agent could read it there.
 
   --host HOST        ${HOSTS.join(", ")}
   --agent AGENT      the agent that the key is for; default: the host's name
   --scope SCOPE      project, user or managed; default: user where the host has such settings
-  --command COMMAND  how the hook is started; default: this program by its path
-  --undo             takes the hook and its key off this machine, and stops the service that setup started; the store stays
+  --command COMMAND  command that starts the hook; default: this program by its path
+  --undo             remove the hook and its key from this machine, and stop the service that setup started; the store stays
 
 examples:
   assent hook setup --host claude-code
@@ -69,7 +69,7 @@ examples:
         : oneOf("--scope", values.scope, SCOPES);
     const { command } = values;
     if (values.undo === true) return undo(io, host, scope, command);
-    // Before anything is made: it refuses a program in a cache, and settings that it cannot read.
+    // Checked before anything is created: fails for a program in a cache and for settings that cannot be read.
     planInstall(host, scope, command);
 
     const env = withoutCredentials(process.env);
@@ -90,17 +90,19 @@ examples:
   },
 };
 
-/** The hook of a host starts without them, and ASSENT_API_KEY may be an admin's key here. */
+/** Removes the variables that a host does not pass to its hook. ASSENT_API_KEY may be an admin key here. */
 function withoutCredentials(env: Variables): Variables {
-  const left = new Set(["ASSENT_API_KEY", "ASSENT_AGENT", "ASSENT_URL", "ADMIN_KEY"]);
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !left.has(name) && !name.endsWith("_PROJECT_DIR")));
+  const excluded = new Set(["ASSENT_API_KEY", "ASSENT_AGENT", "ASSENT_URL", "ADMIN_KEY"]);
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !excluded.has(name) && !name.endsWith("_PROJECT_DIR")),
+  );
 }
 
 function done(io: Output, text: string): void {
   io.out(`${colour(io, "green", "ok   ")} ${safe(text)}`);
 }
 
-/** Finds or starts the service, and leaves a configuration whose key the service takes. */
+/** Finds or starts the service, and writes a configuration with a key that the service accepts. */
 async function prepareKey(
   io: Output,
   env: Variables,
@@ -133,13 +135,14 @@ async function prepareKey(
     if (process.env["ASSENT_API_KEY"] === undefined) throw new CommandError(faults.join("; "));
   }
   const agent = wanted ?? before?.agent ?? host;
-  key ??= (await reaching(() => adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", keyFor(agent)))).key;
+  key ??= (await reaching(() => adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent))))
+    .key;
   const config = saveConfig(env, url, key, agent);
   done(io, `the hook has a key of its own, for the agent ${agent}`);
   return { config, agent };
 }
 
-/** Null where no file configures the hook, or none with a key. */
+/** Returns the hook's configuration, or null if no file configures it with a key. */
 function savedConfig(env: Variables): HookConfig | null {
   try {
     return loadConfig(env);
@@ -149,18 +152,21 @@ function savedConfig(env: Variables): HookConfig | null {
   }
 }
 
-/** @param agent whose key is made; null: the hook has one. Resolves to the key. */
+/**
+ * Starts the service of this user, and creates it if it does not exist. Resolves to the key of `agent`, or to null.
+ * @param agent agent to create a key for; null if the hook already has a key
+ */
 async function startLocal(io: Output, local: LocalService, url: string, agent: string | null): Promise<string | null> {
   let key: string | null = null;
   if (!local.exists) {
     if (agent === null)
       throw new CommandError(
-        `no service is ready at ${url}, where the hook's configuration points; start it, or run setup with --undo first`,
+        `no service is ready at ${url}, which the hook's configuration names; start it, or run setup with --undo first`,
         EXIT.unreachable,
       );
     if (!io.watched)
       throw new CommandError(
-        "setup would start a service and show its admin key, which approves. Run it yourself in a terminal: " +
+        "setup would start a service and print its admin key, which can approve. Run it yourself in a terminal: " +
           "an agent that reads the output could approve its own calls",
       );
     local.create(Number(new URL(url).port || 80));
@@ -168,10 +174,10 @@ async function startLocal(io: Output, local: LocalService, url: string, agent: s
   if (agent !== null)
     key = await local.createKeys(agent, (admin) => {
       io.err(
-        `\nYour admin key. It is shown once and stored nowhere; keep it where no agent reads, as in a password manager:\n`,
+        `\nYour admin key. It is printed once and not stored; keep it where no agent can read it, such as a password manager:\n`,
       );
       io.err(`  ${admin}\n`);
-      io.err(`With it you approve, in the console at ${url}/.\n`);
+      io.err(`Use it to approve in the console at ${url}/.\n`);
     });
   await local.start();
   done(io, `a service runs at ${url}; its store and policies are in ${local.folder}`);
@@ -185,10 +191,10 @@ function adminClient(url: string): ReturnType<typeof createCheckClient> {
   const key = process.env["ASSENT_API_KEY"];
   if (key === undefined || key === "")
     throw new CommandError(
-      `the hook has no key for ${url}: run this again in a terminal of your own, with ASSENT_API_KEY set, for this ` +
-        "command only, to a key that may make keys and write policies",
+      `the hook has no key for ${url}: run this again in your own terminal, with ASSENT_API_KEY set, for this ` +
+        "command only, to a key that may create keys and write policies",
     );
-  return createCheckClient(url, key, PATIENCE);
+  return createCheckClient(url, key, REQUEST_TIMEOUT);
 }
 
 function saveConfig(env: Variables, url: string, key: string, agent: string): HookConfig {
@@ -203,7 +209,7 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
   const config = loadConfig(env);
   if (config.apiKey !== key || config.url !== url)
     throw new CommandError(
-      `${path} was written, and another file wins over it: /etc/assent/hook.json or that of your account`,
+      `${path} was written, but another file takes precedence: /etc/assent/hook.json or the one of your account`,
     );
   return config;
 }
@@ -238,14 +244,14 @@ async function prove(io: Output, host: Host, scope: Scope, command: string | und
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
   try {
     for (const [call, tool] of Object.entries(everydayCalls(folder))) {
-      // Only a real Codex can tell in which folder a command runs.
+      // Codex itself tells the hook in which folder a command runs, so this call cannot be simulated.
       if (host === "codex" && tool.tool === "Bash") continue;
       const refusal = await testInstalledHook(host, line, tool, folder, env);
       if (refusal !== null)
         throw new CommandError(
-          `${call} did not come through the hook (${line}): ${safe(refusal)}; the hook was taken out again`,
+          `${call} was denied by the hook (${line}): ${safe(refusal)}; the hook was removed again`,
         );
-      done(io, `${call} came through the hook`);
+      done(io, `${call} was allowed through the hook`);
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -8,14 +8,14 @@ import { hostOf, install, place } from "./hook-install.ts";
 import { setup } from "./hook-setup.ts";
 
 const doctor: Verb = {
-  summary: "prove that a deny comes out of the hook",
+  summary: "test that the hook denies a call",
   help: `usage: assent hook doctor --host HOST [--command COMMAND]
 
-Looks at the configuration, the service, the key and the host's settings, sends a canary call, of a tool that no policy names, through
-the hook as the host would, and says what the host does when the hook gives no answer. Ends with 1 when something is wrong.
+Checks the configuration, the service, the key and the host's settings. Sends a test call of a tool that no policy names through
+the hook as the host would, and reports what the host does if the hook gives no answer. Exits with 1 if something is wrong.
 
   --host HOST        ${HOSTS.join(", ")}
-  --command COMMAND  how the hook is started; default: this program by its path
+  --command COMMAND  command that starts the hook; default: this program by its path
 
 examples:
   assent hook doctor --host claude-code
@@ -37,11 +37,11 @@ examples:
 };
 
 const status: Verb = {
-  summary: "sessions that were seen, and those that never asked",
+  summary: "list sessions, and those that never called the hook",
   help: `usage: assent hook status [--json]
 
-Lists the sessions of this user's hosts of the last seven days. A session that began and never asked has a hook for its begin, and
-none that works for its calls.
+Lists the sessions of this user's hosts in the last seven days. If a session started but never asked, its start hook works and
+the hook for its calls does not.
 
 examples:
   assent hook status

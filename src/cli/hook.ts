@@ -7,19 +7,19 @@ import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { hookVerbs, runVerb } from "./hook-verbs.ts";
 
 export const hook: Command = {
-  summary: "ask about each tool that a coding agent is about to run",
+  summary: "decide on each tool call of a coding agent",
   help: `usage: assent hook --host HOST [--wait SECONDS] [--no-daemon]
        assent hook setup|install|doctor|status
 
-Reads one event of a coding agent's hook on standard input, asks the service, and answers in the host's own words.
-Whatever fails, the answer is a deny. Hosts start it as assent-hook, which loads nothing else.
+Reads one hook event of a coding agent from standard input, asks the service, and answers in the format of the host.
+If anything fails, the answer is a deny. Hosts start it as assent-hook, which loads faster.
 
   --host HOST       ${HOSTS.join(", ")}
-  --wait SECONDS    how long a call is held for an approval, where that is less than the host bears
-  --no-daemon       decides in a process of its own, and starts no hookd; ASSENT_HOOKD=off does the same
+  --wait SECONDS    how long a call waits for an approval, up to the timeout of the host
+  --no-daemon       decide in this process without starting hookd; same as ASSENT_HOOKD=off
 
-Which service, and as whom: /etc/assent/hook.json, then ~/.config/assent/hook.json with url, api_key and agent, then
-ASSENT_URL, ASSENT_API_KEY and ASSENT_AGENT. docs/hooks.md has the rest.
+Reads the service, key and agent from /etc/assent/hook.json, then ~/.config/assent/hook.json (url, api_key, agent), then
+ASSENT_URL, ASSENT_API_KEY and ASSENT_AGENT. See docs/hooks.md.
 
 examples:
   assent-hook --host claude-code < event.json
@@ -36,12 +36,12 @@ examples:
 };
 
 export const hookd: Command = {
-  summary: "stay resident for this user's hooks, so that each answers sooner",
+  summary: "run in the background for this user's hooks, so that they answer faster",
   help: `usage: assent hookd [--idle SECONDS]
 
-Hooks start it by themselves, and it ends when it is idle. It listens on a socket that its user alone may open.
+Hooks start it automatically, and it exits when idle. It listens on a socket that only its user can open.
 
-  --idle SECONDS    ends after so long without a call; default 900
+  --idle SECONDS    exit after this time without a call; default 900
 
 examples:
   assent hookd --idle 3600
@@ -52,7 +52,7 @@ examples:
     if (positionals.length > 0 || !(idle > 0)) throw usage("--idle takes a number of seconds above 0");
     const path = socketPath(process.env, VERSION);
     if (path === null)
-      throw new CommandError("there is no place for its socket; set XDG_RUNTIME_DIR to a folder of yours");
+      throw new CommandError("hookd has no folder for its socket; set XDG_RUNTIME_DIR to a folder that you own");
     let hasRun: boolean;
     try {
       createSocketFolder(path);
@@ -60,7 +60,7 @@ examples:
     } catch (error) {
       throw new CommandError(`hookd cannot listen: ${error instanceof Error ? error.message : String(error)}`);
     }
-    if (!hasRun) throw new CommandError(`another hookd listens on ${path}`);
+    if (!hasRun) throw new CommandError(`another hookd already listens on ${path}`);
     return EXIT.ok;
   },
 };

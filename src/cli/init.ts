@@ -9,7 +9,7 @@ import { CommandError, EXIT, parse, usage, type Command, type Output } from "./c
 import { invocation } from "./invocation.ts";
 import { assertStorable } from "./store.ts";
 
-/** Those that come with the package. */
+/** Example policies of the package. */
 const POLICIES = fileURLToPath(new URL("../../policies/", import.meta.url));
 
 const CONFIG = `# yaml-language-server: $schema=./.assent/config.schema.json
@@ -29,7 +29,7 @@ export const init: Command = {
   help: `usage: assent init [FOLDER]
 
 Writes assent.yaml, policies/ with example policies and their tests, and .assent/ with the schemas that editors check
-them by, into FOLDER (the working folder). Refuses where one of the files is there already: nothing is overwritten.
+them with, into FOLDER (the working folder). Fails if one of the files already exists: it overwrites nothing.
 
 examples:
   assent init && assent serve
@@ -49,7 +49,7 @@ examples:
   },
 };
 
-/** Why the configuration in the folder has no storage on this runtime, or null: Node 20 has no SQLite. */
+/** Returns why the configured storage does not work on this runtime, or null. For example, Node 20 has no SQLite. */
 async function storageFault(folder: string): Promise<string | null> {
   try {
     await assertStorable(loadConfig({ cwd: resolve(folder), env: process.env, file: "assent.yaml" }).config);
@@ -60,24 +60,26 @@ async function storageFault(folder: string): Promise<string | null> {
   }
 }
 
-/** Whether nothing is configured, and the folder holds nothing of ours. */
-export function isUnbegun(env: Record<string, string | undefined>): boolean {
+/** Returns whether nothing is configured and the working folder contains no files of Assent. */
+export function isUninitialized(env: Record<string, string | undefined>): boolean {
   const isConfigured = ENVIRONMENT_VARIABLES.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;
   return !["assent.yaml", "policies", "data"].some((name) => existsSync(name));
 }
 
-/** The first start begins as a clone does. */
-export async function beginHere(io: Output): Promise<void> {
+/** Writes the files of `assent init` into the working folder, for the first start of the service. */
+export async function initializeHere(io: Output): Promise<void> {
   await write(".");
-  io.out(`There was no assent.yaml here, and no policies: wrote both, with example policies to change in ./policies.`);
+  io.out(
+    `There was no assent.yaml and no policies folder here. Created both; edit the example policies in ./policies.`,
+  );
 }
 
-/** All or none. Returns the paths, from the folder. */
+/** Writes all files or none. Returns their paths relative to the folder. */
 async function write(folder: string): Promise<string[]> {
   const files = await contents();
-  const there = [...files.keys()].find((path) => existsSync(join(folder, path)));
-  if (there !== undefined) throw usage(`${join(folder, there)} is there already; init overwrites nothing`);
+  const existing = [...files.keys()].find((path) => existsSync(join(folder, path)));
+  if (existing !== undefined) throw usage(`${join(folder, existing)} already exists; init does not overwrite files`);
   const paths: string[] = [];
   try {
     for (const [path, text] of files) {
@@ -92,7 +94,7 @@ async function write(folder: string): Promise<string[]> {
     }
   } catch (error) {
     for (const path of paths) await rm(join(folder, path), { force: true });
-    throw new CommandError(`nothing could be written into ${resolve(folder)}: ${(error as Error).message}`);
+    throw new CommandError(`no file was written to ${resolve(folder)}: ${(error as Error).message}`);
   }
   return paths;
 }

@@ -20,7 +20,7 @@ interface KeyView {
 }
 
 export const keys: Command = {
-  summary: "make, list and revoke API keys; rotate the keys that sign",
+  summary: "create, list and revoke API keys; rotate the signing keys",
   help: `usage: assent keys create NAME [--preset PRESET] [--scope SCOPE]... [--agent AGENT] [--owner OWNER] [--expires-at TIME] [--local] [--json]
        assent keys list [--json]
        assent keys revoke ID
@@ -32,20 +32,20 @@ export const keys: Command = {
   --agent AGENT       bind the key to an agent
   --owner OWNER       person or team; keys of one owner count as one approver, and a key that may approve needs one
   --expires-at TIME   RFC 3339
-  --local             make an admin key in the store itself, while the service is stopped: the way back in
-                      for an operator who lost every admin key
+  --local             create an admin key directly in the store while the service is stopped: for an operator
+                      who lost every admin key
   --key FILE          rotate-permit: the new key (PKCS#8 PEM), where permits.key is configured; otherwise one is made
-  --at-once           because the old key was stolen. rotate-permit: permits that were given out are void;
-                      rotate-log: it signs no further checkpoint
-  --overlap DURATION  rotate-log: how long the old key signs along (30d)
-  --again             rotate-log: also while the key before the present one still signs along
+  --at-once           use this if the old key was stolen. rotate-permit: all issued permits become invalid;
+                      rotate-log: the old key signs no further checkpoints
+  --overlap DURATION  rotate-log: how long the old key also signs checkpoints (30d)
+  --again             rotate-log: rotate even if the overlap of the previous rotation has not ended
   --config FILE       rotate-permit, rotate-log: configuration file that names the store
 
-rotate-permit gives the key that signs permits a successor, in the store itself: stop the service on an embedded store
-first. Permits of the old key are taken for a day, by when the last of them has ended.
+rotate-permit replaces the key that signs permits. It opens the store directly, so stop the service on an embedded store
+first. Permits of the old key stay valid for one day; by then all of them have expired.
 
 rotate-log does the same for the key that signs checkpoints. Where ledger.key is configured, give the new key to every
-process as ledger.next_key first. Whoever pinned the old key follows to the new one with "assent verify".
+process as ledger.next_key first. "assent verify" accepts the old pinned key and prints the new one.
 
 examples:
   assent keys create support-bot --preset agent --agent support-bot
@@ -89,19 +89,19 @@ async function create(args: string[], io: Output): Promise<number> {
   };
   const view =
     values.local === true
-      ? await rescue(name, values.config)
+      ? await createLocalAdminKey(name, values.config)
       : await reaching(async () => (await privilegedClient()).call<KeyView>("POST", "/v1/api-keys", body));
   if (values.json === true) io.out(JSON.stringify(view));
   else {
     for (const warning of view.warnings ?? []) io.err(`warning: ${warning}`);
-    io.err("this key is shown once:");
+    io.err("this key is printed once; store it:");
     io.out(view.key ?? "");
   }
   return EXIT.ok;
 }
 
-/** Through the ledger like any other key; the store's lock makes sure that no service runs beside it. */
-async function rescue(name: string, file: string | undefined): Promise<KeyView> {
+/** Creates an admin key through the ledger. The lock of the store ensures that no service is running. */
+async function createLocalAdminKey(name: string, file: string | undefined): Promise<KeyView> {
   const config = configFrom(process.env, file);
   const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
   try {
@@ -149,7 +149,7 @@ async function revoke(args: string[], io: Output): Promise<number> {
   const { positionals } = parse(args, {});
   const [id, ...more] = positionals;
   if (id === undefined || more.length > 0)
-    throw usage("assent keys revoke takes one key id; `assent keys list` shows them");
+    throw usage('assent keys revoke takes one key id; "assent keys list" prints them');
   const key = await reaching(async () =>
     (await privilegedClient()).call<KeyView>("DELETE", `/v1/api-keys/${encodeURIComponent(id)}`),
   );

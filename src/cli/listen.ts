@@ -1,13 +1,16 @@
 import type { Listening } from "../serve/index.ts";
 import { CommandError } from "./command.ts";
 
-/** Listens, or says in one line why not, and by which option of the command another port is chosen. */
-export async function listen(beginning: Promise<Listening>, choice: string): Promise<Listening> {
+/**
+ * Resolves when the server listens. Throws CommandError with the cause and the option that selects another port.
+ * @param portOption option to name in the error, such as `--port`
+ */
+export async function listen(starting: Promise<Listening>, portOption: string): Promise<Listening> {
   try {
-    return await beginning;
+    return await starting;
   } catch (error) {
     const { message, cause } = error as Error & { cause?: { code?: string } };
-    const hint = cause?.code === "EADDRINUSE" ? `; choose another with ${choice} (0 picks a free one)` : "";
+    const hint = cause?.code === "EADDRINUSE" ? `; choose another with ${portOption} (0 picks a free one)` : "";
     throw new CommandError(`${message}${hint}`);
   }
 }

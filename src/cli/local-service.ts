@@ -15,8 +15,8 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 const PACK = fileURLToPath(new URL("../../policies/packs/coding-agents.yaml", import.meta.url));
 const READY_MS = 60_000;
-/** How the names of keys begin that make an agent's key and are revoked at once. */
-const MAKER = "setup-";
+/** Name prefix of temporary keys, which create an agent's key and are then revoked. */
+const TEMPORARY_KEY_PREFIX = "setup-";
 
 interface KeyView {
   name: string;
@@ -24,7 +24,7 @@ interface KeyView {
   revoked_at: string | null;
 }
 
-/** The pack "coding-agents" for one person: no rule requires a second approver. */
+/** Returns the policy pack "coding-agents" as YAML, changed so that no rule requires a second approver. */
 export function packForOnePerson(): string {
   const text = readFileSync(PACK, "utf8").replace(/^# yaml-language-server:.*\n/, "");
   return text.replaceAll("quorum: 2, ", "");
@@ -36,7 +36,7 @@ export class LocalService {
 
   constructor(home: string, env: Variables) {
     this.folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent");
-    // Variables for another service must not move this one.
+    // Variables that configure another service must not change this one.
     const kept = Object.entries(env).filter(([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE");
     this.env = Object.fromEntries(kept);
   }
@@ -45,7 +45,7 @@ export class LocalService {
     return existsSync(join(this.folder, "assent.yaml"));
   }
 
-  /** Where it listens once it runs; null where it does not exist. */
+  /** The address of the service, also while it is stopped; null if it does not exist. */
   get url(): string | null {
     if (!this.exists) return null;
     const { host, port } = this.config().server;
@@ -61,11 +61,11 @@ export class LocalService {
     }
   }
 
-  /** Writes the configuration and the pack; what exists is not overwritten. */
+  /** Writes the configuration and the policy pack. Does not overwrite existing files. */
   create(port: number): void {
     mkdirSync(join(this.folder, "policies"), { recursive: true, mode: 0o700 });
     writeNew(join(this.folder, "policies", "coding-agents.yaml"), packForOnePerson());
-    // Last: its presence means that the folder is complete.
+    // Written last, because its presence means that the folder is complete.
     writeNew(
       join(this.folder, "assent.yaml"),
       `# Written by "assent hook setup". Options: docs/configuration.md.
@@ -79,15 +79,15 @@ policies: ./policies
   }
 
   /**
-   * Makes the agent's key while the service is stopped, and an admin key where the store has none, which `show` displays.
-   * The agent's key is made by a key that exists only in this process, so that no approver shares its vote.
+   * Creates the agent's key while the service is stopped. If the store has no admin key, also creates one and passes it to
+   * `show`. A temporary key creates the agent's key: the maker of a key shares its vote, so an approver must not make it.
    */
   async createKeys(agent: string, show: (adminKey: string) => void): Promise<string> {
     const config = this.config();
     await assertStorable(config);
     const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
     try {
-      const maker = await runtime.createAdminKey(`${MAKER}${randomBytes(6).toString("hex")}`);
+      const maker = await runtime.createAdminKey(`${TEMPORARY_KEY_PREFIX}${randomBytes(6).toString("hex")}`);
       try {
         const { api_keys: keys } = await call<{ api_keys: KeyView[] }>(
           runtime,
@@ -95,12 +95,13 @@ policies: ./policies
           "GET",
           "/v1/api-keys?limit=1000",
         );
-        // An interrupted setup leaves a key that nobody knows.
+        // Ignores temporary keys of an interrupted setup, which nobody has.
         const hasAdmin = keys.some(
-          ({ name, scopes, revoked_at }) => !name.startsWith(MAKER) && revoked_at === null && scopes.includes("admin"),
+          ({ name, scopes, revoked_at }) =>
+            !name.startsWith(TEMPORARY_KEY_PREFIX) && revoked_at === null && scopes.includes("admin"),
         );
         if (!hasAdmin) show((await runtime.createAdminKey("admin")).key);
-        const { key } = await call<{ key: string }>(runtime, maker.key, "POST", "/v1/api-keys", keyFor(agent));
+        const { key } = await call<{ key: string }>(runtime, maker.key, "POST", "/v1/api-keys", agentKeyRequest(agent));
         return key;
       } finally {
         await call(runtime, maker.key, "DELETE", `/v1/api-keys/${maker.id}`);
@@ -110,7 +111,7 @@ policies: ./policies
     }
   }
 
-  /** Starts it in the background. Resolves when it is ready. */
+  /** Starts the service in the background. Resolves to its URL when it is ready. */
   async start(): Promise<string> {
     const url = this.url as string;
     const logFile = join(this.folder, "service.log");
@@ -118,7 +119,7 @@ policies: ./policies
     const [program, ...args] = programWords() as [string, ...string[]];
     const bin = args.at(-1) as string;
     const child = spawn(program, [...args, "serve", "--config", this.configFile], {
-      // A clone loads its sources through a package that is found from there.
+      // When run from source, the TypeScript loader is resolved from the working folder, so start in the clone.
       cwd: bin.endsWith(".ts") ? dirname(bin) : this.folder,
       env: this.env as NodeJS.ProcessEnv,
       stdio: ["ignore", log, log],
@@ -143,7 +144,7 @@ policies: ./policies
     throw new CommandError(`the service in ${this.folder} did not start; ${logFile} ends with:\n${lines}`);
   }
 
-  /** Stops the process that `start` started. Returns whether there was one. */
+  /** Stops the process that `start` started. Returns whether it was running. */
   stop(): boolean {
     let pid: number;
     try {
@@ -152,7 +153,7 @@ policies: ./policies
       return false;
     }
     rmSync(this.pidFile, { force: true });
-    // Another process may have the number by now.
+    // The process id may belong to another process by now.
     if (!(pid > 1) || !commandLineOf(pid).includes(this.configFile)) return false;
     process.kill(pid, "SIGTERM");
     return true;
@@ -167,14 +168,14 @@ policies: ./policies
   }
 }
 
-/** A key that may submit for the agent and nothing else. The name is free each time: an earlier key stays until it is revoked. */
-export const keyFor = (agent: string): object => ({
+/** Returns the request for a key that may only submit for the agent. The name is random, because an earlier key may still exist. */
+export const agentKeyRequest = (agent: string): object => ({
   name: `hook-${agent}-${randomBytes(4).toString("hex")}`,
   preset: "agent",
   agent_id: agent,
 });
 
-/** Whether an Assent is ready to decide there. */
+/** Returns whether a service at this URL is ready. */
 export async function isReady(url: string): Promise<boolean> {
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000), redirect: "error" });

@@ -1,11 +1,11 @@
 /** The command line: finds the command, prints help, turns errors into exits. */
 import type { CoreCommand } from "../contract/command.ts";
-import { holdYoungSpace } from "../serve/young-space.ts";
+import { limitYoungGeneration } from "../serve/young-space.ts";
 import { suggest } from "../domain/suggest.ts";
 import { invocation } from "./invocation.ts";
 import { CommandError, EXIT, type Command, type Output } from "./command.ts";
 
-/** Loaded on demand: `assent verify` needs no database. */
+/** Commands are loaded on demand, because most of them need few modules. */
 const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   init: async () => (await import("./init.ts")).init,
   serve: async () => (await import("./serve.ts")).serve,
@@ -44,14 +44,14 @@ export async function main(args: string[]): Promise<void> {
   };
   for (const stream of [process.stdout, process.stderr])
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // The reader, such as `head -1`, has seen enough and is gone. A service goes on.
+      // The reader of a pipe, such as `head -1`, has exited. That must not end a running service.
       if (error.code !== "EPIPE") throw error;
     });
-  if (args[0] === "serve") holdYoungSpace();
+  if (args[0] === "serve") limitYoungGeneration();
   process.exitCode = await run(args, io);
 }
 
-/** Resolves to the exit code; never throws for a user's mistake. */
+/** Runs one command line. Resolves to the exit code. Prints a CommandError, and rejects only on a bug. */
 export async function run(args: string[], io: Output): Promise<number> {
   const [name, ...rest] = args;
   let command: Command | undefined;
@@ -83,7 +83,7 @@ export async function run(args: string[], io: Output): Promise<number> {
   }
 }
 
-/** The help of the verb, where one is named. */
+/** Returns the help of the subcommand if one is named, else of the command. */
 function helpOf({ help, verbs }: Command, [verb]: string[]): string {
   return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb)
     ? (verbs[verb] as { help: string }).help
@@ -93,34 +93,34 @@ function helpOf({ help, verbs }: Command, [verb]: string[]): string {
 async function find(name: string): Promise<Command> {
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name as CoreCommand] : undefined;
   if (load !== undefined) return load();
-  const { commands, trouble } = await ofPlugins();
+  const { commands, failure } = await loadPluginCommands();
   const command = commands.get(name);
   if (command !== undefined) return command;
   const meant = suggest(name, [...Object.keys(COMMANDS), ...commands.keys()]);
   throw new CommandError(
-    `there is no command "${name}"${meant === null ? `; "${invocation()} help" lists them` : `; did you mean "${meant}"?`}${trouble === null ? "" : ` (plugins could not be asked: ${trouble})`}`,
+    `there is no command "${name}"${meant === null ? `; "${invocation()} help" lists them` : `; did you mean "${meant}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
     EXIT.usage,
   );
 }
 
-/** A configuration that cannot be loaded takes away only the commands of its plugins. */
-async function ofPlugins(): Promise<{ commands: ReadonlyMap<string, Command>; trouble: string | null }> {
+/** Loads the commands of plugins. If the configuration cannot be loaded, the built-in commands still work. */
+async function loadPluginCommands(): Promise<{ commands: ReadonlyMap<string, Command>; failure: string | null }> {
   try {
-    return { commands: await (await import("./plugin-commands.ts")).pluginCommands(), trouble: null };
+    return { commands: await (await import("./plugin-commands.ts")).pluginCommands(), failure: null };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    return { commands: new Map(), trouble: error.message };
+    return { commands: new Map(), failure: error.message };
   }
 }
 
 async function overview(): Promise<string> {
   const line = (name: string, { summary }: Command): string => `  ${name.padEnd(10)}${summary}`;
   const lines = await Promise.all(Object.entries(COMMANDS).map(async ([name, load]) => line(name, await load())));
-  for (const [name, command] of (await ofPlugins()).commands) lines.push(line(name, command));
+  for (const [name, command] of (await loadPluginCommands()).commands) lines.push(line(name, command));
   return `usage: assent COMMAND [options]
 
 ${lines.join("\n")}
 
-"assent COMMAND --help" tells more, "assent --version" which one this is. ASSENT_URL and ASSENT_API_KEY, or "assent login", say which service to talk to, and with which key.
+"assent COMMAND --help" describes a command, "assent --version" prints the version. ASSENT_URL and ASSENT_API_KEY, or "assent login", select the service and the key.
 exits: 0 done, 1 failed, 2 wrong usage, 3 denied, 4 pending, 5 service not reached, 6 not verified`;
 }

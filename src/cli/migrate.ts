@@ -3,14 +3,14 @@ import { configFrom } from "./serve.ts";
 import { withStore } from "./store.ts";
 
 export const migrate: Command = {
-  summary: "bring a store's schema up to date",
+  summary: "migrate a store to the current schema",
   help: `usage: assent migrate [--config FILE] [--check]
 
-Every start of the service does this too; the command does it alone, for instance before a rolling update. With
-many processes at once one migrates and the others wait.
+The service also migrates its store when it starts; use this command to migrate earlier, for example before a rolling
+update. If several processes start at once, one of them migrates and the others wait.
 
   --config FILE   configuration file that names the store
-  --check         changes nothing; exits with 1 when migrations wait or a newer version migrated the store
+  --check         change nothing; exit with 1 if migrations are pending or a newer version migrated the store
 
 examples:
   assent migrate --check
@@ -18,7 +18,7 @@ examples:
 `,
   async run(args, io) {
     const { values, positionals } = parse(args, { config: { type: "string" }, check: { type: "boolean" } });
-    if (positionals.length > 0) throw usage("assent migrate takes no further words");
+    if (positionals.length > 0) throw usage("assent migrate takes no arguments");
     const config = configFrom(process.env, values.config);
     if (values.check !== true) {
       await withStore(config, {}, async (storage) =>
@@ -28,10 +28,10 @@ examples:
     }
     return withStore(config, { readOnly: true }, async (storage) => {
       const { applied, known: newest } = await storage.schema();
-      if (applied === newest) io.out(`the store has schema ${applied}: nothing waits`);
+      if (applied === newest) io.out(`the store has schema ${applied}: no migration is pending`);
       else if (applied < newest)
         io.out(
-          `the store has schema ${applied}, this version ${newest}: ${newest - applied} ${newest - applied === 1 ? "migration waits" : "migrations wait"}`,
+          `the store has schema ${applied}, this version ${newest}: ${newest - applied} ${newest - applied === 1 ? "migration is pending" : "migrations are pending"}`,
         );
       else io.out(`the store has schema ${applied}, this version knows ${newest}: a newer version migrated it`);
       return applied === newest ? EXIT.ok : EXIT.failure;

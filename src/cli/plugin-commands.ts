@@ -1,4 +1,4 @@
-/** Commands that the configured plugins bring: `assent <name of the plugin>`. */
+/** Commands of the configured plugins: `assent <name of the plugin>`. */
 import { collectDeclarations } from "../runtime/plugins/declarations.ts";
 import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError, assertUniqueNames } from "../runtime/plugins/options.ts";
@@ -7,7 +7,7 @@ import { CommandError, EXIT, safe, type Command } from "./command.ts";
 import { client, reaching } from "./remote.ts";
 import { configFrom } from "./serve.ts";
 
-/** By name. Throws CommandError when the configuration or a plugin of it cannot be loaded. */
+/** Returns the commands by name. Throws CommandError if the configuration or one of its plugins cannot be loaded. */
 export async function pluginCommands(): Promise<Map<string, Command>> {
   try {
     const plugins = await loadPluginsByPath(configFrom(process.env, undefined));
@@ -32,7 +32,7 @@ function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin[
       let code: number;
       try {
         code = await run(args, {
-          // What a service answered must not drive the terminal, whatever a plugin makes of it.
+          // A plugin may print text from the service, which must not control the terminal.
           out: (line) => io.out(safe(line)),
           err: (line) => io.err(safe(line)),
           call: (method, path, body) => reaching(async () => (await client()).call(method, path, body)),

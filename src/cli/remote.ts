@@ -1,4 +1,4 @@
-/** What the commands that talk to a running service share: clients, exit codes, the display of an action. */
+/** Shared by commands that talk to a running service: clients, exit codes, the display of an action. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { requestSections } from "../contract/approval-message-text.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
@@ -7,10 +7,10 @@ import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.
 
 type Rejection = NonNullable<ActionRecord["rejection"]>;
 
-/** Seconds. A backtest looks at a million decisions before it answers. */
-export const PATIENCE = 600;
+/** Timeout of one request, in seconds: a backtest evaluates up to a million decisions before it responds. */
+export const REQUEST_TIMEOUT = 600;
 
-/** The answer of `GET /v1/me`. */
+/** Response of `GET /v1/me`. */
 export interface Me {
   principal: string;
   scopes: string[];
@@ -20,16 +20,16 @@ export interface Me {
 /** Returns a client with the key from ASSENT_API_KEY, from `assent login`, or from the terminal. */
 export async function client(): Promise<Assent> {
   const url = serviceUrl();
-  return createAssent({ url, apiKey: await keyFor(url, false), timeout: PATIENCE });
+  return createAssent({ url, apiKey: await keyFor(url, false), timeout: REQUEST_TIMEOUT });
 }
 
 /** The same for commands that vote, stop, erase or manage keys, which a stored key cannot do. */
 export async function privilegedClient(): Promise<Assent> {
   const url = serviceUrl();
-  return createAssent({ url, apiKey: await keyFor(url, true), timeout: PATIENCE });
+  return createAssent({ url, apiKey: await keyFor(url, true), timeout: REQUEST_TIMEOUT });
 }
 
-/** Turns the service's refusals into exits. */
+/** Runs the work. Turns AssentError into CommandError with the matching exit code. */
 export async function reaching<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -67,7 +67,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
       : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
     ...action.approvals.map(
       ({ approve, approver, reason }) =>
-        `  vote      ${approve ? "approved" : "denied"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
+        `  vote      ${approve ? "approved" : "rejected"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
     ),
     ...(action.denied_by === null ? [] : [`  denied by ${action.denied_by.replace("_", " ")}`]),
     ...(action.rejection === null ? [] : rejectionLines(action.rejection)),
@@ -79,7 +79,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
   for (const line of lines) io.out(line);
 }
 
-/** The request as approvers see it everywhere. `--json` prints all of it. */
+/** Renders the request as approvers see it, shortened. `--json` prints all of it. */
 function requestLines({ params, context, shown_first = [] }: ActionRecord): string[] {
   return requestSections({ params: params as JsonObject, context: context as JsonObject, shown_first }).flatMap(
     ([name, lines]) => [`  ${name.toLowerCase()}`, ...lines.map((line) => `    ${line}`)],
@@ -93,12 +93,12 @@ function rejectionLines({ action_id, approver, reason, rejected_at, holds_until 
   ];
 }
 
-/** JSON from a flag: itself, `@file`, or `-` for standard input. */
+/** Parses the JSON object of a flag: the value itself, `@file`, or `-` for standard input. Throws CommandError. */
 export async function jsonFlag(name: string, value: string | undefined): Promise<Record<string, unknown> | undefined> {
   if (value === undefined) return undefined;
   let parsed: unknown;
   try {
-    // Whoever asks here may run what the text says to another reader.
+    // The strict parser rejects duplicate keys, which another parser of the same text could read differently.
     parsed = parseJson(await textFlag(value, (text) => text));
   } catch (error) {
     throw usage(`--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`);
@@ -108,7 +108,7 @@ export async function jsonFlag(name: string, value: string | undefined): Promise
   return parsed as Record<string, unknown>;
 }
 
-/** The content of `-` or `@file`; anything else goes to `plain`. */
+/** Returns the content of standard input for `-` or of the file for `@file`. Passes any other value to `plain`. */
 export async function textFlag(value: string, plain: (value: string) => string | Promise<string>): Promise<string> {
   const { readFile } = await import("node:fs/promises");
   if (value === "-") {

@@ -6,10 +6,10 @@ import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 
 const DAY = 86_400_000;
-/** Long enough that everybody who looks now and then has moved on. */
+/** Default overlap: time for everyone who pinned the old key to notice the new one. */
 const OVERLAP = 30 * DAY;
 
-/** In the store itself: on the embedded one its lock makes sure that no service runs beside it. */
+/** Rotates the key directly in the store. The lock of an embedded store ensures that no service is running. */
 export async function rotateLog(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parse(args, {
     overlap: { type: "string" },
@@ -27,7 +27,7 @@ export async function rotateLog(args: string[], io: Output): Promise<number> {
   const config = configFrom(process.env, values.config);
   if (config.ledger.key !== null && config.ledger.next_key === null)
     throw usage(
-      "ledger.key is configured: give the new key to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), start each again, and run this with it, too",
+      "ledger.key is configured: give the new key to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), restart each of them, and run this command with it, too",
     );
   const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
   try {
@@ -38,11 +38,11 @@ export async function rotateLog(args: string[], io: Output): Promise<number> {
     const view = { vkey, previous, index: seq, previous_until: toRfc3339(previous_until), recorded };
     if (values.json === true) io.out(JSON.stringify(view));
     else {
-      if (!recorded) io.out("nothing was recorded: the log has a new key already (--again makes another)");
+      if (!recorded) io.out("nothing was recorded: the log already has a new key (--again rotates again)");
       io.out(`checkpoints are signed with ${vkey}, from entry ${seq} on`);
-      io.out(`${previous} signs along until ${view.previous_until}`);
+      io.out(`${previous} also signs until ${view.previous_until}`);
     }
-    io.err("tell whoever pinned the old key, and give the new one to the witnesses");
+    io.err("tell everyone who pinned the old key, and give the new key to the witnesses");
     return EXIT.ok;
   } catch (error) {
     if (error instanceof VaultError || error instanceof StorageError) throw new CommandError(error.message);

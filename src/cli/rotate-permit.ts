@@ -5,7 +5,7 @@ import { createRuntime } from "../runtime/runtime.ts";
 import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 
-/** In the store itself: on the embedded one its lock makes sure that no service runs beside it. */
+/** Rotates the key directly in the store. The lock of an embedded store ensures that no service is running. */
 export async function rotatePermit(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parse(args, {
     key: { type: "string" },
@@ -17,7 +17,9 @@ export async function rotatePermit(args: string[], io: Output): Promise<number> 
     throw usage("assent keys rotate-permit takes no arguments; --key names the new key's file");
   const config = configFrom(process.env, values.config);
   if (config.permits.key !== null && values.key === undefined)
-    throw usage("permits.key is configured: --key names the file of the new key, which the service is given then");
+    throw usage(
+      "permits.key is configured: --key must name the file of the new key, which you then configure in the service",
+    );
   const runtime = await startRuntime(() =>
     createRuntime({ ...config, log: { level: "error" } }, { anyPermitKey: true }),
   );
@@ -30,11 +32,11 @@ export async function rotatePermit(args: string[], io: Output): Promise<number> 
     if (values.json === true) io.out(JSON.stringify(view));
     else {
       io.out(`permits are signed with ${kid}`);
-      io.out(`those of ${previous} are taken until ${view.previous_until}`);
+      io.out(`permits of ${previous} are valid until ${view.previous_until}`);
     }
     if (values.key !== undefined)
-      io.err("give the new key to every process with permits.key or ASSENT_PERMIT_KEY, and start it again");
-    else if (config.database_url !== null) io.err("start every process on this data folder again");
+      io.err("give the new key to every process with permits.key or ASSENT_PERMIT_KEY, and restart it");
+    else if (config.database_url !== null) io.err("restart every process that uses this data folder");
     return EXIT.ok;
   } catch (error) {
     if (error instanceof VaultError) throw new CommandError(error.message);

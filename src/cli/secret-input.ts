@@ -1,7 +1,7 @@
 /** Reads a secret from the terminal without displaying it. */
 import { CommandError } from "./command.ts";
 
-/** The parts of `process.stdin` that are used here. */
+/** The members of `process.stdin` that this module uses. */
 export interface SecretInput {
   setRawMode(on: boolean): unknown;
   on(event: "data" | "end", listener: (chunk?: Buffer | string) => void): unknown;
@@ -14,7 +14,7 @@ const ENTER = new Set(["\r", "\n"]);
 const CANCEL = new Set(["\u0003", "\u0004"]);
 const ERASE = new Set(["\u007f", "\b"]);
 
-/** Resolves to one line. Rejects with CommandError on Ctrl+C, Ctrl+D and the end of the input. */
+/** Reads one line. Rejects with CommandError on Ctrl+C, Ctrl+D and the end of the input. */
 export function readSecret(
   prompt: string,
   input: SecretInput = process.stdin as SecretInput,

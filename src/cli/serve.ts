@@ -9,10 +9,10 @@ import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { reportStrayErrors } from "../delivery/notifier-errors.ts";
 import { onSignals, serve as serveHttp, ServerResponse, type Listening } from "../serve/index.ts";
 import { placeOf, showFirstKeys } from "./first-keys.ts";
-import { beginHere, isUnbegun } from "./init.ts";
+import { initializeHere, isUninitialized } from "./init.ts";
 import { listen } from "./listen.ts";
 import { assertStorable } from "./store.ts";
-import { releaseYoungSpace } from "../serve/young-space.ts";
+import { unlimitYoungGeneration } from "../serve/young-space.ts";
 import { CommandError, parse, usage, type Command } from "./command.ts";
 
 export const serve: Command = {
@@ -21,16 +21,16 @@ export const serve: Command = {
                     [--accept-rollback] [--accept-secret]
 
 Runs the service until SIGINT or SIGTERM. Reads assent.yaml in the working folder when it is there;
-environment variables win over it (docs/configuration.md). In a folder with neither of them, nor a store, it
-writes first what "assent init" writes. The first start that serves shows an admin key and an agent key, once.
+environment variables take precedence (docs/configuration.md). In a folder without configuration and store, it
+first writes the files of "assent init". The first start prints an admin key and an agent key, once.
 
   --config FILE   configuration file
   --host HOST     address to listen on (127.0.0.1)
   --port PORT     port; 0 picks a free one (8000)
-  --first-keys WHERE  print, or file: first-keys in the data folder, for its user alone, as the main process of a
-                  container does by itself (ASSENT_FIRST_KEYS)
-  --accept-rollback   start though the store is older than the checkpoint kept beside it: after a restore
-  --accept-secret     take another token secret than the other processes on this database had
+  --first-keys WHERE  print, or file: first-keys in the data folder, readable only by its user. Default: file in
+                  a container, else print (ASSENT_FIRST_KEYS)
+  --accept-rollback   start even if the store is older than its stored checkpoint: after a restore
+  --accept-secret     start with a token secret that differs from that of other processes on this database
 
 examples:
   assent serve
@@ -54,14 +54,14 @@ examples:
       ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
     };
     const place = placeOf(values["first-keys"], env);
-    if (values.config === undefined && isUnbegun(env)) {
+    if (values.config === undefined && isUninitialized(env)) {
       await assertStorable(configFrom(env, undefined));
-      await beginHere(io);
+      await initializeHere(io);
     }
     const config = configFrom(env, values.config);
     if (config.plugins?.length === 0)
       throw new CommandError(
-        "the configuration has no plugins, so there is nothing to serve; without `plugins` it has the built-in ones",
+        "the configuration has no plugins, so there is nothing to serve; remove the key `plugins` to use the built-in ones",
       );
     const runtime = await startRuntime(() =>
       createRuntime(config, {
@@ -78,23 +78,23 @@ examples:
       await runtime.stop();
       throw error;
     }
-    releaseYoungSpace();
+    unlimitYoungGeneration();
     const about = { url: listening.url, data: config.data, console: runtime.hasHomePage };
     try {
-      // Not before it serves: a start that failed would have stored keys that nobody was shown.
+      // Only after the server listens, because a failed start would store keys that nobody has seen.
       await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));
     } catch (error) {
       await listening.stop();
       await runtime.stop();
       if (error instanceof CommandError) throw error;
       throw new CommandError(
-        `the first keys could not be stored, and those that were shown are of no use: ${(error as Error).message}`,
+        `the first keys could not be stored, and the printed keys are not valid:  ${(error as Error).message}`,
       );
     }
     return new Promise<number>((resolve) => {
-      // Before the address is printed: whoever reads it may send a signal at once.
+      // Installed before the address is printed, because a reader may send a signal as soon as it appears.
       onSignals(async () => {
-        // Waits end first, so that their requests can finish; then connections; then the ledger.
+        // First end long-polling requests, then close connections, then the ledger.
         runtime.beginStop();
         await listening.stop();
         await runtime.stop();
@@ -117,7 +117,7 @@ export function configFrom(
   }
 }
 
-/** Creates and starts; what an operator can mend is said in its own words, without a stack. */
+/** Creates and starts a runtime. Throws CommandError, without a stack trace, for problems that an operator can fix. */
 export async function startRuntime(create: () => Promise<Runtime>): Promise<Runtime> {
   try {
     const runtime = await create();

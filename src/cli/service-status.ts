@@ -1,12 +1,12 @@
-/** `assent status`: whether the service answers, who the key is, and what waits for a person. */
+/** `assent status`: shows whether the service is ready, what the key may do, and how many actions wait for approval. */
 import { createAssent } from "../client/index.ts";
 import { EXIT, parse, safe, usage, type Command } from "./command.ts";
 import { knownKey, serviceUrl } from "./credentials.ts";
 import { reaching, type Me } from "./remote.ts";
 
-/** Seconds. Long enough for a busy service, short for somebody who waits at a terminal. */
+/** Timeout of one request, in seconds: short, because a person waits at the terminal. */
 const TIMEOUT = 10;
-/** Pending actions that are counted one by one. */
+/** Above this number of pending actions the command prints "more than". */
 const MAX_COUNTED = 100;
 
 export const status: Command = {

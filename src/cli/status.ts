@@ -1,16 +1,16 @@
-/** The progress of long work, for somebody who waits at a terminal; nothing anywhere else. */
+/** Shows the progress of long work on a terminal. Prints nothing if standard error is not a terminal. */
 import type { Output } from "./command.ts";
 
-const BETWEEN_MS = 100;
+const UPDATE_INTERVAL_MS = 100;
 
-/** Runs the work; what it says stands on one line of standard error, which is gone when the work ends. */
+/** Runs the work and shows its messages on one line of standard error, which is cleared when the work ends. */
 export async function withStatus<T>(io: Output, work: (say: (text: string) => void) => Promise<T>): Promise<T> {
   if (!io.watched) return work(() => undefined);
   let last = -Infinity;
   let shown = false;
   try {
     return await work((text) => {
-      if (performance.now() - last < BETWEEN_MS) return;
+      if (performance.now() - last < UPDATE_INTERVAL_MS) return;
       process.stderr.write(`\r\u001b[K${text}`);
       last = performance.now();
       shown = true;

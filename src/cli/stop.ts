@@ -16,26 +16,26 @@ interface StopView {
 }
 
 export const stop: Command = {
-  summary: "halt decisions, or let them go on",
+  summary: "stop actions in an emergency, list stops, or lift one",
   help: `usage: assent stop --reason TEXT [--agent GLOB] [--tool GLOB] [--policy NAME] [--until TIME | --for DURATION] [--json]
        assent stop --list [--json]
        assent stop --lift ID [--reason TEXT] [--json]
 
-From its answer on, on every process: what is submitted is denied, and nothing is approved or started. What waits stays
-as it is, and its time runs on. Without a selector everything is stopped; of several all must fit. Permits that were
-handed out already, and are checked by tools alone, cannot be called back.
+Takes effect on every process before the command returns: submissions are denied, and nothing can be approved or started.
+Pending actions stay pending and can expire. Without a selector everything is stopped; several selectors must all match.
+Permits that were already issued, and that a tool verifies offline, cannot be revoked.
 
   --reason TEXT     recorded in the ledger
-  --agent GLOB      what these agents do
-  --tool GLOB       what is done with these tools
-  --policy NAME     what this policy answers
-  --until TIME      ends by itself then, such as 2026-01-31T00:00:00Z
-  --for DURATION    ends by itself so much later: 30m, 12h, 7d
-  --list            the stops that hold
-  --lift ID         lifts a stop; where the configuration wants more people, asks for that
+  --agent GLOB      actions of these agents
+  --tool GLOB       actions of these tools
+  --policy NAME     actions that this policy decides
+  --until TIME      end the stop at this time, such as 2026-01-31T00:00:00Z
+  --for DURATION    end the stop after this duration: 30m, 12h, 7d
+  --list            list the active stops
+  --lift ID         lift a stop; if the configuration requires several people, this is one request of them
   --json            print JSON
 
-The key needs the scope stop:write. Exits 4 where a stop still holds after --lift, because more people have to ask.
+The key needs the scope stop:write. Exits 4 if the stop is still active after --lift, because more people must request it.
 
 examples:
   assent stop --reason "refunds nobody asked for"
@@ -58,7 +58,7 @@ examples:
     const which = { agent, tool, policy, until, for: length };
     const narrowed = Object.values(which).some((value) => value !== undefined);
     if ((lift !== undefined || list) && (narrowed || (lift !== undefined && list) || (list && reason !== undefined)))
-      throw usage("--list stands alone, and --lift goes with --reason alone");
+      throw usage("--list takes no other options, and --lift takes only --reason");
     if (list) return listStops(io, json);
     if (lift !== undefined) {
       const path = `/v1/stop/${encodeURIComponent(lift)}/lift`;
@@ -94,28 +94,29 @@ function endOf(until: string | undefined, length: string | undefined): { until?:
 async function listStops(io: Output, json: boolean): Promise<number> {
   const page = await reaching(async () => (await client()).call<{ stops: StopView[] }>("GET", "/v1/stop"));
   if (json) io.out(JSON.stringify(page));
-  else if (page.stops.length === 0) io.out("no stop holds");
-  else for (const one of page.stops) show(io, one, false);
+  else if (page.stops.length === 0) io.out("no stop is active");
+  else for (const active of page.stops) show(io, active, false);
   return EXIT.ok;
 }
 
-function show(io: Output, it: StopView, json: boolean): void {
-  if (json) return io.out(JSON.stringify(it));
-  const parts = Object.entries({ agent: it.agent, tool: it.tool, policy: it.policy }).flatMap(([name, value]) =>
+function show(io: Output, view: StopView, json: boolean): void {
+  if (json) return io.out(JSON.stringify(view));
+  const { status, agent, tool, policy, lift } = view;
+  const parts = Object.entries({ agent, tool, policy }).flatMap(([name, value]) =>
     value === null ? [] : [`${name} ${safe(value)}`],
   );
   const covers = parts.length === 0 ? "everything" : parts.join(", ");
-  io.out(`${colour(io, it.status === "holds" ? "red" : "green", it.status)}  ${covers}`);
+  io.out(`${colour(io, status === "holds" ? "red" : "green", status)}  ${covers}`);
   const lines: [string, string | null][] = [
-    ["id", it.id],
-    ["reason", it.reason],
-    ["placed", it.placed_by === null ? it.placed_at : `${it.placed_at} by ${it.placed_by}`],
-    ["until", it.status === "holds" ? (it.until ?? "somebody lifts it") : null],
+    ["id", view.id],
+    ["reason", view.reason],
+    ["placed", view.placed_by === null ? view.placed_at : `${view.placed_at} by ${view.placed_by}`],
+    ["until", status === "holds" ? (view.until ?? "it is lifted") : null],
     [
       "lift",
-      it.lift.asked.length === 0
+      lift.asked.length === 0
         ? null
-        : `asked by ${it.lift.asked.map(({ by }) => by).join(", ")}; it takes ${it.lift.needed}`,
+        : `requested by ${lift.asked.map(({ by }) => by).join(", ")}; ${lift.needed} people are needed`,
     ],
   ];
   for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);

@@ -1,4 +1,4 @@
-/** What the commands that work on a store itself share. */
+/** Shared by commands that open the store directly. */
 import type { Config } from "../config/index.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLogger } from "../serve/log.ts";
@@ -8,7 +8,7 @@ import { createStorage } from "../runtime/plugins/storage.ts";
 import { CommandError, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 
-/** Opens the store, runs the work, closes it. What an operator can mend is said without a stack. */
+/** Opens the store, runs the work and closes the store. Throws CommandError for problems that an operator can fix. */
 export async function withStore<T>(
   config: Config,
   options: { readOnly?: boolean },
@@ -17,22 +17,22 @@ export async function withStore<T>(
   let storage: Storage | null = null;
   try {
     storage = await storageFor(config);
-    if (storage === null) throw new CommandError("no plugin is configured, and so there is no store");
+    if (storage === null) throw new CommandError("no plugin is configured, so there is no store");
     await storage.open(options);
     return await work(storage);
   } catch (error) {
-    throw inWords(error);
+    throw toCommandError(error);
   } finally {
     await storage?.close();
   }
 }
 
-/** Throws CommandError where the configured storage cannot be had on this machine. Opens and writes nothing. */
+/** Throws CommandError if the configured storage does not work on this machine. Opens and writes nothing. */
 export async function assertStorable(config: Config): Promise<void> {
   try {
     await storageFor(config);
   } catch (error) {
-    throw inWords(error);
+    throw toCommandError(error);
   }
 }
 
@@ -41,7 +41,7 @@ async function storageFor(config: Config): Promise<Storage | null> {
   return createStorage(await loadPlugins(config), { log: createLogger("error"), data, databaseUrl });
 }
 
-function inWords(error: unknown): unknown {
+function toCommandError(error: unknown): unknown {
   return [StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind)
     ? new CommandError((error as Error).message)
     : error;
@@ -62,14 +62,14 @@ export async function assertCurrent(storage: Storage): Promise<void> {
 
 /** Reports the progress of long work on standard error: on one line of a terminal, in steps of a tenth elsewhere. */
 export function progress(io: Output): (part: string, done: number, total: number) => void {
-  let said = "";
+  let lastLine = "";
   return (part, done, total) => {
     const share = total === 0 ? 100 : Math.floor((done / total) * 100);
     const step = io.watched ? share : share - (share % 10);
     const line = `${part}: ${step} % of ${total}`;
-    if (line === said) return;
+    if (line === lastLine) return;
     if (io.watched) process.stderr.write(`\r\u001b[K${line}${share === 100 ? "\n" : ""}`);
     else io.err(line);
-    said = line;
+    lastLine = line;
   };
 }

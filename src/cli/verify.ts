@@ -17,15 +17,15 @@ interface Verified {
   index: number;
   size: number;
   origin: string;
-  /** What signed the checkpoint: the pinned key, or the one that has followed it. */
+  /** The key that signed the checkpoint: the pinned key, or its successor. */
   vkey: string;
-  /** How the pinned key was followed, each by the word of the one before: the pin is to be moved to `vkey`. */
+  /** Successors of the pinned key, each authorized by the key before it. If there are any, pin `vkey` from now on. */
   moved: { vkey: string; index: number; previous_until: string }[];
-  /** Witnesses of --witness that cosigned the checkpoint, and when, by their own clocks. */
+  /** The witnesses of --witness, which all cosigned the checkpoint, and when, by their own clocks. */
   witnesses: { name: string; at: string }[];
-  /** The entry, when the proof or --entry brought its bytes. */
+  /** The entry, if the proof or --entry contains its bytes. */
   entry: Record<string, unknown> | null;
-  /** What was asked, where the proof brought what opens the entry's commitment. */
+  /** The request that the entry commits to, if the proof contains it. */
   request: ActionRequest | null;
 }
 
@@ -34,16 +34,16 @@ export const verify: Command = {
   help: `usage: assent verify PROOF --key VKEY [--witness VKEY]... [--entry FILE] [--json]
 
 PROOF is a file (or - for standard input): the JSON of GET /v1/provenance/{hash}/proof, or a .tlog-proof.
-Nothing is asked of any service. Where the proof brings what opens the entry's commitment, that is checked too. The key is pinned: take it once from GET /v1/provenance/keys, or from
-your operator, and keep it.
+Does not contact any service. If the proof contains the request that the entry commits to, that is checked too. Pin the key: get it once from GET /v1/provenance/keys, or from
+your operator, and store it.
 
-  --key VKEY      verifier key of the log: <name>+<id>+<base64>, or @file. One that has been followed by another since
-                  is enough: the proof brings what shows that, and the key to pin instead is printed
+  --key VKEY      verifier key of the log: <name>+<id>+<base64>, or @file. If the log's key was rotated since, the
+                  old key is enough: the proof contains the rotation, and the key to pin from now on is printed
   --witness VKEY  verifier key of a witness that must have cosigned the checkpoint, or @file; may be repeated.
-                  Ask for the proof with ?witnessed=true then
-  --entry FILE    the entry's bytes; needed for a .tlog-proof, which does not bring them
+                  Request the proof with ?witnessed=true
+  --entry FILE    the entry's bytes; required for a .tlog-proof, which does not contain them
 
-exits 0 when the entry is in the log under that key, 6 when it is not proven.
+exits 0 if the entry is in the log of that key, 6 if the proof does not verify.
 
 examples:
   assent verify decision.json --key "$VKEY"
@@ -58,16 +58,17 @@ examples:
     });
     const [file, ...more] = positionals;
     if (file === undefined || more.length > 0) throw usage("assent verify takes one proof file, or -");
-    if (values.key === undefined) throw usage("--key is needed: without a pinned key a proof proves nothing");
+    if (values.key === undefined)
+      throw usage("--key is required: a proof is only worth something against a pinned key");
     const vkey = (await textFlag(values.key, (key) => key)).trim();
     const proof = await textFlag(file === "-" ? "-" : `@${file}`, (text) => text);
     const entry = values.entry === undefined ? null : await entryIn(values.entry);
-    const witnesses = await Promise.all((values.witness ?? []).map((one) => textFlag(one, (key) => key)));
+    const witnesses = await Promise.all((values.witness ?? []).map((given) => textFlag(given, (key) => key)));
     const verified = check(
       proof,
       vkey,
       entry,
-      witnesses.map((one) => one.trim()),
+      witnesses.map((witness) => witness.trim()),
     );
     if (values.json === true) io.out(JSON.stringify({ verified: true, ...verified }));
     else {
@@ -75,7 +76,7 @@ examples:
         `${colour(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
       );
       for (const { vkey: next, index } of verified.moved)
-        io.out(`the log's key was changed at entry ${index}, by the word of the one before, to ${next}`);
+        io.out(`at entry ${index} the log's previous key authorized the new key ${next}`);
       if (verified.moved.length > 0) io.out(`pin this key from now on: ${verified.vkey}`);
       for (const { name, at } of verified.witnesses) io.out(`cosigned by ${name} at ${at}`);
       if (verified.entry !== null) io.out(JSON.stringify(verified.entry));
@@ -92,7 +93,7 @@ async function entryIn(path: string): Promise<Uint8Array> {
   return new Uint8Array(bytes);
 }
 
-/** Throws CommandError with EXIT.unverified and what fails. */
+/** Verifies a proof. Throws CommandError with EXIT.unverified if it does not verify. */
 export function check(
   proof: string,
   vkey: string,
@@ -124,12 +125,12 @@ export function check(
   }
 }
 
-/** Every one of them, or NoteError. */
+/** Returns all witnesses with the time of their cosignature. Throws NoteError if one is missing. */
 function cosigners(note: string, witnesses: readonly string[]): Verified["witnesses"] {
   const cosignatures = verifyCosignatures(note, witnesses, verifyEd25519);
   return witnesses.map((vkey) => {
     const { name } = parseWitnessVkey(vkey);
-    const cosignature = cosignatures.find((one) => one.name === name);
+    const cosignature = cosignatures.find((candidate) => candidate.name === name);
     if (cosignature === undefined)
       throw new NoteError("unknown_key", `the witness ${name} did not cosign the checkpoint`);
     return { name, at: toRfc3339(cosignature.seconds * 1000) };
@@ -139,7 +140,7 @@ function cosigners(note: string, witnesses: readonly string[]): Verified["witnes
 type Unwitnessed = Omit<Verified, "witnesses"> & { note: string };
 
 function checkText(proof: string, vkey: string, entry: Uint8Array | null): Unwitnessed {
-  if (entry === null) throw usage("a .tlog-proof does not bring the entry; give its bytes with --entry");
+  if (entry === null) throw usage("a .tlog-proof does not contain the entry; give its bytes with --entry");
   const leafHash = hashLeaf(entry);
   const { index, checkpoint, keys } = verifyTlogProof(proof, leafHash, vkey, verifyEd25519);
   return {
@@ -168,7 +169,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
   const leafHash = hashLeaf(entry);
   if (!equalBytes(leafHash, fromHex(proof.leaf_hash)))
     throw new ProofError("the entry's bytes do not hash to leaf_hash: the entry was altered");
-  // Size and root are taken from what is signed, never from what the proof says beside it.
+  // Size and root come from the signed checkpoint, never from other members of the proof.
   const { checkpoint, keys } = openCheckpointFromPin(proof.checkpoint, vkey, proof.log_keys ?? [], verifyEd25519);
   const claim = {
     index: proof.index,
@@ -200,7 +201,7 @@ function keyOf(keys: LogKeys): Pick<Verified, "vkey" | "moved"> {
   return { vkey: currentVkey(keys), moved };
 }
 
-/** What the entry commits to; null where the proof does not tell it. */
+/** Returns the request that the entry commits to, or null if the proof does not contain it. Throws ProofError. */
 function readOpening(
   entry: Record<string, unknown>,
   opening: { salt: string | null; request: string | null } | null,
@@ -209,13 +210,13 @@ function readOpening(
   const request = JSON.parse(opening.request) as ActionRequest;
   const { text, hash } = encodeRequest(request);
   if (text !== opening.request || commitDigest(opening.salt, hash) !== entry["commitment"])
-    throw new ProofError("the request beside the proof is not the one that the entry commits to");
+    throw new ProofError("the request in the proof is not the one that the entry commits to");
   return request;
 }
 
 function readEntry(bytes: Uint8Array, index: number): Record<string, unknown> {
   const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Record<string, unknown>;
   if (entry["seq"] !== index)
-    throw new ProofError(`the entry says that it stands at ${String(entry["seq"])}, the proof says ${index}`);
+    throw new ProofError(`the entry says that its index is ${String(entry["seq"])}, the proof says ${index}`);
   return entry;
 }

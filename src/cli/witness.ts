@@ -11,20 +11,20 @@ import { listen } from "./listen.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
-/** Largest request. A proof has 63 lines at most, and a checkpoint some signatures. Bytes. */
-const LARGEST = 65_536;
+/** Maximum size of a request, in bytes: a proof has at most 63 lines, and a checkpoint a few signatures. */
+const MAX_REQUEST_BYTES = 65_536;
 
 export const witness: Command = {
-  summary: "cosign the checkpoints of other people's logs",
+  summary: "run a witness, which cosigns the checkpoints of other logs",
   help: `usage: assent witness --name NAME --log VKEY [--log VKEY]... [--data FOLDER] [--host HOST] [--port PORT]
 
-Serves the C2SP tlog-witness protocol: cosigns a log's checkpoint when it is shown to extend the last one that was
-cosigned, so that the log's operator can show nobody another history. Two teams can witness each other. The key is
-made at the first start, and the verifier key is printed: whoever trusts this witness pins it.
+Serves the C2SP tlog-witness protocol: cosigns a log's checkpoint if a proof shows that it extends the last cosigned
+checkpoint, so that the log's operator cannot present different histories. Two teams can witness each other. Creates its
+key at the first start and prints the verifier key, which those who trust this witness pin.
 
   --name NAME     name of this witness, such as witness.example.com/w1
   --log VKEY      verifier key of a log (GET /v1/provenance/keys), or @file; may be repeated
-  --data FOLDER   key and what was cosigned last (./witness). Lost, the witness must take a new name and key
+  --data FOLDER   folder of the key and of the last cosigned checkpoints (./witness). If it is lost, use a new name and key
   --host HOST     address to listen on (127.0.0.1)
   --port PORT     port; 0 picks a free one (8001)
 
@@ -39,10 +39,10 @@ examples:
       host: { type: "string" },
       port: { type: "string" },
     });
-    if (positionals.length > 0) throw usage("assent witness takes no further words");
+    if (positionals.length > 0) throw usage("assent witness takes no arguments");
     const { name, host = "127.0.0.1", data = "witness" } = values;
     if (name === undefined || !isNoteName(name)) throw usage('--name is needed: a name without spaces and "+"');
-    const logs = await Promise.all((values.log ?? []).map((one) => textFlag(one, (key) => key.trim())));
+    const logs = await Promise.all((values.log ?? []).map((log) => textFlag(log, (key) => key.trim())));
     if (logs.length === 0) throw usage("--log is needed: the verifier key of a log to witness");
     for (const vkey of logs) {
       try {
@@ -65,10 +65,10 @@ examples:
         clock: Date.now,
         verify: verifyEd25519,
       });
-      const listening = await listen(serveHttp(answerer(cosigner), { host, port }), "--port");
+      const listening = await listen(serveHttp(createHandler(cosigner), { host, port }), "--port");
       const stopped = new Promise<void>((resolve) => onSignals(() => listening.stop().then(resolve)));
       io.out(
-        `the verifier key of this witness, for those who trust it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
+        `the verifier key of this witness; those who trust it pin it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
       );
       io.out(`the witness is listening on ${listening.url}`);
       await stopped;
@@ -79,39 +79,40 @@ examples:
   },
 };
 
-function answerer(cosigner: Witness): FetchHandler {
+function createHandler(cosigner: Witness): FetchHandler {
   return async (request) => {
     const { pathname } = new URL(request.url);
     const plain = (status: number, words: string, headers: Record<string, string> = {}): Response =>
       new Response(`${words}\n`, { status, headers: { "Content-Type": "text/plain; charset=utf-8", ...headers } });
-    if (!pathname.endsWith("/add-checkpoint")) return plain(404, "nothing is here but add-checkpoint");
-    if (request.method !== "POST") return plain(405, "add-checkpoint takes POST", { Allow: "POST" });
+    if (!pathname.endsWith("/add-checkpoint")) return plain(404, "the only path of this service is add-checkpoint");
+    if (request.method !== "POST") return plain(405, "add-checkpoint accepts only POST", { Allow: "POST" });
     const body = await readText(request);
-    if (body === null) return plain(413, `the request is larger than ${LARGEST} bytes`, { Connection: "close" });
+    if (body === null)
+      return plain(413, `the request is larger than ${MAX_REQUEST_BYTES} bytes`, { Connection: "close" });
     try {
       const answer = await cosigner.addCheckpoint(body);
       return new Response(answer.body, { status: answer.status, headers: { "Content-Type": answer.contentType } });
     } catch (error) {
       process.stderr.write(`assent witness: nothing was cosigned: ${String(error)}\n`);
-      return plain(503, "the witness cannot keep its record; nothing was cosigned");
+      return plain(503, "the witness cannot store its state; nothing was cosigned");
     }
   };
 }
 
-/** Null when it is too large. Bytes that are not UTF-8 become what no note may hold. */
+/** Returns the body, or null if it is too large. Bytes that are not UTF-8 become U+FFFD, which no valid note contains. */
 async function readText(request: Request): Promise<string | null> {
   const decoder = new TextDecoder();
   let text = "";
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += (chunk as Uint8Array).length;
-    if (size > LARGEST) return null;
+    if (size > MAX_REQUEST_BYTES) return null;
     text += decoder.decode(chunk as Uint8Array, { stream: true });
   }
   return text + decoder.decode();
 }
 
-/** The key in the folder, made when there is none. */
+/** Reads the key in the folder, or creates it if there is none. */
 function signerIn(folder: string, name: string): NoteSigner {
   const path = join(folder, "witness-key.pem");
   let pem: string;
@@ -128,7 +129,7 @@ function signerIn(folder: string, name: string): NoteSigner {
   return { name, publicKey, sign: (message) => new Uint8Array(sign(null, message, key)) };
 }
 
-/** Two processes on one folder could cosign two histories. Returns a function that gives the folder free. */
+/** Locks the folder, because two processes on it could cosign two histories. Returns a function that releases the lock. */
 function lock(folder: string): () => void {
   const path = join(folder, "lock");
   for (;;) {
@@ -140,7 +141,7 @@ function lock(folder: string): () => void {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       const holder = Number(readFileSync(path, "utf8"));
-      if (isAlive(holder)) throw new CommandError(`the process ${holder} is a witness with ${folder} already`);
+      if (isAlive(holder)) throw new CommandError(`the process ${holder} already runs a witness with ${folder}`);
       rmSync(path, { force: true });
     }
   }

@@ -6,18 +6,18 @@ import { isValidOwner, ownerIdentity } from "../domain/owner.ts";
 import { suggest } from "../domain/suggest.ts";
 import { parseDuration } from "../domain/time.ts";
 
-/** Somebody, or a place that several people see, and how to reach them. */
+/** A person, or a place that several people read, such as a chat channel, and its address. */
 export interface Recipient {
   notifier: string;
   to: string;
-  /** Owner; null for a place. */
+  /** The owner name of the person; null for a place. */
   person: string | null;
 }
 
 export interface Channel {
   name: string;
   recipients: readonly Recipient[];
-  /** Before the approval expires. Milliseconds; null: no reminder. */
+  /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
   remindBefore: number | null;
   escalate: { to: string; after: number } | null;
 }
@@ -29,20 +29,17 @@ export class ChannelError extends Error {
   }
 }
 
-const HALF_PAIR = /\p{Cs}/u;
+const LONE_SURROGATE = /\p{Cs}/u;
 
-/** Throws ChannelError for what the schema cannot say. */
+/** Returns the configured channels by name. Throws ChannelError for faults that the schema cannot express. */
 export function readChannels(config: Config["channels"], notifiers: readonly Notifier[]): ReadonlyMap<string, Channel> {
   const byName = new Map(notifiers.map((notifier) => [notifier.name, notifier]));
   const channels = new Map<string, Channel>();
   for (const [name, given] of Object.entries(config)) {
-    const recipient = (own: string | undefined, to: string, person: string | null): Recipient => {
-      const notifier = own ?? given.notifier;
+    const recipient = (ownNotifier: string | undefined, to: string, person: string | null): Recipient => {
+      const notifier = ownNotifier ?? given.notifier;
       if (notifier === undefined)
-        throw new ChannelError(
-          name,
-          `nothing says how to reach "${to}"; name a notifier for the channel or for this one`,
-        );
+        throw new ChannelError(name, `"${to}" has no notifier; set "notifier" for the channel or for this recipient`);
       const match = byName.get(notifier);
       if (match === undefined) {
         const meant = suggest(notifier, [...byName.keys()]);
@@ -51,23 +48,23 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
           `there is no notifier "${notifier}"${meant === null ? (byName.size === 0 ? "; configure a notifier plugin, such as notify-email" : `; there are ${[...byName.keys()].join(", ")}`) : `; did you mean "${meant}"?`}`,
         );
       }
-      if (HALF_PAIR.test(to))
-        throw new ChannelError(name, "an address holds half of a surrogate pair, which no store keeps");
+      if (LONE_SURROGATE.test(to))
+        throw new ChannelError(name, "an address contains a lone surrogate, which cannot be stored");
       const fault = match.check?.(to, person) ?? null;
       if (fault !== null) throw new ChannelError(name, fault);
       return { notifier, to, person };
     };
-    // Else each decision that asks would fail with its batch.
-    if (HALF_PAIR.test(name))
-      throw new ChannelError(name, "its name holds half of a surrogate pair, which no store keeps");
+    // Otherwise each decision that requires approval would fail when its notifications are stored.
+    if (LONE_SURROGATE.test(name))
+      throw new ChannelError(name, "its name contains a lone surrogate, which cannot be stored");
     for (const { owner } of given.people ?? [])
-      if (!isValidOwner(owner) || HALF_PAIR.test(owner))
-        throw new ChannelError(name, `"${owner}" cannot name a person`);
+      if (!isValidOwner(owner) || LONE_SURROGATE.test(owner))
+        throw new ChannelError(name, `"${owner}" is not a valid owner name`);
     const recipients = [
-      ...(given.people ?? []).map((one) => recipient(one.notifier, one.to, one.owner)),
-      ...(given.places ?? []).map((one) => recipient(one.notifier, one.to, null)),
+      ...(given.people ?? []).map(({ notifier, to, owner }) => recipient(notifier, to, owner)),
+      ...(given.places ?? []).map(({ notifier, to }) => recipient(notifier, to, null)),
     ];
-    if (recipients.length === 0) throw new ChannelError(name, "it names nobody; give it people or places");
+    if (recipients.length === 0) throw new ChannelError(name, "it has no recipients; add people or places");
     channels.set(name, {
       name,
       recipients,
@@ -80,15 +77,15 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
   }
   for (const { name, escalate } of channels.values()) {
     if (escalate !== null && !channels.has(escalate.to))
-      throw new ChannelError(name, `it escalates to "${escalate.to}", and there is no such channel`);
+      throw new ChannelError(name, `it escalates to "${escalate.to}", but there is no such channel`);
   }
   return channels;
 }
 
-/** Throws ChannelError for a channel that is not configured. */
+/** Returns the channels that are notified of stops. Throws ChannelError for a channel that is not configured. */
 export function stopChannelNames(named: Config["stop"]["notify"], channels: ReadonlyMap<string, Channel>): string[] {
   for (const name of named ?? [])
-    if (!channels.has(name)) throw new ChannelError(name, "stop.notify names it, and there is no such channel");
+    if (!channels.has(name)) throw new ChannelError(name, "stop.notify names it, but there is no such channel");
   return named ?? [...channels.keys()];
 }
 
@@ -99,11 +96,11 @@ function duration(channel: string, key: string, text: string): number {
   return ms;
 }
 
-/** The channels that a decision tells sooner or later: those the policy named, and where they escalate to. */
+/** Returns the channels that a decision can notify: those that the policy names, and those they escalate to. */
 export function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
-  const further = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));
-  return [...new Set([...direct, ...further])];
+  const escalations = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));
+  return [...new Set([...direct, ...escalations])];
 }
 
 export function createChannels(channels: () => ReadonlyMap<string, Channel>): Channels {

@@ -1,7 +1,7 @@
 /**
- * Delivers what the outbox holds: on one process at a time, one message after another for each destination, that which
- * runs out first, and again with growing pauses until it went, ran out, or three days are over. Nothing of a notifier
- * reaches a decision: the courier works from the store, beside the ledger.
+ * Delivers the messages of the outbox. Runs on one process at a time, and sends one message at a time to each
+ * destination, the one that expires first. Retries with growing delays until the message is delivered, expires, or three
+ * days have passed. The courier reads the store and is independent of the ledger, so a notifier cannot delay a decision.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -13,160 +13,198 @@ import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
 import { createDestinations, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
 import { isObsolete, expiresWithAction, type MessageBuilder, type ObsoleteMessage } from "./message.ts";
 
-/** Milliseconds. */
-const NAP = 2_000;
-const AFTER_FAILURE = 2_000;
-const FIRST_PAUSE = 5_000;
-const LONGEST_PAUSE = 3_600_000;
-const PRUNE_EVERY = 3_600_000;
-const RELEASE_EVERY = 1_000;
-/** Attempts of one notifier at once: one that is slow with everybody holds up no other. */
-const AT_ONCE = 16;
-/** Destinations that are looked at. */
-const LOOK = 1000;
+const POLL_MS = 2_000;
+const RETRY_AFTER_ERROR_MS = 2_000;
+const FIRST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 3_600_000;
+const PRUNE_INTERVAL_MS = 3_600_000;
+const RELEASE_INTERVAL_MS = 1_000;
+/** Concurrent attempts of one notifier, so that a slow notifier does not delay the others. */
+const MAX_CONCURRENT = 16;
+/** Due deliveries read in one round. */
+const ROUND_SIZE = 1000;
 /** Deliveries removed in one transaction. */
-const SWEEP = 1000;
+const PRUNE_SIZE = 1000;
+
 export interface CourierOptions {
   storage: Storage;
   ledger: Ledger;
   notifiers: readonly Notifier[];
-  duty: LeaderLease;
+  lease: LeaderLease;
   log: Logger;
   clock(): number;
   messages: MessageBuilder;
-  /** Of one attempt. Milliseconds. */
+  /** Timeout of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** How long deliveries that are over are kept. Milliseconds. */
+  /** How long finished deliveries are kept, in milliseconds. */
   keepMs: number;
-  /** From 0 to below 1: spreads the pauses. */
+  /** Returns a number from 0 to below 1, which spreads the retries. */
   random(): number;
 }
 
 export interface Courier {
   start(): void;
-  /** Ends running attempts; they are made again. Idempotent. */
+  /** Ends running attempts, which the next courier repeats. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Before the next attempt: doubling from 5 seconds to `longest`, up to a quarter more or less. Milliseconds. */
-export function retryDelay(attempts: number, random: number, longest: number = LONGEST_PAUSE): number {
-  const pause = Math.min(FIRST_PAUSE * 2 ** Math.min(attempts - 1, 30), longest);
-  return Math.round(pause * (0.75 + random / 2));
+/** Returns the delay before the next attempt: doubles from 5 seconds to `max`, give or take a quarter. Milliseconds. */
+export function retryDelay(attempts: number, random: number, max: number = MAX_RETRY_MS): number {
+  const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 30), max);
+  return Math.round(delay * (0.75 + random / 2));
 }
 
 export function createCourier(options: CourierOptions): Courier {
-  const { storage, ledger, log, clock } = options;
-  const calls = createNotifierCalls(options.notifiers, options.timeoutMs);
-  const destinations = createDestinations();
-  /** By destination. */
-  const busy = new Map<string, { notifier: string; done: Promise<void> }>();
-  /** What ends the pauses when the service stops. */
-  const enders = new Set<() => void>();
-  let stopping = false;
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  let looking: Promise<void> | null = null;
-  let again = false;
-  let pruneAt = 0;
-  let releasedAt = -Infinity;
-  let unsubscribe = (): void => {};
+  return new StoreCourier(options);
+}
 
-  function lookIn(ms: number): void {
-    if (stopping) return;
-    if (timer !== null) clearTimeout(timer);
-    timer = setTimeout(look, Math.max(0, ms));
-    timer.unref?.();
+class StoreCourier implements Courier {
+  private readonly options: CourierOptions;
+  private readonly calls;
+  private readonly destinations = createDestinations();
+  /** Running attempts by destination. */
+  private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
+  /** Each ends one pause early. Called when the service stops. */
+  private readonly pauseEnders = new Set<() => void>();
+  private stopping = false;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private round: Promise<void> | null = null;
+  /** Whether the outbox changed during the current round, so that another round must follow it. */
+  private needsRound = false;
+  private pruneAt = 0;
+  private releasedAt = -Infinity;
+  private unsubscribe = (): void => {};
+
+  constructor(options: CourierOptions) {
+    this.options = options;
+    this.calls = createNotifierCalls(options.notifiers, options.timeoutMs);
   }
 
-  /** Now, or once more when the look that is going on is over. */
-  function look(): void {
-    if (stopping) return;
-    if (looking !== null) {
-      again = true;
+  start(): void {
+    this.unsubscribe = this.options.ledger.onGrowth(() => this.requestRound());
+    this.requestRound();
+  }
+
+  async stop(): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    for (const end of this.pauseEnders) end();
+    this.calls.stop();
+    this.unsubscribe();
+    if (this.timer !== null) clearTimeout(this.timer);
+    await this.round;
+    await Promise.all([...this.attempts.values()].map(({ done }) => done));
+    await this.options.lease.release().catch(() => undefined);
+  }
+
+  /** Starts a round now, or after the current one. */
+  private requestRound(): void {
+    if (this.stopping) return;
+    if (this.round !== null) {
+      this.needsRound = true;
       return;
     }
-    again = false;
-    looking = round()
+    this.needsRound = false;
+    this.round = this.runRound()
       .catch((error: unknown) => {
-        log.warn("deliveries could not be looked at; trying again", { error: errorText(error) });
-        return AFTER_FAILURE;
+        this.options.log.warn("deliveries could not be read; trying again", { error: errorText(error) });
+        return RETRY_AFTER_ERROR_MS;
       })
-      .then((nap) => {
-        looking = null;
-        if (again) look();
-        else lookIn(nap);
+      .then((delayMs) => {
+        this.round = null;
+        if (this.needsRound) this.requestRound();
+        else this.scheduleRound(delayMs);
       });
   }
 
-  /** Begins what is due. Returns how long nothing needs to be looked at. */
-  async function round(): Promise<number> {
-    if (!(await options.duty.isLeader())) {
-      destinations.clear();
-      return NAP;
+  private scheduleRound(delayMs: number): void {
+    if (this.stopping) return;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.requestRound(), Math.max(0, delayMs));
+    this.timer.unref?.();
+  }
+
+  /** Starts the attempts that are due. Resolves to the delay before the next round, in milliseconds. */
+  private async runRound(): Promise<number> {
+    const { storage, ledger, lease } = this.options;
+    if (!(await lease.isLeader())) {
+      this.destinations.clear();
+      return POLL_MS;
     }
-    const now = clock();
-    // A clock that was set back must not put it off for long.
-    if (now >= pruneAt || pruneAt - now > PRUNE_EVERY) {
-      const removed = await ledger.transact((tx) => tx.pruneDeliveries(now - options.keepMs, SWEEP));
-      pruneAt = removed < SWEEP ? now + PRUNE_EVERY : now;
-    }
+    const now = this.options.clock();
+    await this.prune(now);
     const next = await storage.nextScheduledDelivery();
-    // This writes, so it is not done at each look: every commit brings one while an attempt is under way.
-    if (next !== null && next <= now && Math.abs(now - releasedAt) >= RELEASE_EVERY) {
+    // Rate-limited, because this writes, and every commit during an attempt starts a round.
+    if (next !== null && next <= now && Math.abs(now - this.releasedAt) >= RELEASE_INTERVAL_MS) {
       await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
-      releasedAt = now;
+      this.releasedAt = now;
     }
-    for (const row of await storage.dueDeliveries(now, LOOK)) {
-      if (busy.has(row.destination) || underWay(row.notifier) >= AT_ONCE) continue;
-      const closed = destinations.closureOf(row.destination, now);
-      if (closed !== null && isFresh(row)) await ledger.transact((tx) => defer(tx, row.destination, closed, ""));
-      else busy.set(row.destination, { notifier: row.notifier, done: begin(row) });
+    for (const row of await storage.dueDeliveries(now, ROUND_SIZE)) {
+      if (this.attempts.has(row.destination) || this.attemptsOf(row.notifier) >= MAX_CONCURRENT) continue;
+      const closed = this.destinations.closureOf(row.destination, now);
+      if (closed !== null && isUntried(row)) await ledger.transact((tx) => defer(tx, row.destination, closed, ""));
+      else this.attempts.set(row.destination, { notifier: row.notifier, done: this.run(row) });
     }
-    // What is due and not begun waits for an attempt that is running, which looks again when it ends.
-    return next === null || next <= now ? NAP : Math.min(next - now, NAP);
+    // Due deliveries that were not started wait for a running attempt, which requests a round when it ends.
+    return next === null || next <= now ? POLL_MS : Math.min(next - now, POLL_MS);
   }
 
-  /** Ends early when the service stops. */
-  async function pause(ms: number): Promise<void> {
-    if (stopping) return;
-    await new Promise<void>((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        enders.delete(end);
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      enders.add(end);
-    });
+  private async prune(now: number): Promise<void> {
+    // The second condition: if the clock was set back, do not wait until it has caught up.
+    if (now < this.pruneAt && this.pruneAt - now <= PRUNE_INTERVAL_MS) return;
+    const removed = await this.options.ledger.transact((tx) =>
+      tx.pruneDeliveries(now - this.options.keepMs, PRUNE_SIZE),
+    );
+    this.pruneAt = removed < PRUNE_SIZE ? now + PRUNE_INTERVAL_MS : now;
   }
 
-  function underWay(notifier: string): number {
+  private attemptsOf(notifier: string): number {
     let count = 0;
-    for (const one of busy.values()) if (one.notifier === notifier) count++;
+    for (const attempt of this.attempts.values()) if (attempt.notifier === notifier) count++;
     return count;
   }
 
-  async function begin(row: DeliveryRow): Promise<void> {
+  private async run(row: DeliveryRow): Promise<void> {
     try {
-      await attempt(row);
+      await this.attempt(row);
     } catch (error) {
-      if (!stopping)
-        log.warn("a delivery could not be recorded; it is made again", { delivery: row.id, error: errorText(error) });
-      await pause(AFTER_FAILURE);
+      if (!this.stopping)
+        this.options.log.warn("the result of a delivery could not be stored; the delivery is repeated", {
+          delivery: row.id,
+          error: errorText(error),
+        });
+      await this.pause(RETRY_AFTER_ERROR_MS);
     } finally {
-      busy.delete(row.destination);
-      look();
+      this.attempts.delete(row.destination);
+      this.requestRound();
     }
   }
 
-  async function attempt(row: DeliveryRow): Promise<void> {
-    const message = await build(row);
-    if (message === null) return failed(row, new Error("the message could not be made; the log says why"), false);
+  /** Resolves after the time, or as soon as the service stops. */
+  private async pause(ms: number): Promise<void> {
+    if (this.stopping) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.pauseEnders.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      this.pauseEnders.add(end);
+    });
+  }
+
+  private async attempt(row: DeliveryRow): Promise<void> {
+    const { clock } = this.options;
+    const message = await this.build(row);
+    if (message === null)
+      return this.recordFailure(row, new Error("the message could not be built; see the log of the service"), false);
     if (isObsolete(message))
-      return settle(row, { state: "obsolete", last_error: message.obsoleteReason, updated_at: clock() });
+      return this.settle(row, { state: "obsolete", last_error: message.obsoleteReason, updated_at: clock() });
     try {
-      const reference = readReference(await calls.call(row.notifier, message));
-      const hasten = destinations.recordSuccess(row.destination);
-      await settle(
+      const reference = readReference(await this.calls.call(row.notifier, message));
+      const hasten = this.destinations.recordSuccess(row.destination);
+      await this.settle(
         row,
         {
           state: "delivered",
@@ -180,86 +218,70 @@ export function createCourier(options: CourierOptions): Courier {
       );
     } catch (error) {
       if (!(error instanceof NotifierCallFailure)) throw error;
-      if (!stopping) await failed(row, error.cause, true);
+      if (!this.stopping) await this.recordFailure(row, error.cause, true);
     }
   }
 
-  /** Null where this row is at fault: it must not be looked at forever and hold up those behind it. */
-  async function build(row: DeliveryRow): Promise<Message | ObsoleteMessage | null> {
+  /** Returns null if the row itself is faulty: it must fail, so that it does not block the messages after it. */
+  private async build(row: DeliveryRow): Promise<Message | ObsoleteMessage | null> {
     try {
-      return await options.messages.build(row);
+      return await this.options.messages.build(row);
     } catch (error) {
       if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
-      log.error("a message could not be made", { delivery: row.id, kind: row.kind, error: errorText(error) });
+      this.options.log.error("a message could not be built", {
+        delivery: row.id,
+        kind: row.kind,
+        error: errorText(error),
+      });
       return null;
     }
   }
 
-  /** @param there the destination may be to blame: then what waits for it waits for the next probe */
-  async function failed(row: DeliveryRow, cause: unknown, there: boolean): Promise<void> {
-    const now = clock();
+  /** @param sent whether the notifier was called: then the destination may be down, and its other messages wait, too */
+  private async recordFailure(row: DeliveryRow, cause: unknown, sent: boolean): Promise<void> {
+    const now = this.options.clock();
     const attempts = row.attempts + 1;
     const notifierError = cause instanceof NotifierError ? cause : null;
-    // Whatever a notifier calls a number: NaN and fractions have no place in the store.
-    const wished = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, LONGEST_PAUSE);
-    const pause = (times: number, longest: number): number =>
-      Math.max(retryDelay(times, options.random(), longest), wished);
-    const next = now + pause(attempts, expiresWithAction(row) ? MAX_PROBE_PAUSE_MS : LONGEST_PAUSE);
+    // A notifier can return any number: the store accepts neither NaN nor fractions.
+    const retryAfterMs = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, MAX_RETRY_MS);
+    const delay = (failures: number, max: number): number =>
+      Math.max(retryDelay(failures, this.options.random(), max), retryAfterMs);
+    const next = now + delay(attempts, expiresWithAction(row) ? MAX_PROBE_PAUSE_MS : MAX_RETRY_MS);
     const permanent = notifierError?.permanent === true;
     const dead = permanent || next > row.give_up_at;
     const last_error = errorText(cause);
-    log[dead ? "error" : "warn"](dead ? "a delivery was given up" : "a delivery failed; it is tried again", {
-      delivery: row.id,
-      destination: row.destination,
-      kind: row.kind,
-      attempts,
-      error: last_error,
-    });
+    this.options.log[dead ? "error" : "warn"](
+      dead ? "a delivery failed for good" : "a delivery failed and will be retried",
+      { delivery: row.id, destination: row.destination, kind: row.kind, attempts, error: last_error },
+    );
     let closed: ClosedDestination | null = null;
-    if (there && !permanent) {
-      const until = now + pause(destinations.recordFailure(row.destination), MAX_PROBE_PAUSE_MS);
-      // None of them may go before this one.
+    if (sent && !permanent) {
+      const until = now + delay(this.destinations.recordFailure(row.destination), MAX_PROBE_PAUSE_MS);
+      // Events arrive in order, so none of them may overtake this one.
       const events = row.kind === "event" && !dead ? next : until;
       closed = { until, events, last_error: errorText(`its destination failed: ${last_error}`) };
-      destinations.close(row.destination, closed);
+      this.destinations.close(row.destination, closed);
     }
     const change = { state: dead ? "dead" : "waiting", attempts, next_at: next, last_error, updated_at: now } as const;
-    await settle(row, change, async (tx) => {
+    await this.settle(row, change, async (tx) => {
       if (closed !== null) await defer(tx, row.destination, closed, row.id);
     });
   }
 
-  /** `more` is done with it, or neither. */
-  async function settle(
+  /** Stores the result of an attempt. `andThen` runs in the same transaction. */
+  private async settle(
     row: DeliveryRow,
     change: DeliveryChange,
-    more?: (tx: LedgerTransaction) => Promise<void>,
+    andThen?: (tx: LedgerTransaction) => Promise<void>,
   ): Promise<void> {
-    await ledger.transact(async (tx) => {
+    await this.options.ledger.transact(async (tx) => {
       await tx.updateDelivery(row.id, { state: row.state, attempts: row.attempts }, change);
-      await more?.(tx);
+      await andThen?.(tx);
     });
   }
-
-  return {
-    start() {
-      unsubscribe = ledger.onGrowth(() => look());
-      look();
-    },
-    async stop() {
-      if (stopping) return;
-      stopping = true;
-      for (const end of enders) end();
-      calls.stop();
-      unsubscribe();
-      if (timer !== null) clearTimeout(timer);
-      await looking;
-      await Promise.all([...busy.values()].map(({ done }) => done));
-      await options.duty.release().catch(() => undefined);
-    },
-  };
 }
 
+/** Postpones the messages of a closed destination, except one. */
 async function defer(
   tx: LedgerTransaction,
   destination: string,
@@ -269,7 +291,7 @@ async function defer(
   await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });
 }
 
-/** Nobody has tried it, nor found its destination closed, nor asked for a retry. */
-function isFresh({ attempts, last_error }: DeliveryRow): boolean {
+/** Returns whether the delivery was neither attempted nor deferred, and no one asked to retry it. */
+function isUntried({ attempts, last_error }: DeliveryRow): boolean {
   return attempts === 0 && last_error === null;
 }

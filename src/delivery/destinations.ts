@@ -1,13 +1,13 @@
 /**
- * Where messages go, and whether they arrive. While a destination fails, one message at a time goes there, a probe; what
- * waits with it waits until the next. When a probe gets through, all that waits follows.
+ * A circuit breaker for destinations. While a destination fails, one message at a time is sent to it as a probe, and its
+ * other messages wait. When a probe succeeds, all of them are sent.
  *
- * This process keeps it in mind and no other: after a start each destination is probed once.
+ * The state is only in memory: after a restart each destination is probed once.
  */
-/** So long something that runs out waits for the next probe at most, a quarter more or less. Milliseconds. */
+/** Maximum time between probes for messages that expire, give or take a quarter. Milliseconds. */
 export const MAX_PROBE_PAUSE_MS = 60_000;
 
-/** What a failure means for the others of its destination. Milliseconds since the epoch. */
+/** Until when the messages of a failed destination wait, in milliseconds since the epoch. */
 export interface ClosedDestination {
   until: number;
   events: number;
@@ -15,18 +15,18 @@ export interface ClosedDestination {
 }
 
 export interface Destinations {
-  /** What keeps a message that nobody has tried yet from being the next probe; null where nothing does. */
+  /** Returns why a new message to the destination has to wait, or null if it can be sent now. */
   closureOf(destination: string, now: number): ClosedDestination | null;
-  /** How often it has failed in a row, this time included. */
+  /** Returns the number of consecutive failures, including this one. */
   recordFailure(destination: string): number;
   close(destination: string, closed: ClosedDestination): void;
-  /** It got through: what waits and was tried so often at most goes now. Null where nothing waits for that. */
+  /** Returns which waiting messages to send now: those with at most this many attempts. Null if none has to be hastened. */
   recordSuccess(destination: string): { attempts: number } | null;
-  /** Another process delivers meanwhile. */
+  /** Forgets all destinations, because another process delivers now. */
   clear(): void;
 }
 
-const EVERY = Number.MAX_SAFE_INTEGER;
+const ANY_NUMBER = Number.MAX_SAFE_INTEGER;
 
 export function createDestinations(): Destinations {
   const failing = new Map<string, number>();
@@ -41,14 +41,14 @@ export function createDestinations(): Destinations {
       failing.set(destination, failures);
       return failures;
     },
-    close: (destination, why) => void closed.set(destination, why),
+    close: (destination, closure) => void closed.set(destination, closure),
     recordSuccess(destination) {
       const failures = failing.get(destination);
       failing.set(destination, 0);
       closed.delete(destination);
       if (failures === 0) return null;
-      // One failure alone may be that message's own fault: it keeps its pause, and those it held up go.
-      return { attempts: failures === 1 ? 0 : EVERY };
+      // After a single failure that message itself may be at fault: it waits for its retry, and only untried messages go.
+      return { attempts: failures === 1 ? 0 : ANY_NUMBER };
     },
     clear() {
       failing.clear();

@@ -1,4 +1,4 @@
-/** From a row of the outbox to what a notifier is given: the action as it stands now, and a link made for this person. */
+/** Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for this person. */
 import type { Message, MessageAction, MessageBase } from "../contract/notifier.ts";
 import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -10,7 +10,7 @@ import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type Mac } from "../domain/tokens.ts";
 
-/** There is nothing left to say, and why. */
+/** A message that no longer needs to be sent, and why. */
 export interface ObsoleteMessage {
   obsoleteReason: string;
 }
@@ -23,9 +23,9 @@ export interface MessageOptions {
   storage: Storage;
   clock(): number;
   mac: Mac;
-  /** The active policies, which say what approvers see first. */
+  /** Returns the active policies, which define what approvers see first. */
   policies(): Promise<CompiledPolicySet>;
-  /** Where people reach the service, without a slash at its end. */
+  /** Returns the address of the service for people, without a trailing slash. */
   publicUrl(): string;
 }
 
@@ -33,12 +33,12 @@ export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteM
   return "obsoleteReason" in built;
 }
 
-/** Whether it is the first that its recipient hears of the action. */
+/** Returns whether the delivery is the first about its action to its recipient. */
 export function isApprovalRequest({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }
 
-/** Whether it is of no use once its action has run out. */
+/** Returns whether the delivery is useless once its action has expired. */
 export function expiresWithAction(row: Pick<DeliveryRow, "kind">): boolean {
   return isApprovalRequest(row) || row.kind === "approval_reminder";
 }
@@ -49,27 +49,27 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
     if (row.kind === "event") return event(row, base);
     if (row.kind === "stop") return stop(row, base);
     const action = row.action_id === null ? null : await storage.action(row.action_id);
-    if (action === null) return { obsoleteReason: "the action is not there" };
-    if (action.erased_at !== null) return { obsoleteReason: "what was asked was erased" };
+    if (action === null) return { obsoleteReason: "the action does not exist" };
+    if (action.erased_at !== null) return { obsoleteReason: "the request was erased" };
     const votes = await storage.approvals(action.id);
-    const about = {
+    const common = {
       ...base,
       channel: row.channel ?? "",
       person: row.person,
       action: describe(action, votes, await policies()),
     };
-    const request = await requestBefore(row, action.id);
+    const request = await earlierRequest(row, action.id);
     if (row.kind === "approval_closed") {
       if (request?.state !== "delivered") return { obsoleteReason: "the request itself was not delivered" };
-      return { ...about, kind: row.kind, reference: request.reference };
+      return { ...common, kind: row.kind, reference: request.reference };
     }
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
       return { obsoleteReason: "the action is no longer waiting" };
     const principal = row.person === null ? null : principalOfOwner(row.person);
-    if (votes.some((vote) => vote.principal === principal)) return { obsoleteReason: "this person has decided" };
+    if (votes.some((vote) => vote.principal === principal)) return { obsoleteReason: "this person has voted" };
     if (row.kind === "approval_reminder" && request?.state !== "delivered")
       return { obsoleteReason: "the request itself was not delivered" };
-    return { ...about, kind: row.kind, link: link(action, principal), reference: request?.reference ?? null };
+    return { ...common, kind: row.kind, link: link(action, principal), reference: request?.reference ?? null };
   }
 
   function link(action: ActionRow, principal: string | null): string {
@@ -83,11 +83,11 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
     return `${publicUrl()}/approve#${makeToken("link", claims, mac)}`;
   }
 
-  /** The request that went to the same destination and person before. */
-  async function requestBefore(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
+  /** Returns the latest request for approval that was sent to the same destination and person. */
+  async function earlierRequest(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
     if (isApprovalRequest(row)) return undefined;
-    const all = await storage.deliveriesOfAction(actionId);
-    return all
+    const deliveries = await storage.deliveriesOfAction(actionId);
+    return deliveries
       .filter(
         (other) => isApprovalRequest(other) && other.destination === row.destination && other.person === row.person,
       )
@@ -96,7 +96,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
 
   async function stop(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | ObsoleteMessage> {
     const [stored] = await storage.entries(row.seq, row.seq + 1);
-    if (stored === undefined) return { obsoleteReason: "the entry is not there" };
+    if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
     const { stop: about, change, comment, approvals, needed, by } = decodeEntry<StopEntry>(stored.bytes);
     return {
       ...base,
@@ -110,7 +110,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
 
   async function event(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | ObsoleteMessage> {
     const [entry] = await storage.entries(row.seq, row.seq + 1);
-    if (entry === undefined) return { obsoleteReason: "the entry is not there" };
+    if (entry === undefined) return { obsoleteReason: "the entry does not exist" };
     return {
       ...base,
       kind: "event",

@@ -1,4 +1,4 @@
-/** What a notifier answers or throws, made fit for the store: whoever wrote it may return anything. */
+/** Makes the result or error of a notifier safe to store, because a notifier can return or throw anything. */
 import type { Delivered } from "../contract/notifier.ts";
 import { clipText } from "../domain/text.ts";
 
@@ -6,9 +6,12 @@ const MAX_ERROR = 500;
 const MAX_REFERENCE = 500;
 
 const LINK_TOKEN = /apl1_[\w-]*(?:\.[\w-]*)?/g;
-const HALF_PAIR = /\p{Cs}/gu;
+const LONE_SURROGATE = /\p{Cs}/gu;
 
-/** What an error says, whatever was thrown: never a link, which a notifier may quote from its message; never what no store keeps. */
+/**
+ * Returns the message of any thrown value, shortened. Removes approval links, which a notifier may quote from its message,
+ * and lone surrogates, which cannot be stored.
+ */
 export function errorText(error: unknown): string {
   let text: unknown;
   try {
@@ -17,20 +20,20 @@ export function errorText(error: unknown): string {
     text = null;
   }
   return typeof text === "string"
-    ? clipText(text.replace(LINK_TOKEN, "apl1_…").replace(HALF_PAIR, "\ufffd"), MAX_ERROR)
-    : "it failed and did not say how";
+    ? clipText(text.replace(LINK_TOKEN, "apl1_…").replace(LONE_SURROGATE, "\ufffd"), MAX_ERROR)
+    : "the notifier failed without a message";
 }
 
 /**
- * The message was delivered, whatever is wrong with the answer. A reference is kept whole or not at all: half of one
- * finds nothing.
+ * Returns the reference in the result of a notifier, or null if it is missing or cannot be stored. Does not throw,
+ * because the message was delivered even if the result is invalid.
  */
 export function readReference(answer: Delivered | void): string | null {
   try {
     const { reference } = answer ?? {};
     return typeof reference === "string" &&
       reference.length <= MAX_REFERENCE &&
-      reference.search(HALF_PAIR) < 0 &&
+      reference.search(LONE_SURROGATE) < 0 &&
       reference.search(LINK_TOKEN) < 0
       ? reference
       : null;

@@ -1,14 +1,14 @@
-/** Calls of notifiers, bounded in time and in number whatever a notifier does. */
+/** Calls notifiers, with limits on the time of a call and on the number of calls that hang. */
 import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
 import { runAsNotifier } from "./notifier-errors.ts";
 
-/** Calls of one notifier that were given up and have not ended: more are not begun. */
+/** Calls of one notifier that timed out and are still running. Above this number the notifier is not called. */
 const MAX_HANGING = 20;
 
-/** Stands for the notifier of a channel that the configuration does not have. */
+/** Notifier name in deliveries to a channel that is not configured. */
 export const NO_NOTIFIER = "";
 
-/** A notifier's own failure, told apart from the store's. */
+/** Failure of a notifier, as opposed to a failure of the store. */
 export class NotifierCallFailure extends Error {
   constructor(cause: unknown) {
     super("the notifier failed", { cause });
@@ -16,14 +16,14 @@ export class NotifierCallFailure extends Error {
 }
 
 export interface NotifierCalls {
-  /** One attempt. Throws Failed. */
+  /** Makes one attempt. Rejects with NotifierCallFailure. */
   call(name: string, message: Message): Promise<Delivered | void>;
-  /** Ends those that are under way; none is begun after it. */
+  /** Aborts running calls. Later calls fail. */
   stop(): void;
 }
 
 export function missingChannelMessage(name: string): string {
-  return `nobody was told: the configuration has no channel "${name}"; add it to channels in assent.yaml, or correct approval.notify of the policy`;
+  return `no one was notified: the configuration has no channel "${name}"; add it to channels in assent.yaml, or correct approval.notify of the policy`;
 }
 
 const STOPPING = new Error("the service is stopping");
@@ -46,22 +46,22 @@ export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: n
           new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`),
         );
       if (stopping) throw new NotifierCallFailure(STOPPING);
-      // Not AbortSignal.any() over AbortSignal.timeout(): Node 20 collects those as garbage, and then nothing ends the call.
-      const over = new AbortController();
-      const end = (): void => over.abort(STOPPING);
+      // Not AbortSignal.any() with AbortSignal.timeout(): Node 20 can garbage-collect them, and the timeout never fires.
+      const aborter = new AbortController();
+      const end = (): void => aborter.abort(STOPPING);
       const timer = setTimeout(
-        () => over.abort(new Error(`it gave no answer within ${timeoutMs / 1000} s`)),
+        () => aborter.abort(new Error(`the notifier did not respond within ${timeoutMs / 1000} s`)),
         timeoutMs,
       );
       enders.add(end);
-      const calling = invoke(notifier, message, over.signal);
+      const calling = invoke(notifier, message, aborter.signal);
       let ended = false;
       const done = calling.then(
         () => void (ended = true),
         () => void (ended = true),
       );
       try {
-        return await Promise.race([calling, aborted(over.signal)]);
+        return await Promise.race([calling, aborted(aborter.signal)]);
       } catch (error) {
         throw new NotifierCallFailure(error);
       } finally {
@@ -80,7 +80,7 @@ export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: n
   };
 }
 
-/** What throws before its first await rejects like anything else. */
+/** Calls the notifier. Async, so that a synchronous throw becomes a rejection. */
 async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<Delivered | void> {
   return runAsNotifier(notifier.name, () => notifier.deliver(message, signal));
 }

@@ -1,24 +1,24 @@
 /**
- * What a notifier throws where nobody awaits it: in a timer, in an event of a socket, in a promise it forgot. That would
- * end the process. It is told apart from the service's own faults, which still do, by the context that it was thrown in.
+ * Catches errors that a notifier throws outside of its promise: in a timer, a socket event or a floating promise. Such an
+ * error would end the process. The async context tells it from the service's own errors, which still end the process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Logger } from "../contract/host.ts";
 
 const calling = new AsyncLocalStorage<{ notifier: string }>();
 
-/** Everything that `work` begins, however late, is known to be this notifier's. */
+/** Runs `work` so that all later asynchronous errors of it are attributed to this notifier. */
 export function runAsNotifier<T>(notifier: string, work: () => T): T {
   return calling.run({ notifier }, work);
 }
 
-/** For a process of its own. Anything that no notifier threw ends the process, as it would without this. */
+/** Installs the handlers. For a process that runs only the service. Errors of other origin still end the process. */
 export function reportStrayErrors(log: Logger): void {
   const report = (error: unknown): void => {
-    const stray = calling.getStore();
-    if (stray !== undefined) {
-      log.error("a notifier threw where nobody awaits it; the service goes on", {
-        notifier: stray.notifier,
+    const context = calling.getStore();
+    if (context !== undefined) {
+      log.error("a notifier threw an error outside of its promise; the service continues", {
+        notifier: context.notifier,
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       });
       return;

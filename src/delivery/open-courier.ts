@@ -1,4 +1,4 @@
-/** The courier of a runtime. */
+/** Creates the courier of a runtime. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
@@ -29,7 +29,9 @@ export function openCourier(
 ): Courier {
   const { config, log, clock, notifiers, channels, instance } = options;
   if (channels.size > 0 && config.server.public_url === null)
-    log.warn("people are sent links, and ASSENT_PUBLIC_URL does not say where they reach this service");
+    log.warn(
+      "notifications contain links to this service, but ASSENT_PUBLIC_URL is not set; set it to the address that people use",
+    );
   const publicUrl = (): string =>
     (config.server.public_url ?? `http://${config.server.host}:${config.server.port}`).replace(/\/+$/, "");
   return createCourier({
@@ -38,7 +40,7 @@ export function openCourier(
     log,
     clock,
     notifiers,
-    duty: createLeaderLease(storage, "deliveries", instance),
+    lease: createLeaderLease(storage, "deliveries", instance),
     messages: createMessageBuilder({
       storage,
       clock,

@@ -1,6 +1,6 @@
 /**
- * Puts what is to be told into the store, in the transaction that records it: there is no decision whose people
- * could be forgotten, and no message about a decision that was not made.
+ * The transactional outbox: writes notifications into the store in the transaction that records their cause. A recorded
+ * decision therefore always notifies its approvers, and no message is sent about a decision that was not recorded.
  */
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
@@ -14,7 +14,7 @@ import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
 import { isApprovalRequest } from "./message.ts";
 
 export interface Outbox {
-  /** Null when nobody is to be told anything: batches then skip this step. */
+  /** Null if nothing is configured that could be notified: batches then skip this step. */
   write: AfterEntries | null;
 }
 
@@ -22,173 +22,34 @@ export interface OutboxOptions {
   channels: ReadonlyMap<string, Channel>;
   notifiers: readonly Notifier[];
   allowSelfApproval: boolean;
-  /** Channels that are told of stops. */
+  /** Names of the channels that are notified of stops. */
   stops: readonly string[];
   newId(): string;
 }
 
-type NewRow = Omit<DeliveryRow, "position">;
+type NewDelivery = Omit<DeliveryRow, "position">;
+type RequestEntry = DecisionEntry | RedecisionEntry;
+type EndingEntry = ApprovalEntry | RedecisionEntry;
 
-export function createOutbox({ channels, notifiers, allowSelfApproval, stops, newId }: OutboxOptions): Outbox {
-  const feeds = notifiers.flatMap(({ name, feeds: own = [] }) => own.map((feed) => ({ notifier: name, feed })));
-  if (channels.size === 0 && feeds.length === 0) return { write: null };
-
-  function row(kind: DeliveryKind, seq: number, now: number, recipient: Recipient, more: Partial<NewRow> = {}): NewRow {
-    return {
-      id: newId(),
-      destination: destinationOf(recipient),
-      notifier: recipient.notifier,
-      recipient: recipient.to,
-      kind,
-      seq,
-      action_id: null,
-      person: recipient.person,
-      channel: null,
-      state: "waiting",
-      attempts: 0,
-      next_at: now,
-      give_up_at: now + DELIVERY_RETRY_MS,
-      last_error: null,
-      reference: null,
-      delivered_at: null,
-      created_at: now,
-      updated_at: now,
-      ...more,
-    };
-  }
-
-  /** One for each recipient, however many channels they are in. */
-  function stopNotices(seq: number, now: number): NewRow[] {
-    const notices = new Map<string, NewRow>();
-    for (const channel of stops.flatMap((name) => channels.get(name) ?? []))
-      for (const recipient of channel.recipients) {
-        const who = JSON.stringify([recipient.notifier, recipient.to, recipient.person]);
-        if (!notices.has(who)) notices.set(who, row("stop", seq, now, recipient, { channel: channel.name }));
-      }
-    return [...notices.values()];
-  }
-
-  /** Where a channel is not configured: nobody is told, and that is said where deliveries are looked at. */
-  function nobody(name: string, action_id: string, seq: number, now: number): NewRow {
-    const about = { action_id, channel: name, destination: `channel ${name}` };
-    return row(
-      "approval_requested",
-      seq,
-      now,
-      { notifier: NO_NOTIFIER, to: name, person: null },
-      { ...about, state: "dead", last_error: missingChannelMessage(name) },
-    );
-  }
-
-  /** One request for each person, however many channels they are in. Nobody is asked about their own action. */
-  function approvalRequests(
-    entry: Request,
-    seq: number,
-    now: number,
-    { owner: own, earlier }: { owner: string | null; earlier: readonly DeliveryRow[] },
-  ): NewRow[] {
-    const expiresAt = parseRfc3339(entry.expires_at ?? "") ?? now;
-    const destinations = new Set(
-      earlier.map(({ notifier, recipient, person }) => JSON.stringify([notifier, recipient, person])),
-    );
-    const tell = (channel: Channel, at: number): NewRow[] =>
-      channel.recipients.flatMap((recipient) => {
-        const who = JSON.stringify([recipient.notifier, recipient.to, recipient.person]);
-        const self =
-          own !== null && recipient.person !== null && ownerIdentity(own) === ownerIdentity(recipient.person);
-        if (destinations.has(who) || (self && !allowSelfApproval)) return [];
-        destinations.add(who);
-        const about = { action_id: entry.action_id, channel: channel.name };
-        // Which goes first to a destination that failed is told by when it is given up.
-        const patience = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
-        const rows = [
-          at > now
-            ? row("approval_escalated", seq, now, recipient, {
-                ...about,
-                state: "scheduled",
-                next_at: at,
-                give_up_at: patience(at),
-              })
-            : row("approval_requested", seq, now, recipient, { ...about, give_up_at: patience(now) }),
-        ];
-        const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
-        if (remindAt !== null && remindAt > at)
-          rows.push(
-            row("approval_reminder", seq, now, recipient, {
-              ...about,
-              state: "scheduled",
-              next_at: remindAt,
-              give_up_at: patience(remindAt),
-            }),
-          );
-        return rows;
-      });
-    const names = [...new Set(entry.decision.approval?.notify ?? [])];
-    const named = names.flatMap((name) => channels.get(name) ?? []);
-    const rows = named.flatMap((channel) => tell(channel, now));
-    for (const name of names) if (!channels.has(name)) rows.push(nobody(name, entry.action_id, seq, now));
-    for (const { escalate } of named) {
-      const further = escalate === null ? undefined : channels.get(escalate.to);
-      if (escalate !== null && further !== undefined && now + escalate.after < expiresAt)
-        rows.push(...tell(further, now + escalate.after));
-    }
-    return rows;
-  }
-
-  /** Whoever was asked already, and is still waited for, is not asked again. */
-  async function requestsAgain(tx: StorageTransaction, entry: RedecisionEntry, seq: number, now: number) {
-    const owner = (await tx.action(entry.action_id))?.submitted_owner ?? null;
-    const earlier =
-      entry.occasion === "vote" ? (await tx.deliveriesOfAction(entry.action_id)).filter(isApprovalRequest) : [];
-    return approvalRequests(entry, seq, now, { owner, earlier });
-  }
-
-  /** Tells those who were asked how it ended, and drops what was still scheduled about it. */
-  async function closed(tx: StorageTransaction, entry: Ending, seq: number, now: number): Promise<void> {
-    const destinations = new Set<string>();
-    for (const delivery of await tx.deliveriesOfAction(entry.action_id)) {
-      if (delivery.state === "scheduled") {
-        await tx.updateDelivery(delivery.id, delivery, { state: "obsolete", updated_at: now });
-        continue;
-      }
-      const who = JSON.stringify([delivery.destination, delivery.person]);
-      if (
-        !isApprovalRequest(delivery) ||
-        delivery.state === "dead" ||
-        delivery.state === "obsolete" ||
-        destinations.has(who)
-      )
-        continue;
-      destinations.add(who);
-      const recipient = { notifier: delivery.notifier, to: delivery.recipient, person: delivery.person };
-      await tx.insertDelivery(
-        row("approval_closed", seq, now, recipient, { action_id: entry.action_id, channel: delivery.channel }),
-      );
-    }
-  }
-
+export function createOutbox(options: OutboxOptions): Outbox {
+  const feeds = options.notifiers.flatMap((notifier) =>
+    (notifier.feeds ?? []).map((feed) => ({ notifier: notifier.name, feed })),
+  );
+  if (options.channels.size === 0 && feeds.length === 0) return { write: null };
   return {
     async write(tx, entries, now) {
       for (const { seq, body } of entries) {
-        if (channels.size > 0 && body.type === "decision" && body.status === "pending_approval") {
-          const owner = body.submitted_by.owner;
-          for (const one of approvalRequests(body, seq, now, { owner, earlier: [] })) await tx.insertDelivery(one);
+        const at = { seq, now };
+        if (options.channels.size > 0) {
+          for (const request of await newApprovalRequests(options, tx, body, at)) await tx.insertDelivery(request);
         }
-        if (channels.size > 0 && body.type === "redecision" && body.status === "pending_approval") {
-          for (const one of await requestsAgain(tx, body, seq, now)) await tx.insertDelivery(one);
-        }
-        if (body.type === "stop") for (const one of stopNotices(seq, now)) await tx.insertDelivery(one);
-        if (isEnding(body)) await closed(tx, body, seq, now);
+        if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
+        if (isEnding(body)) await notifyOfEnd(options, tx, body, at);
         for (const { notifier, feed } of feeds) {
-          if (!wants(feed, body)) continue;
+          if (!feedIncludes(feed, body)) continue;
+          const action_id = "action_id" in body ? body.action_id : null;
           await tx.insertDelivery(
-            row(
-              "event",
-              seq,
-              now,
-              { notifier, to: feed.to, person: null },
-              { action_id: "action_id" in body ? body.action_id : null },
-            ),
+            newDelivery(options, "event", at, { notifier, to: feed.to, person: null }, { action_id }),
           );
         }
       }
@@ -196,31 +57,203 @@ export function createOutbox({ channels, notifiers, allowSelfApproval, stops, ne
   };
 }
 
-type Request = DecisionEntry | RedecisionEntry;
-type Ending = ApprovalEntry | RedecisionEntry;
+/** The entry that causes a delivery: its sequence number and the time of its batch. */
+interface Cause {
+  seq: number;
+  now: number;
+}
 
-/** The entries that end a request, also one after which an approved action will not run after all. */
-function isEnding(body: EntryBody): body is Ending {
+function newDelivery(
+  { newId }: OutboxOptions,
+  kind: DeliveryKind,
+  { seq, now }: Cause,
+  recipient: Recipient,
+  values: Partial<NewDelivery> = {},
+): NewDelivery {
+  return {
+    id: newId(),
+    destination: destinationOf(recipient),
+    notifier: recipient.notifier,
+    recipient: recipient.to,
+    kind,
+    seq,
+    action_id: null,
+    person: recipient.person,
+    channel: null,
+    state: "waiting",
+    attempts: 0,
+    next_at: now,
+    give_up_at: now + DELIVERY_RETRY_MS,
+    last_error: null,
+    reference: null,
+    delivered_at: null,
+    created_at: now,
+    updated_at: now,
+    ...values,
+  };
+}
+
+/** Messages to one destination are delivered one at a time. */
+function destinationOf({ notifier, to }: Recipient): string {
+  return `${notifier} ${to}`;
+}
+
+const recipientKey = (notifier: string, to: string, person: string | null): string =>
+  JSON.stringify([notifier, to, person]);
+
+/** Returns one notice for each recipient, even if a recipient is in several channels. */
+function stopNotices(options: OutboxOptions, cause: Cause): NewDelivery[] {
+  const notices = new Map<string, NewDelivery>();
+  for (const channel of options.stops.flatMap((name) => options.channels.get(name) ?? []))
+    for (const recipient of channel.recipients) {
+      const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
+      if (!notices.has(key))
+        notices.set(key, newDelivery(options, "stop", cause, recipient, { channel: channel.name }));
+    }
+  return [...notices.values()];
+}
+
+async function newApprovalRequests(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  body: EntryBody,
+  cause: Cause,
+): Promise<NewDelivery[]> {
+  if (body.type === "decision" && body.status === "pending_approval")
+    return approvalRequests(options, body, cause, { submitter: body.submitted_by.owner, earlier: [] });
+  if (body.type !== "redecision" || body.status !== "pending_approval") return [];
+  const submitter = (await tx.action(body.action_id))?.submitted_owner ?? null;
+  // After a vote the earlier requests are still open, so their recipients are not notified again.
+  const earlier =
+    body.occasion === "vote" ? (await tx.deliveriesOfAction(body.action_id)).filter(isApprovalRequest) : [];
+  return approvalRequests(options, body, cause, { submitter, earlier });
+}
+
+/**
+ * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
+ * @param submitter owner of the action, who is not notified unless self-approval is allowed
+ * @param earlier deliveries whose recipients are not notified again
+ */
+function approvalRequests(
+  options: OutboxOptions,
+  entry: RequestEntry,
+  cause: Cause,
+  { submitter, earlier }: { submitter: string | null; earlier: readonly DeliveryRow[] },
+): NewDelivery[] {
+  const { channels } = options;
+  const { now } = cause;
+  const expiresAt = parseRfc3339(entry.expires_at ?? "") ?? now;
+  const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
+  const isSubmitter = ({ person }: Recipient): boolean =>
+    submitter !== null && person !== null && ownerIdentity(submitter) === ownerIdentity(person);
+  const requestsOf = (channel: Channel, at: number): NewDelivery[] =>
+    channel.recipients.flatMap((recipient) => {
+      const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
+      if (notified.has(key) || (isSubmitter(recipient) && !options.allowSelfApproval)) return [];
+      notified.add(key);
+      return requestAndReminder(options, entry.action_id, cause, { channel, recipient, at, expiresAt });
+    });
+  const names = [...new Set(entry.decision.approval?.notify ?? [])];
+  const direct = names.flatMap((name) => channels.get(name) ?? []);
+  const deliveries = direct.flatMap((channel) => requestsOf(channel, now));
+  for (const name of names)
+    if (!channels.has(name)) deliveries.push(undeliverable(options, name, entry.action_id, cause));
+  for (const { escalate } of direct) {
+    const escalation = escalate === null ? undefined : channels.get(escalate.to);
+    if (escalate !== null && escalation !== undefined && now + escalate.after < expiresAt)
+      deliveries.push(...requestsOf(escalation, now + escalate.after));
+  }
+  return deliveries;
+}
+
+function requestAndReminder(
+  options: OutboxOptions,
+  action_id: string,
+  cause: Cause,
+  { channel, recipient, at, expiresAt }: { channel: Channel; recipient: Recipient; at: number; expiresAt: number },
+): NewDelivery[] {
+  const { now } = cause;
+  const request = { action_id, channel: channel.name };
+  // The courier sends first what expires first.
+  const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
+  const scheduled = (time: number): Partial<NewDelivery> => ({
+    ...request,
+    state: "scheduled",
+    next_at: time,
+    give_up_at: giveUpAt(time),
+  });
+  const deliveries = [
+    at > now
+      ? newDelivery(options, "approval_escalated", cause, recipient, scheduled(at))
+      : newDelivery(options, "approval_requested", cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
+  ];
+  const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
+  if (remindAt !== null && remindAt > at)
+    deliveries.push(newDelivery(options, "approval_reminder", cause, recipient, scheduled(remindAt)));
+  return deliveries;
+}
+
+/** Returns a failed delivery for a channel that is not configured, so that the list of deliveries shows the mistake. */
+function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: Cause): NewDelivery {
+  return newDelivery(
+    options,
+    "approval_requested",
+    cause,
+    { notifier: NO_NOTIFIER, to: name, person: null },
+    {
+      action_id,
+      channel: name,
+      destination: `channel ${name}`,
+      state: "dead",
+      last_error: missingChannelMessage(name),
+    },
+  );
+}
+
+/** Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. */
+async function notifyOfEnd(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  entry: EndingEntry,
+  cause: Cause,
+): Promise<void> {
+  const notified = new Set<string>();
+  for (const delivery of await tx.deliveriesOfAction(entry.action_id)) {
+    if (delivery.state === "scheduled") {
+      await tx.updateDelivery(delivery.id, delivery, { state: "obsolete", updated_at: cause.now });
+      continue;
+    }
+    const key = JSON.stringify([delivery.destination, delivery.person]);
+    if (!isApprovalRequest(delivery) || delivery.state === "dead" || delivery.state === "obsolete" || notified.has(key))
+      continue;
+    notified.add(key);
+    const recipient = { notifier: delivery.notifier, to: delivery.recipient, person: delivery.person };
+    await tx.insertDelivery(
+      newDelivery(options, "approval_closed", cause, recipient, {
+        action_id: entry.action_id,
+        channel: delivery.channel,
+      }),
+    );
+  }
+}
+
+/** Returns whether the entry ends a request for approval, including a later denial of an approved action. */
+function isEnding(body: EntryBody): body is EndingEntry {
   return body.type === "redecision"
     ? body.status === "denied"
     : body.type === "approval" &&
         body.verdict !== "rejection_lifted" &&
         body.status !== "pending_approval" &&
-        !wasApproved(body);
+        !isExpiredApproval(body);
 }
 
-/** Nobody started it: those who approved it were told of their verdict. */
-function wasApproved({ verdict, approved_until = null }: ApprovalEntry): boolean {
+/** Returns whether the action was approved but not started in time: its approvers were already notified of the approval. */
+function isExpiredApproval({ verdict, approved_until = null }: ApprovalEntry): boolean {
   return verdict === "expired" && approved_until !== null;
 }
 
-function wants({ types, agents }: Feed, body: EntryBody): boolean {
+function feedIncludes({ types, agents }: Feed, body: EntryBody): boolean {
   if (types !== undefined && !types.includes(body.type)) return false;
   const agent = "agent_id" in body ? body.agent_id : null;
   return agents === undefined || agent === null || matchesAnyName(agents, agent);
-}
-
-/** One line of messages: they are delivered one at a time. */
-function destinationOf({ notifier, to }: Recipient): string {
-  return `${notifier} ${to}`;
 }

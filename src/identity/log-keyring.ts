@@ -94,7 +94,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
       if (ledger.key === null) return add(readOrCreate(files.next, log, generatePrivateKey));
       if (ledger.next_key === null)
         throw new VaultError(
-          `ledger.key names the log's key: ${CREATE_KEY_HINT}, give it to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), start each again, and run this with it, too`,
+          `ledger.key names the log's key: ${CREATE_KEY_HINT}, give it to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), restart each of them, and run this command with it, too`,
         );
       return add(ledger.next_key);
     },

@@ -1,4 +1,4 @@
-/** Changes of the active policy set inside a batch: planned by reading alone, then stored, recorded and activated. */
+/** Changes the active policy set inside a batch. A change is first planned, which only reads, and then stored, recorded and activated. */
 import { Refusal } from "../contract/errors.ts";
 import type { Credential } from "../contract/host.ts";
 import { PreparationRequired, type LedgerTransaction } from "../contract/ledger.ts";
@@ -23,7 +23,7 @@ import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
 
-/** Throws PolicyCompileError. Policies without an edit stay as they are. */
+/** Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws PolicyCompileError. */
 export function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet {
   const { digest: current, compiled } = tx.activePolicies;
   if (edits.size === 0) return { digest: current, document: compiled.document, text: "" };
@@ -31,14 +31,14 @@ export function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, 
   for (const [policy, edit] of edits)
     if (edit !== null) members.push({ policy, version: edit.version, definition: edit.definition });
   const document = buildPolicySet(members);
-  // With nothing active and nothing edited there is no set to name.
+  // If no policy is active or added, there is no set.
   if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
   if (!isPrecompiled(document)) throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
   const { digest } = compilePolicySet(document);
   return { digest, document, text: canonicalText(document as unknown as JsonValue) };
 }
 
-/** The same, with the compiler's faults as a refusal. */
+/** Does the same as `planPolicySet`, but throws the Refusal `POLICY_INVALID` for policies that do not compile. */
 export function planPolicySetOrRefuse(
   tx: LedgerTransaction,
   edits: ReadonlyMap<string, PolicyEdit | null>,
@@ -55,6 +55,7 @@ export function planPolicySetOrRefuse(
   }
 }
 
+/** Stores, records and activates a planned set. Records nothing if neither the set nor a policy changes. */
 export async function commitPolicySet(
   tx: LedgerTransaction,
   planned: PlannedPolicySet,
@@ -63,15 +64,15 @@ export async function commitPolicySet(
   changes: readonly PolicyChange[],
 ): Promise<void> {
   const { digest, document, text } = planned;
-  const moves = digest !== null && digest !== tx.activePolicies.digest;
-  if (moves || changes.length > 0) recordPolicySet(tx, { digest, document, source, by }, changes);
-  if (!moves) return;
+  const isNewSet = digest !== null && digest !== tx.activePolicies.digest;
+  if (isNewSet || changes.length > 0) recordPolicySet(tx, { digest, document, source, by }, changes);
+  if (!isNewSet) return;
   await tx.putPolicySet({ digest, document: text, created_at: tx.now });
   await tx.putMeta(`policy_set_source:${digest}`, canonicalText(source));
   await tx.activatePolicySet(digest);
 }
 
-/** What made the set active last; null where a store from before does not say. */
+/** Returns the source that last activated the set, or null if none is recorded. */
 export async function findSetSource(
   reader: Pick<StorageReader, "meta">,
   digest: string,
@@ -80,14 +81,14 @@ export async function findSetSource(
   return text === null ? null : (JSON.parse(text) as Record<string, string>);
 }
 
-/** What was taken of a source last, whichever process took it. */
+/** Returns the digest and source of the bundle that was last accepted from a policy source by any process, as JSON. */
 export function readBasis(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
   return reader.meta(`policy_source:${sourceName}`);
 }
 
-const MOST_FAULT = 1000;
+const MAX_FAULT_LENGTH = 1000;
 
-/** That a source offered something that was not taken, and why: the set stays as it is. */
+/** Records that a bundle of a source was rejected, and why. The active set does not change. */
 export function recordRefusal(tx: LedgerTransaction, source: Record<string, string>, faults: readonly string[]): void {
   const { digest, compiled } = tx.activePolicies;
   tx.record({
@@ -98,15 +99,16 @@ export function recordRefusal(tx: LedgerTransaction, source: Record<string, stri
     policy_set: digest,
     policy_count: compiled.document.policies.length,
     policies: null,
-    source: { ...source, refused: String(faults.length), fault: clipText(faults[0] ?? "", MOST_FAULT) },
+    source: { ...source, refused: String(faults.length), fault: clipText(faults[0] ?? "", MAX_FAULT_LENGTH) },
     changes: [],
     by: null,
   });
 }
 
 /**
- * A source's whole offer in one transaction: new versions where a definition changed, the set, its entry, the head's
- * digest. Resolves to the digest; to null when `basis` is not what was taken last.
+ * Activates the bundle of a source in one transaction: stores new versions of changed policies and the set, records the
+ * entry and changes the digest of the head. Resolves to the digest, or to null if another bundle than `basis` was
+ * accepted last.
  */
 export async function activateBundle(
   tx: LedgerTransaction,
@@ -116,8 +118,8 @@ export async function activateBundle(
   by: Credential | null,
   basis?: { value: string | null },
 ): Promise<string | null> {
-  const taken = await readBasis(tx, sourceName);
-  if (basis !== undefined && basis.value !== taken) return null;
+  const lastAccepted = await readBasis(tx, sourceName);
+  if (basis !== undefined && basis.value !== lastAccepted) return null;
   const confirmed = by === null ? null : await tx.confirm(by);
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
   refuseClashes(sourceName, sources, bundle, stored);
@@ -130,14 +132,14 @@ export async function activateBundle(
   );
   for (const row of dropped) edits.set(row.name, null);
   const planned = planPolicySet(tx, edits);
-  // An empty folder is a set too: it denies everything, and the record says so.
+  // An empty folder is also a policy set, which denies everything, and is recorded like any other.
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
   const changes: PolicyChange[] = [];
   const offered = canonicalText({ digest, source: bundle.source });
-  if (offered !== taken) await tx.putMeta(`policy_source:${sourceName}`, offered);
+  if (offered !== lastAccepted) await tx.putMeta(`policy_source:${sourceName}`, offered);
   if (digest === tx.activePolicies.digest) {
-    // The same policies from another source: who may change them is all that changes.
+    // The policies are the same. Only the source that manages them changes.
     for (const { row } of plan) {
       if (row.managed_by === sourceName) continue;
       await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });
@@ -156,8 +158,9 @@ export async function activateBundle(
       deleted_at: null,
       updated_at: now,
     };
-    const same = !isNew && !changed && row.managed_by === sourceName && row.active_version === row.latest_version;
-    if (same) continue;
+    const isUnchanged =
+      !isNew && !changed && row.managed_by === sourceName && row.active_version === row.latest_version;
+    if (isUnchanged) continue;
     if (isNew) await tx.insertPolicy({ ...row, ...after, created_at: now });
     else await tx.updatePolicy(row.id, after);
     changes.push(toPolicyChange({ ...row, ...after }, changed ? definitionDigest : null));
@@ -180,7 +183,10 @@ export async function activateBundle(
   return digest;
 }
 
-/** What a source brought that is no longer configured is there to be taken. */
+/**
+ * Throws PolicySourceError if a policy of the bundle is active and belongs to the API or another source. Policies of
+ * sources that are no longer configured can be taken over.
+ */
 function refuseClashes(
   sourceName: string,
   sources: readonly string[],
@@ -216,7 +222,7 @@ interface PlannedVersion {
   changed: boolean;
 }
 
-/** What each policy of the bundle becomes: the version it has, or the next one. */
+/** Returns for each policy of the bundle its current version, or the next one if its definition changed. */
 async function planVersions(
   tx: LedgerTransaction,
   newId: () => string,

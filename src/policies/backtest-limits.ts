@@ -1,6 +1,6 @@
 /**
- * Limits that were not in force when a decision was made have no recorded use. A backtest counts it from the decisions
- * that it looks at: those that would not have been denied, oldest first.
+ * Simulates limits that were not active when the past decisions were made, so that no usage was recorded for them. A
+ * backtest counts their usage from the decisions in its range that would not have been denied, oldest first.
  */
 import type { DecisionOutcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -16,12 +16,12 @@ import type { Effect, Facts } from "../domain/policy/types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 
-/** One limit that concerns a decision, and whose use before it nobody recorded. */
+/** A limit that applies to a decision and has no recorded usage. */
 export interface UnrecordedLimit extends MatchedLimit {
   compiled: CompiledLimit;
 }
 
-/** Those of policies that are enforced. @param now milliseconds */
+/** Returns the limits of enforced policies that apply to the request and have no recorded usage. @param now milliseconds */
 export function findUnrecordedLimits(
   set: CompiledPolicySet,
   request: ActionRequest,
@@ -36,25 +36,25 @@ export function findUnrecordedLimits(
   });
 }
 
-/** Uses of one limit by one subject, oldest first. `from` is the first that a later window can still see. */
-interface Uses {
+/** Usage of one limit by one subject, oldest first. `from` is the index of the first use inside the window. */
+interface Usage {
   at: number[];
   amounts: number[];
   from: number;
   sum: number;
 }
 
-/** Returns a function that takes decisions in their order, and gives what each would have been. */
+/** Returns a function that, called with the decisions oldest first, returns the outcome of each with the limits applied. */
 export function createLimitSimulation(): (
   to: DecisionOutcome,
   uses: readonly UnrecordedLimit[],
   at: number,
 ) => DecisionOutcome {
-  const counted = new Map<string, Uses>();
+  const counted = new Map<string, Usage>();
 
   return (to, uses, at) => {
     let outcome = to;
-    const mine = uses.map((use) => {
+    const applied = uses.map((use) => {
       const key = JSON.stringify([use.policy, use.limit, use.basis, use.subject]);
       let history = counted.get(key);
       if (history === undefined) counted.set(key, (history = { at: [], amounts: [], from: 0, sum: 0 }));
@@ -67,7 +67,7 @@ export function createLimitSimulation(): (
       return { history, amount };
     });
     if (outcome.effect === "deny") return outcome;
-    for (const { history, amount } of mine) {
+    for (const { history, amount } of applied) {
       history.at.push(at);
       history.amounts.push(amount);
       history.sum += amount;

@@ -1,6 +1,6 @@
 /**
- * Past decisions made again with other policies: which would flip, and how. Each is made with its own recorded
- * request, facts and clock; only the policies differ. Reads pages, newest first, and lets the event loop run in between.
+ * Replays past decisions with other policies and reports which would flip, and how. Each is replayed with its recorded
+ * request, facts and clock. Reads pages, newest first, and yields to the event loop between decisions.
  */
 import type {
   BacktestCounts,
@@ -27,31 +27,31 @@ import { parseCompleteRequest } from "../domain/request.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 200;
-/** Kinds of flips that are told apart; the rest is counted. */
-const MOST_GROUPS = 500;
+/** Maximum number of flip groups. Flips of further groups are only counted. */
+const MAX_GROUPS = 500;
 
-interface Judged {
+interface ReplayedDecision {
   to: DecisionOutcome;
   otherwise: boolean;
-  /** Limits that concern it and whose use nobody recorded. */
+  /** Limits that apply and have no recorded usage. */
   uses?: readonly UnrecordedLimit[];
   /** Milliseconds. */
   at?: number;
 }
 
-/** Null for what is not looked at, "erased" for what cannot be any more. */
-type Judge = (entry: DecisionEntry, input: DecisionInput) => Judged | "erased" | null;
+/** Returns null for a decision that the backtest ignores, and "erased" for one that cannot be replayed. */
+type Replay = (entry: DecisionEntry, input: DecisionInput) => ReplayedDecision | "erased" | null;
 
 export type BacktestReader = Pick<StorageReader, "decisionSpan"> & Pick<VisibleReads, "decisions">;
 
-/** What these policies would have decided. */
+/** Reports what these policies would have decided. */
 export function backtest(
   reader: BacktestReader,
   compiled: CompiledPolicySet,
   range: BacktestRange,
-  breath = createYieldIfSlow(),
+  yieldIfSlow = createYieldIfSlow(),
 ): Promise<BacktestReport> {
-  return scan(reader, range, breath, (entry, input) => {
+  return scan(reader, range, yieldIfSlow, (entry, input) => {
     const request = parseCompleteRequest(input);
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
@@ -62,39 +62,39 @@ export function backtest(
   });
 }
 
-/** What a policy in shadow mode said at the time, had it been enforced. Decisions that it had no say in are left out. */
+/** Reports which recorded decisions would flip if a policy in shadow mode were enforced. Ignores decisions that it had no answer for. */
 export function reportShadowPolicy(
   reader: BacktestReader,
   policy: string,
   range: BacktestRange,
 ): Promise<BacktestReport> {
   return scan(reader, range, createYieldIfSlow(), ({ decision }) => {
-    const said = decision.shadow.find((outcome) => outcome.policy === policy);
-    return said === undefined ? null : { to: withShadow(decision, said), otherwise: false };
+    const shadow = decision.shadow.find((outcome) => outcome.policy === policy);
+    return shadow === undefined ? null : { to: withShadow(decision, shadow), otherwise: false };
   });
 }
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
-/** Nobody had a rule: then any policy's word is the first. */
+/** Reason codes of decisions without a matching rule, for which any policy's answer counts. */
 const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];
 
-function withShadow(decision: Decision, said: ShadowOutcome): DecisionOutcome {
-  const heard = UNMATCHED.includes(decision.reason_code) || STRICTNESS[said.effect] > STRICTNESS[decision.effect];
-  return heard ? said : decision;
+function withShadow(decision: Decision, shadow: ShadowOutcome): DecisionOutcome {
+  const decides = UNMATCHED.includes(decision.reason_code) || STRICTNESS[shadow.effect] > STRICTNESS[decision.effect];
+  return decides ? shadow : decision;
 }
 
 async function scan(
   reader: BacktestReader,
   range: BacktestRange,
-  breath: YieldIfSlow,
-  judge: Judge,
+  yieldIfSlow: YieldIfSlow,
+  replay: Replay,
 ): Promise<BacktestReport> {
   const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0, altered: 0 };
   const groups = new Map<string, FlipGroup>();
   let unlisted = 0;
-  const waiting: Waiting[] = [];
+  const deferred: DeferredDecision[] = [];
 
-  function tally(from: DecisionOutcome, { to, otherwise }: Judged, example: () => FlipExample): void {
+  function tally(from: DecisionOutcome, { to, otherwise }: ReplayedDecision, example: () => FlipExample): void {
     if (to.effect === from.effect) {
       if (otherwise) counts.otherwise++;
       return;
@@ -102,7 +102,7 @@ async function scan(
     counts.flipped++;
     const key = JSON.stringify([from, outcomeOf(to)]);
     let group = groups.get(key);
-    if (group === undefined && groups.size < MOST_GROUPS)
+    if (group === undefined && groups.size < MAX_GROUPS)
       groups.set(key, (group = { from, to: outcomeOf(to), count: 0, examples: [] }));
     if (group === undefined) unlisted++;
     else {
@@ -112,7 +112,7 @@ async function scan(
   }
 
   async function report(next: number | null): Promise<BacktestReport> {
-    const counted = await countUses(waiting, breath, tally);
+    const counted = await applyLimits(deferred, yieldIfSlow, tally);
     return { ...counts, flips: [...groups.values()].sort((a, b) => b.count - a.count), unlisted, counted, next };
   }
   const span = await reader.decisionSpan(range.since, range.until);
@@ -121,88 +121,88 @@ async function scan(
   let before = Math.min(span.last + 1, range.before_seq ?? Infinity);
   const isOver = (): boolean => performance.now() > end || range.signal?.aborted === true;
   while (before > span.first) {
-    const wanted = Math.min(PAGE, range.limit - counts.evaluated);
-    if (wanted <= 0 || isOver()) return report(before);
+    const pageSize = Math.min(PAGE, range.limit - counts.evaluated);
+    if (pageSize <= 0 || isOver()) return report(before);
     const rows = await reader.decisions({
       visibility: range.visibility,
       from_seq: span.first,
       before_seq: before,
       since: range.since,
       until: range.until,
-      limit: wanted,
+      limit: pageSize,
     });
     for (const input of rows) {
-      // One decision may cost as much as a page of others.
-      const due = breath();
-      if (due !== null) await due;
-      // The first of a page is made in any case: whoever goes on from the answer gets further.
+      // Yield between decisions, because a single one can take as long as a page of others.
+      const pause = yieldIfSlow();
+      if (pause !== null) await pause;
+      // Always replay the first row of a page, so that a client that continues from the answer makes progress.
       if (input !== rows[0] && isOver()) return report(before);
       before = input.seq;
-      const result = judgeRow(judge, input);
+      const result = replayRow(replay, input);
       if (result === "altered" || result === "erased") counts[result]++;
       if (result === null || result === "altered" || result === "erased") continue;
-      const { entry, judged } = result;
+      const { entry, replayed } = result;
       counts.evaluated++;
       const from = outcomeOf(entry.decision);
-      const { uses = [], at = 0 } = judged;
-      if (uses.length === 0) tally(from, judged, () => exampleOf(entry, input));
+      const { uses = [], at = 0 } = replayed;
+      if (uses.length === 0) tally(from, replayed, () => exampleOf(entry, input));
       else
-        waiting.push({
+        deferred.push({
           from,
-          judged: { ...judged, to: outcomeOf(judged.to) },
+          replayed: { ...replayed, to: outcomeOf(replayed.to) },
           uses,
           at,
           example: exampleOf(entry, input),
         });
     }
-    if (rows.length < wanted) return report(null);
+    if (rows.length < pageSize) return report(null);
     range.progress?.({ ...counts });
   }
   return report(null);
 }
 
-/** One altered row must not cost the whole backtest: reading it, or deciding on what it holds, may throw anything. */
-function judgeRow(
-  judge: Judge,
+/** Replays one row. Returns "altered" on any error, so that one altered row does not fail the whole backtest. */
+function replayRow(
+  replay: Replay,
   input: DecisionInput,
-): { entry: DecisionEntry; judged: Judged } | "erased" | "altered" | null {
+): { entry: DecisionEntry; replayed: ReplayedDecision } | "erased" | "altered" | null {
   try {
     const entry = decodeEntry<DecisionEntry>(input.bytes);
-    const judged = judge(entry, input);
-    return judged === null || judged === "erased" ? judged : { entry, judged };
+    const replayed = replay(entry, input);
+    return replayed === null || replayed === "erased" ? replayed : { entry, replayed };
   } catch {
     return "altered";
   }
 }
 
-/** A decision that limits without a recorded use concern: it is counted when those before it are known. */
-interface Waiting {
+/** A decision with limits that have no recorded usage. Its outcome depends on the decisions before it. */
+interface DeferredDecision {
   from: DecisionOutcome;
-  judged: Judged;
+  replayed: ReplayedDecision;
   uses: readonly UnrecordedLimit[];
   at: number;
   example: FlipExample;
 }
 
-/** @param waiting newest first */
-async function countUses(
-  waiting: readonly Waiting[],
-  breath: YieldIfSlow,
-  tally: (from: DecisionOutcome, judged: Judged, example: () => FlipExample) => void,
+/** Simulates the limits, and counts for each the decisions that it applies to. @param deferred newest first */
+async function applyLimits(
+  deferred: readonly DeferredDecision[],
+  yieldIfSlow: YieldIfSlow,
+  tally: (from: DecisionOutcome, replayed: ReplayedDecision, example: () => FlipExample) => void,
 ): Promise<BacktestReport["counted"]> {
-  const count = createLimitSimulation();
-  const concerned = new Map<string, BacktestReport["counted"][number]>();
-  for (const { from, judged, uses, at, example } of waiting.toReversed()) {
-    const due = breath();
-    if (due !== null) await due;
+  const simulate = createLimitSimulation();
+  const totals = new Map<string, BacktestReport["counted"][number]>();
+  for (const { from, replayed, uses, at, example } of deferred.toReversed()) {
+    const pause = yieldIfSlow();
+    if (pause !== null) await pause;
     for (const { policy, limit } of uses) {
       const key = JSON.stringify([policy, limit]);
-      const subtotal = concerned.get(key) ?? { policy, limit, decisions: 0 };
-      concerned.set(key, { ...subtotal, decisions: subtotal.decisions + 1 });
+      const subtotal = totals.get(key) ?? { policy, limit, decisions: 0 };
+      totals.set(key, { ...subtotal, decisions: subtotal.decisions + 1 });
     }
-    tally(from, { ...judged, to: count(judged.to, uses, at) }, () => example);
+    tally(from, { ...replayed, to: simulate(replayed.to, uses, at) }, () => example);
   }
-  return [...concerned.values()];
+  return [...totals.values()];
 }
 
 function outcomeOf({ effect, policy, rule }: DecisionOutcome): DecisionOutcome {

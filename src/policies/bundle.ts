@@ -1,12 +1,12 @@
-/** A source's offer is checked like a policy from the API, whoever wrote the source: an effect that nobody knows must not come to be active. */
+/** Validates the bundle of a policy source like policies from the API, so that a faulty source cannot activate an unknown effect. */
 import { PolicySourceError, type PolicyBundle, type PolicyFault } from "../contract/policy-source.ts";
 import { validatePolicyDocument } from "../domain/policy/parse/parse.ts";
 
-/** Throws PolicySourceError with every fault. */
+/** Throws PolicySourceError with all faults. */
 export function checkBundle(sourceName: string, bundle: PolicyBundle): void {
   if (!Array.isArray(bundle?.policies))
     throw new PolicySourceError(
-      `the policy source "${sourceName}" answered no list of policies; answer { policies: [{ document, origin }], source }`,
+      `the policy source "${sourceName}" did not return a list of policies; return { policies: [{ document, origin }], source }`,
     );
   const source: unknown = bundle.source;
   if (
@@ -15,7 +15,7 @@ export function checkBundle(sourceName: string, bundle: PolicyBundle): void {
     Object.values(source).some((value) => typeof value !== "string")
   ) {
     throw new PolicySourceError(
-      `the policy source "${sourceName}" must say with strings where its policies came from, such as { kind: "url", url }`,
+      `the policy source "${sourceName}" must return a source whose values are strings, such as { kind: "url", url }`,
     );
   }
   const faults: PolicyFault[] = [];
@@ -27,13 +27,12 @@ export function checkBundle(sourceName: string, bundle: PolicyBundle): void {
     for (const { pointer, detail } of schemaFaults) fault(`${pointer === "" ? "the policy" : pointer}: ${detail}`);
     if (schemaFaults.length > 0) continue;
     const other = origins.get(document.policy);
-    if (other !== undefined)
-      fault(`policy "${document.policy}" stands in ${other} too; give each policy a name of its own`);
+    if (other !== undefined) fault(`policy "${document.policy}" is also in ${other}; give each policy its own name`);
     origins.set(document.policy, file);
   }
   if (faults.length > 0)
     throw new PolicySourceError(
-      `${faults.length} ${faults.length === 1 ? "fault" : "faults"} in what "${sourceName}" offered`,
+      `${faults.length} ${faults.length === 1 ? "fault" : "faults"} in the policies of "${sourceName}"`,
       faults,
       bundle.source,
     );

@@ -1,4 +1,4 @@
-/** Policies in bodies: what compiles, and the set that it would make with the active ones. */
+/** Parses policies in request bodies, and builds the policy set that they would form with the active policies. */
 import { Refusal, type FieldError } from "../contract/errors.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
@@ -14,27 +14,27 @@ import { parsePolicies, validatePolicyDocument } from "../domain/policy/parse/pa
 import type { Candidates, ParsedPolicy } from "../contract/trials.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
 
-/** @param pointer where the policy stands in the body */
-function fromJson(value: unknown, pointer: string): ParsedPolicy {
+/** @param pointer JSON pointer of the policy in the body, for errors */
+function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {
   const faults = validatePolicyDocument(value);
   if (faults.length > 0) {
-    throw refused(
+    throw invalidPolicy(
       faults.slice(0, 20).map((fault) => ({ pointer: `${pointer}${fault.pointer}`, detail: fault.detail })),
     );
   }
-  return sealed([value as PolicyDocument])[0] as ParsedPolicy;
+  return compileAndHash([value as PolicyDocument])[0] as ParsedPolicy;
 }
 
-/** At least one. Errors carry line and column. */
-function policiesFromYaml(yaml: string): ParsedPolicy[] {
+/** Returns at least one policy. Errors have line and column. */
+function parseYamlPolicies(yaml: string): ParsedPolicy[] {
   const { documents, places, faults } = parsePolicies(yaml, "body");
   if (faults.length > 0)
-    throw refused(faults.slice(0, 20).map(({ line, column, message }) => located(message, line, column)));
+    throw invalidPolicy(faults.slice(0, 20).map(({ line, column, message }) => fieldError(message, line, column)));
   const seen = new Set<string>();
   for (const [i, { policy }] of documents.entries()) {
     if (seen.has(policy))
-      throw refused([
-        located(
+      throw invalidPolicy([
+        fieldError(
           `the policy "${policy}" appears twice; send it once`,
           places[i]?.line ?? null,
           places[i]?.column ?? null,
@@ -42,21 +42,21 @@ function policiesFromYaml(yaml: string): ParsedPolicy[] {
       ]);
     seen.add(policy);
   }
-  return sealed(documents);
+  return compileAndHash(documents);
 }
 
-function located(detail: string, line: number | null, column: number | null): FieldError {
+function fieldError(detail: string, line: number | null, column: number | null): FieldError {
   return { detail, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
 }
 
-function sealed(documents: PolicyDocument[]): ParsedPolicy[] {
+function compileAndHash(documents: PolicyDocument[]): ParsedPolicy[] {
   try {
     compilePolicySet(
       buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
     );
   } catch (error) {
     if (error instanceof PolicyCompileError)
-      throw refused(error.faults.slice(0, 20).map((fault) => ({ detail: explainCompileFault(fault) })));
+      throw invalidPolicy(error.faults.slice(0, 20).map((fault) => ({ detail: explainCompileFault(fault) })));
     throw error;
   }
   return documents.map((document) => {
@@ -65,7 +65,7 @@ function sealed(documents: PolicyDocument[]): ParsedPolicy[] {
   });
 }
 
-function refused(errors: FieldError[]): Refusal {
+function invalidPolicy(errors: FieldError[]): Refusal {
   const first = errors[0];
   const at =
     first?.line === undefined
@@ -78,12 +78,17 @@ function refused(errors: FieldError[]): Refusal {
   );
 }
 
-/** Throws POLICY_INVALID. */
-export function parseCandidatePolicies(sent: Candidates): ParsedPolicy[] {
-  return "yaml" in sent ? policiesFromYaml(sent.yaml) : [fromJson(sent.policy, sent.pointer)];
+/** Parses and compiles the policies of a request. Throws the Refusal `POLICY_INVALID`. */
+export function parseCandidatePolicies(candidates: Candidates): ParsedPolicy[] {
+  return "yaml" in candidates
+    ? parseYamlPolicies(candidates.yaml)
+    : [parseJsonPolicy(candidates.policy, candidates.pointer)];
 }
 
-/** The set in which the candidates take the place of the active policies of their names, or join them; or stand `alone`. */
+/**
+ * Returns the active policy set with the candidates, which replace active policies of the same name. With `alone`, returns
+ * a set of only the candidates. Throws the Refusal `POLICY_INVALID`.
+ */
 export function buildCandidateSet(
   active: PolicySetDocument,
   candidates: readonly ParsedPolicy[],

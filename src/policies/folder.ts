@@ -1,4 +1,4 @@
-/** A folder of policies and their tests, read as a whole: for the policy-files plugin and for the command line. */
+/** Reads a folder of policies and their tests, for the policy-files plugin and the command line. */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { decodeUtf8 } from "../domain/json.ts";
@@ -15,9 +15,9 @@ import type { Place } from "../domain/policy/parse/yaml.ts";
 
 export interface PolicyFolder {
   documents: { document: PolicyDocument; file: string; place: Place }[];
-  /** `places[i]` is where case `i` stands. */
+  /** `places[i]` is the position of case `i`. */
   tests: { test: PolicyTest; file: string; places: Place[] }[];
-  /** Empty when everything in the folder is good. */
+  /** Empty if all files are valid. */
   faults: TextFault[];
   /** Rules that cannot have an effect. */
   warnings: TextFault[];
@@ -33,7 +33,7 @@ export interface PolicyFile {
   content: Uint8Array;
 }
 
-/** Reads and parses; never rejects for what is in the folder. */
+/** Reads and parses a folder. Reports invalid files and a missing folder in `faults` instead of rejecting. */
 export async function loadPolicyFolder(path: string, options: { recursive?: boolean } = {}): Promise<PolicyFolder> {
   let names: string[];
   try {
@@ -43,7 +43,7 @@ export async function loadPolicyFolder(path: string, options: { recursive?: bool
     return noFolder(
       path,
       missing
-        ? "there is no such folder; make it and put policies into it, or set ASSENT_POLICIES"
+        ? "the folder does not exist; create it and put policies into it, or set ASSENT_POLICIES"
         : `the folder cannot be read: ${(error as Error).message}`,
     );
   }
@@ -65,7 +65,7 @@ export async function loadPolicyFolder(path: string, options: { recursive?: bool
   return parsePolicyFolder(path, files, faults);
 }
 
-/** What the files of a folder hold. @param unread faults of files that are not among them */
+/** Parses the files of a folder. @param unread faults of files that could not be read */
 export function parsePolicyFolder(
   path: string,
   files: readonly PolicyFile[],
@@ -93,11 +93,11 @@ export function parsePolicyFolder(
       folder.faults.push(...faults);
     }
   }
-  folder.faults.push(...clashes(folder));
+  folder.faults.push(...findRepeatedNames(folder));
   if (folder.faults.length > 0) return folder;
   if (folder.documents.length === 0)
-    return noFolder(path, "the folder holds no policy: no *.yaml and no *.yml file besides tests");
-  folder.faults.push(...setFaults(folder));
+    return noFolder(path, "the folder contains no policy: there is no *.yaml or *.yml file except tests");
+  folder.faults.push(...findSetFaults(folder));
   return folder;
 }
 
@@ -111,16 +111,16 @@ function noFolder(path: string, message: string): PolicyFolder {
 
 export interface FolderOptions {
   recursive?: boolean;
-  /** Told after each file of tests. */
+  /** Called after each test file. */
   progress?(done: number, files: number): void;
 }
 
-/** Loads, and runs the tests beside the policies; a test that fails is a fault. */
+/** Loads a folder and runs its policy tests. A failing test is a fault. */
 export async function checkPolicyFolder(path: string, options: FolderOptions = {}): Promise<CheckedFolder> {
   return testPolicyFolder(await loadPolicyFolder(path, options), options);
 }
 
-/** Runs the tests beside policies that are loaded already. */
+/** Runs the policy tests of a loaded folder. A failing test is a fault. */
 export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptions, "progress"> = {}): CheckedFolder {
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
@@ -145,29 +145,29 @@ export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptio
 }
 
 /**
- * Paths inside the folder, in order of name. Links are followed. Rejects when the folder cannot be read, and with
- * `recursive` also for a link that leads nowhere, or back into a folder that it is in.
+ * Returns the paths of policy and test files inside the folder, sorted by name. Follows links. Rejects if the folder
+ * cannot be read, and with `recursive` also for a broken link and for a link to a parent folder.
  */
 export async function listPolicyFiles(
   path: string,
   { recursive = false }: { recursive?: boolean } = {},
-  above: readonly string[] = [],
+  parents: readonly string[] = [],
 ): Promise<string[]> {
   const names: string[] = [];
-  const inside = recursive ? [...above, await realpath(path)] : above;
+  const realParents = recursive ? [...parents, await realpath(path)] : parents;
   const entries = await readdir(path, { withFileTypes: true });
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    // Hidden names are what editors and ConfigMap mounts leave lying about.
+    // Skip hidden names, which editors and ConfigMap mounts create.
     if (entry.name.startsWith(".")) continue;
     const isNamed = /\.ya?ml$/.test(entry.name);
     const isLink = entry.isSymbolicLink();
     if (
       entry.isDirectory() ||
-      (recursive && isLink && (await leadsToFolder(join(path, entry.name), isNamed, inside)))
+      (recursive && isLink && (await leadsToFolder(join(path, entry.name), isNamed, realParents)))
     ) {
       if (!recursive) continue;
-      const below = await listPolicyFiles(join(path, entry.name), { recursive }, inside);
-      names.push(...below.map((name) => join(entry.name, name)));
+      const nested = await listPolicyFiles(join(path, entry.name), { recursive }, realParents);
+      names.push(...nested.map((name) => join(entry.name, name)));
     } else if (isNamed) {
       names.push(entry.name);
     }
@@ -175,22 +175,26 @@ export async function listPolicyFiles(
   return names;
 }
 
-/** Throws where that cannot be said. @param isFile what it is when it leads nowhere: reading it will say so @param above real paths */
-async function leadsToFolder(link: string, isFile: boolean, above: readonly string[]): Promise<boolean> {
+/**
+ * Returns whether a link points to a folder. Throws for a broken link and for a link to a parent folder.
+ * @param isFile whether to treat a broken link as a file, so that reading it reports the error
+ * @param parents real paths of the parent folders
+ */
+async function leadsToFolder(link: string, isFile: boolean, parents: readonly string[]): Promise<boolean> {
   let target: string;
   try {
     target = await realpath(link);
   } catch (error) {
     if (isFile) return false;
-    throw new Error(`the link "${link}" leads nowhere: ${(error as Error).message}`, { cause: error });
+    throw new Error(`the link "${link}" is broken: ${(error as Error).message}`, { cause: error });
   }
   if (!(await stat(target)).isDirectory()) return false;
-  if (above.includes(target)) throw new Error(`the link "${link}" leads back into a folder that it is in`);
+  if (parents.includes(target)) throw new Error(`the link "${link}" points to a folder that contains it`);
   return true;
 }
 
-/** Bounds that the policies exceed together: a set with such a fault would not be taken. */
-function setFaults({ documents }: PolicyFolder): TextFault[] {
+/** Returns the limits of a policy set that the policies exceed together. */
+function findSetFaults({ documents }: PolicyFolder): TextFault[] {
   try {
     compilePolicySet(
       buildPolicySet(documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }))),
@@ -207,7 +211,7 @@ function setFaults({ documents }: PolicyFolder): TextFault[] {
   }
 }
 
-function clashes(folder: PolicyFolder): TextFault[] {
+function findRepeatedNames(folder: PolicyFolder): TextFault[] {
   const owners = new Map<string, { file: string; place: Place }>();
   const faults: TextFault[] = [];
   for (const { document, file, place } of folder.documents) {
@@ -218,7 +222,7 @@ function clashes(folder: PolicyFolder): TextFault[] {
         kind: "repeated-name",
         file,
         ...place,
-        message: `the policy "${document.policy}" is in ${owner.file}, line ${owner.place.line}, already; give each policy a name of its own`,
+        message: `the policy "${document.policy}" is in ${owner.file}, line ${owner.place.line}, already; give each policy its own name`,
       });
   }
   return faults;

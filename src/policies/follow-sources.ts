@@ -1,12 +1,11 @@
-/** Keeps the policies at what their sources have, from the start on. */
+/** Loads the policies of all sources at startup, and again whenever a source changes. */
 import type { Logger } from "../contract/host.ts";
 import type { PolicySource } from "../contract/policy-source.ts";
 import type { PolicyService } from "./store.ts";
 
-/** Milliseconds. */
-const TAKE_AGAIN = 5000;
+const RETRY_MS = 5000;
 
-/** Takes what the sources have, and whatever they have later. Returns a function that stops it. */
+/** Loads the sources and watches them. Resolves to a function that stops watching. */
 export async function followSources(
   policies: PolicyService,
   sources: readonly PolicySource[],
@@ -15,48 +14,51 @@ export async function followSources(
   const stops: (() => Promise<void>)[] = [];
   const retries = new Set<ReturnType<typeof setTimeout>>();
   let running: Promise<void> = Promise.resolve();
-  let over = false;
-  async function begin(source: PolicySource): Promise<void> {
+  let stopped = false;
+  async function follow(source: PolicySource): Promise<void> {
     await policies.sync(source);
-    const take = (): void => {
-      if (over) return;
+    const sync = (): void => {
+      if (stopped) return;
       running = policies.sync(source).catch((error: unknown) => {
-        // Not its content's fault: the store was not there, for instance. The same content must not be lost over it.
-        log.error("a policy source could not be taken; trying again", { source: source.name, error: String(error) });
+        // Not caused by the content but, for example, by an unavailable store, so retry with the same content.
+        log.error("the policies of a source could not be loaded; trying again", {
+          source: source.name,
+          error: String(error),
+        });
         const retry = setTimeout(() => {
           retries.delete(retry);
-          take();
-        }, TAKE_AGAIN);
+          sync();
+        }, RETRY_MS);
         retry.unref?.();
         retries.add(retry);
       });
     };
-    const stop = source.watch?.(take);
+    const stop = source.watch?.(sync);
     if (stop !== undefined) stops.push(stop);
   }
   async function stopAll(): Promise<void> {
-    over = true;
+    stopped = true;
     for (const retry of retries) clearTimeout(retry);
     for (const stop of stops) await stop();
     await running;
   }
   try {
-    for (const source of sources) await begin(source);
-    await tellOrphans(policies, log);
+    for (const source of sources) await follow(source);
+    await warnOfOrphans(policies, log);
   } catch (error) {
-    // The ones before it watch already, and would keep the process from ending.
+    // Earlier sources are already watched, which would keep the process from exiting.
     await stopAll();
     throw error;
   }
   return stopAll;
 }
 
-/** They go on deciding: to drop them silently could open what they deny. */
-async function tellOrphans(policies: PolicyService, log: Logger): Promise<void> {
+/** Warns of active policies without a configured source. They stay active, because removing a deny silently would allow actions. */
+async function warnOfOrphans(policies: PolicyService, log: Logger): Promise<void> {
   const orphans = await policies.orphans();
   if (orphans.length > 0)
     log.warn(
-      "policies are active whose source is no longer configured; they stay until they are deactivated or another source brings them",
+      "the source of some active policies is no longer configured; they stay active until they are deactivated or another source provides them",
       { policies: orphans.join(", ") },
     );
 }

@@ -1,29 +1,29 @@
-/** Policy files of a folder in a commit of git: for the command line and for the policy-git plugin, each of which runs git in its own way. */
+/** Reads the policy files of a folder in a git commit, for the command line and the policy-git plugin, which run git differently. */
 import type { TextFault } from "../domain/policy/parse/parse.ts";
 
 export type RunGit = (args: readonly string[], input?: string) => Promise<Uint8Array>;
 
 export interface TreeFile {
-  /** Of the blob. */
+  /** Object id of the blob. */
   id: string;
   /** Path inside the folder. */
   name: string;
 }
 
-const SUBMODULE = "a submodule is not followed, so that what it denies would not be denied; put its policies here";
+const SUBMODULE = "a submodule is not followed, so its policies would be missing; put them into this repository";
 
 /**
- * With `recursive`, what could hold policies and is not followed (a submodule, a link of any name) is a fault: to pass over
- * a folder that denies something opens what it denies.
+ * Lists the policy files of a tree. Submodules and symbolic links are not followed. With `recursive` they are faults,
+ * because they could contain policies, and skipping a policy that denies something would allow it.
  *
- * @param tree such as `<commit>:<folder>`; rejects as `run` does when there is none
- * @param linked what is wrong with a symbolic link, which is never followed
+ * @param tree such as `<commit>:<folder>`; rejects as `run` does if it does not exist
+ * @param linkFault message for a symbolic link
  */
 export async function listPolicyTree(
   run: RunGit,
   tree: string,
   recursive: boolean,
-  linked: string,
+  linkFault: string,
 ): Promise<{ files: TreeFile[]; faults: TextFault[] }> {
   const listing = await run(["ls-tree", "-z", "--full-tree", ...(recursive ? ["-r"] : []), tree]);
   const files: TreeFile[] = [];
@@ -33,15 +33,18 @@ export async function listPolicyTree(
     if (name.split("/").some((part) => part.startsWith("."))) continue;
     const fault = (message: string): void => void faults.push({ file: name, line: null, column: null, message });
     if (recursive && type === "commit") fault(SUBMODULE);
-    if (recursive && mode === "120000" && !/\.ya?ml$/.test(name)) fault(linked);
+    if (recursive && mode === "120000" && !/\.ya?ml$/.test(name)) fault(linkFault);
     if (type !== "blob" || !/\.ya?ml$/.test(name)) continue;
-    if (mode === "120000") fault(linked);
+    if (mode === "120000") fault(linkFault);
     else files.push({ id, name });
   }
   return { files, faults };
 }
 
-/** Bytes of each, in their order; null where the repository does not have the object. Not asked of the listing: that would fetch each. */
+/**
+ * Returns the size of each file in bytes, or null if the repository does not have the object. Not part of the listing,
+ * because `ls-tree` would fetch every object of a partial clone.
+ */
 export async function sizePolicyTree(run: RunGit, files: readonly TreeFile[]): Promise<(number | null)[]> {
   if (files.length === 0) return [];
   const all = await run(["cat-file", "--batch-check=%(objectname) %(objectsize)"], ids(files));
@@ -52,7 +55,7 @@ export async function sizePolicyTree(run: RunGit, files: readonly TreeFile[]): P
   });
 }
 
-/** Their contents, in their order. @param absent what to throw for an object that the repository does not have */
+/** Returns the content of each file. @param absent returns the error for an object that the repository does not have */
 export async function readPolicyTree(
   run: RunGit,
   files: readonly TreeFile[],

@@ -1,4 +1,4 @@
-/** Changes of policies as the ledger has them: with a change of the set, or without one where nothing is decided otherwise. */
+/** Records changes of policies in the ledger, with or without a change of the active policy set. */
 import type { Credential } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import { toActor } from "../domain/actor.ts";
@@ -9,8 +9,8 @@ import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { toRfc3339 } from "../domain/time.ts";
 
 const LISTED_POLICIES = 200;
-/** Bytes of changes in one entry. */
-const MOST_CHANGES = 16_000;
+/** Maximum size of the changes in one entry, in bytes. */
+const MAX_CHANGES_BYTES = 16_000;
 
 export interface PolicySetChange {
   digest: string | null;
@@ -19,13 +19,13 @@ export interface PolicySetChange {
   by: Credential | null;
 }
 
-/** Records that `set` takes the active one's place, or that it stays, and what became of policies: in as many entries as that takes. */
+/** Records the new policy set and the changed policies. Splits many changes over several entries; only the last changes the set. */
 export function recordPolicySet(tx: LedgerTransaction, set: PolicySetChange, changes: readonly PolicyChange[]): void {
   const { digest: previous, compiled } = tx.activePolicies;
   const parts = partsOf(changes);
   const last = parts.pop() ?? [];
-  const stays = { ...set, digest: previous, document: compiled.document };
-  for (const part of parts) recordEntry(tx, previous, stays, part);
+  const unchangedSet = { ...set, digest: previous, document: compiled.document };
+  for (const part of parts) recordEntry(tx, previous, unchangedSet, part);
   recordEntry(tx, previous, set, last);
 }
 
@@ -57,7 +57,7 @@ function partsOf(changes: readonly PolicyChange[]): PolicyChange[][] {
     const size = canonicalBytes(change as unknown as JsonValue).length + 1;
     if (size > room) {
       parts.push([]);
-      room = MOST_CHANGES;
+      room = MAX_CHANGES_BYTES;
     }
     parts.at(-1)?.push(change);
     room -= size;

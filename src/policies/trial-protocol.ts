@@ -1,4 +1,4 @@
-/** What goes between the main thread and the one that tries policies out. */
+/** Messages between the main thread and the thread for policy trials. */
 import type { BacktestCounts, BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { ErrorCode, FieldError } from "../contract/errors.ts";
 import type { StorageReader } from "../contract/storage.ts";
@@ -6,7 +6,7 @@ import type { VisibleReads } from "../contract/visible-reads.ts";
 import type { Candidates, ParsedPolicy, TrialCase, SerializedPolicySet } from "../contract/trials.ts";
 import type { Decision } from "../domain/policy/types.ts";
 
-/** The named jobs. */
+/** Input and output of the jobs by name. */
 export interface Jobs {
   read: { input: Candidates; output: ParsedPolicy[] };
   withCandidates: {
@@ -21,7 +21,7 @@ export interface Jobs {
 }
 export type JobName = keyof Jobs;
 
-/** What a backtest asks of the store, which is open on the main thread. */
+/** A read of a backtest from the store, which only the main thread has open. */
 export type ReaderCall =
   | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
   | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> };
@@ -40,6 +40,6 @@ export type MessageFromThread =
   | { kind: "failed"; id: number; message: string }
   | { kind: "call"; id: number; call: number; wanted: ReaderCall }
   | { kind: "progress"; id: number; counts: BacktestCounts }
-  /** This job is worked on from here on: whose fault it is when nothing more is heard. */
+  /** The thread now works on this job, which is to blame if the thread stops responding. */
   | { kind: "at"; id: number }
   | { kind: "pong" };

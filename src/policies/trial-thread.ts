@@ -1,6 +1,6 @@
 /**
- * The thread that tries policies out. Jobs run beside each other and give way to each other every 20 ms, wherever one
- * has pieces; what is in one piece, as the parser of YAML is, the main thread bounds by ending the thread.
+ * The thread for policy trials. Jobs run concurrently and yield to each other every 20 ms between their steps. A step that
+ * does not yield, such as parsing YAML, is bounded by the main thread, which terminates this thread.
  */
 import { setImmediate } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
@@ -15,22 +15,22 @@ import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
 const TURN_MS = 20;
-/** How often one job that works alone says so. */
-const SAID_EVERY_MS = 250;
+/** How often the running job is reported while it does not change. */
+const REPORT_INTERVAL_MS = 250;
 const KEPT_SETS = 8;
 
-if (parentPort === null) throw new Error("this file runs as a thread of the service");
+if (parentPort === null) throw new Error("this file only runs as a worker thread of the service");
 const port = parentPort;
-const say = (message: MessageFromThread): void => port.postMessage(message);
+const send = (message: MessageFromThread): void => port.postMessage(message);
 
-let said = { id: 0, at: 0 };
-/** What waits for the main thread, by number. */
+let lastReport = { id: 0, at: 0 };
+/** Resolvers of calls to the main thread, by number. */
 const calls = new Map<number, (value: unknown) => void>();
 let lastCall = 0;
 const turns = new Map<number, Turn>();
 const compiled = new Map<string | null, CompiledPolicySet>();
 
-/** One job's share of the thread. */
+/** Measures the CPU time of one job, and lets other jobs run. */
 class Turn {
   readonly id: number;
   readonly aborted = new AbortController();
@@ -43,38 +43,42 @@ class Turn {
     this.budgetMs = budgetMs;
   }
 
-  /** Between two pieces of work. Null while this turn is short. Throws TRIAL_TOO_LONG, or SHUTTING_DOWN for an aborted job. */
-  readonly breathe = (): Promise<void> | null => {
+  /**
+   * Called between two steps. Returns null while this turn is short, else a promise to wait for. Throws the Refusal
+   * `TRIAL_TOO_LONG` if the job has used up its budget; rejects with `SHUTTING_DOWN` if it was aborted.
+   */
+  readonly yieldIfSlow = (): Promise<void> | null => {
     const worked = performance.now() - this.since;
     if (this.spent + worked > this.budgetMs)
       throw new Refusal(
         "TRIAL_TOO_LONG",
-        `trying this out takes longer than the ${this.budgetMs / 1000} s that one request may take; send fewer actions, or cheaper conditions`,
+        `trying out the policies takes longer than ${this.budgetMs / 1000} s, the limit of one request; send fewer actions, or cheaper conditions`,
       );
-    return worked < TURN_MS ? null : this.rest();
+    return worked < TURN_MS ? null : this.yieldOrAbort();
   };
 
-  /** The same without an end: for what keeps to its own bounds. */
-  readonly pause = (): Promise<void> | null => (performance.now() - this.since < TURN_MS ? null : this.giveWay());
+  /** Does the same without a budget, for jobs that limit themselves. */
+  readonly yieldWithoutBudget = (): Promise<void> | null =>
+    performance.now() - this.since < TURN_MS ? null : this.yieldThread();
 
-  async rest(): Promise<void> {
-    await this.giveWay();
-    if (this.aborted.signal.aborted) throw new Refusal("SHUTTING_DOWN", "nobody waits for this any more");
+  async yieldOrAbort(): Promise<void> {
+    await this.yieldThread();
+    if (this.aborted.signal.aborted) throw new Refusal("SHUTTING_DOWN", "the client no longer waits for this request");
   }
 
-  /** Of the store, on the main thread. */
-  async ask<T>(wanted: ReaderCall): Promise<T> {
+  /** Reads from the store through the main thread. The time does not count towards the budget. */
+  async read<T>(wanted: ReaderCall): Promise<T> {
     this.spent += performance.now() - this.since;
     const call = ++lastCall;
     const value = await new Promise<unknown>((resolve) => {
       calls.set(call, resolve);
-      say({ kind: "call", id: this.id, call, wanted });
+      send({ kind: "call", id: this.id, call, wanted });
     });
     this.resume();
     return value as T;
   }
 
-  private async giveWay(): Promise<void> {
+  private async yieldThread(): Promise<void> {
     this.spent += performance.now() - this.since;
     await setImmediate();
     this.resume();
@@ -82,20 +86,20 @@ class Turn {
 
   private resume(): void {
     this.since = performance.now();
-    if (said.id === this.id && this.since - said.at < SAID_EVERY_MS) return;
-    said = { id: this.id, at: this.since };
-    say({ kind: "at", id: this.id });
+    if (lastReport.id === this.id && this.since - lastReport.at < REPORT_INTERVAL_MS) return;
+    lastReport = { id: this.id, at: this.since };
+    send({ kind: "at", id: this.id });
   }
 }
 
-/** Compiled once, by digest, a policy at a time. */
-async function compiledOf({ digest, text }: SerializedPolicySet, turn: Turn): Promise<CompiledPolicySet> {
+/** Compiles a policy set, yielding after each policy. Caches sets by digest. */
+async function compileSet({ digest, text }: SerializedPolicySet, turn: Turn): Promise<CompiledPolicySet> {
   const kept = compiled.get(digest);
   if (kept !== undefined) return kept;
   const { format, policies } = JSON.parse(text) as PolicySetDocument;
   for (const policy of policies) {
     precompilePolicySet({ policies: [policy] });
-    await turn.breathe();
+    await turn.yieldIfSlow();
   }
   const set = compilePolicySet({ format, policies });
   compiled.set(digest, set);
@@ -112,41 +116,41 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
   },
 
   async withCandidates({ active, candidates, alone }, turn) {
-    const read = parseCandidatePolicies(candidates);
-    await turn.breathe();
-    const set = buildCandidateSet((await compiledOf(active, turn)).document, read, alone);
+    const policies = parseCandidatePolicies(candidates);
+    await turn.yieldIfSlow();
+    const set = buildCandidateSet((await compileSet(active, turn)).document, policies, alone);
     return { digest: set.digest, text: JSON.stringify(set.document) };
   },
 
   async decide({ sets, cases }, turn) {
     const decisions: Decision[][] = [];
-    for (const written of sets) {
-      const set = await compiledOf(written, turn);
-      const ofSet: Decision[] = [];
+    for (const serialized of sets) {
+      const set = await compileSet(serialized, turn);
+      const decisionsOfSet: Decision[] = [];
       for (const { request, facts, now } of cases) {
-        ofSet.push(decide(set, request, withAssumedUsage(set, request, facts, now), now));
-        await turn.breathe();
+        decisionsOfSet.push(decide(set, request, withAssumedUsage(set, request, facts, now), now));
+        await turn.yieldIfSlow();
       }
-      decisions.push(ofSet);
+      decisions.push(decisionsOfSet);
     }
     return decisions;
   },
 
   async backtest({ set, range }, turn) {
     const reader: BacktestReader = {
-      decisionSpan: (...args) => turn.ask({ method: "decisionSpan", args }),
-      decisions: (...args) => turn.ask({ method: "decisions", args }),
+      decisionSpan: (...args) => turn.read({ method: "decisionSpan", args }),
+      decisions: (...args) => turn.read({ method: "decisions", args }),
     };
-    // It has a budget of its own, and answers what it has when that is spent or nobody waits any more.
+    // A backtest has its own budget, and returns a partial report when it is spent or the job is aborted.
     return backtest(
       reader,
-      await compiledOf(set, turn),
+      await compileSet(set, turn),
       {
         ...range,
         signal: turn.aborted.signal,
-        progress: (counts) => say({ kind: "progress", id: turn.id, counts }),
+        progress: (counts) => send({ kind: "progress", id: turn.id, counts }),
       },
-      turn.pause,
+      turn.yieldWithoutBudget,
     );
   },
 };
@@ -155,13 +159,13 @@ async function run<Name extends JobName>(id: number, name: Name, input: Jobs[Nam
   const turn = new Turn(id, budgetMs);
   turns.set(id, turn);
   try {
-    // What else has arrived is read first: it may be that nobody waits for this any more.
-    await turn.rest();
-    say({ kind: "done", id, value: await JOBS[name](input, turn) });
+    // Read pending messages first, because one of them may abort this job.
+    await turn.yieldOrAbort();
+    send({ kind: "done", id, value: await JOBS[name](input, turn) });
   } catch (error) {
     if (error instanceof Refusal)
-      say({ kind: "refused", id, code: error.code as ErrorCode, detail: error.message, errors: error.errors });
-    else say({ kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      send({ kind: "refused", id, code: error.code as ErrorCode, detail: error.message, errors: error.errors });
+    else send({ kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
   } finally {
     turns.delete(id);
   }
@@ -170,7 +174,7 @@ async function run<Name extends JobName>(id: number, name: Name, input: Jobs[Nam
 port.on("message", (message: MessageToThread) => {
   switch (message.kind) {
     case "ping":
-      say({ kind: "pong" });
+      send({ kind: "pong" });
       break;
     case "abort":
       turns.get(message.id)?.aborted.abort();

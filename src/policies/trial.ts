@@ -1,15 +1,15 @@
 /**
- * Policies that somebody sends are parsed, compiled and tried on a thread of their own, so that what they cost stops
- * nobody's decision. It starts when it is needed and ends when it is idle. One that is lost, or does not answer, takes
- * its jobs with it; they are refused, and the next job starts another.
+ * Parses, compiles and tries out submitted policies on a separate thread, so that expensive policies do not delay decisions.
+ * The thread starts on demand and ends when it is idle. If it crashes or does not respond, its jobs are refused and the
+ * next job starts another thread.
  */
 import type { Worker } from "node:worker_threads";
-import type { BacktestRange } from "../contract/backtest.ts";
+import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
-import type { PolicyTrials, SerializedPolicySet } from "../contract/trials.ts";
+import type { Candidates, ParsedPolicy, PolicyTrials, SerializedPolicySet, TrialCase } from "../contract/trials.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { PolicySetDocument } from "../domain/policy/types.ts";
+import type { Decision, PolicySetDocument } from "../domain/policy/types.ts";
 import { startThread } from "../threads.ts";
 import type { BacktestReader } from "./backtest.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
@@ -17,15 +17,16 @@ import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } fr
 export interface TrialOptions {
   storage: BacktestReader;
   log: Logger;
-  /** Most milliseconds that a job works, where it has pieces. */
+  /** CPU time of one job, in milliseconds, checked between its steps. */
   budgetMs?: number;
-  /** How often the thread is asked whether it is there, and how many times in a row it may say nothing. */
+  /** How often the thread is pinged. */
   pingMs?: number;
-  mostSilent?: number;
+  /** After this number of unanswered pings the thread is terminated. */
+  maxUnansweredPings?: number;
   /** How long a thread without work is kept. */
   idleMs?: number;
-  /** Most jobs that are under way. */
-  most?: number;
+  /** Maximum number of concurrent jobs. */
+  maxJobs?: number;
   startThread?(): Worker;
 }
 
@@ -33,92 +34,181 @@ export interface TrialService extends PolicyTrials {
   close(): Promise<void>;
 }
 
-interface Waiting {
+interface RunningJob {
   resolve(value: unknown): void;
   reject(error: unknown): void;
-  /** Of a backtest. */
+  /** Only for a backtest. */
   range?: BacktestRange;
 }
 
-/** What a job may hold in memory. The parser of YAML takes some hundred times its text. */
-const MOST_HEAP_MB = 1024;
+/** Heap limit of the thread. The YAML parser uses some hundred times the size of its text. */
+const MAX_HEAP_MB = 1024;
 
 export const startTrialThread = (): Worker =>
-  startThread(import.meta.url, "trial-thread", { resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB } });
+  startThread(import.meta.url, "trial-thread", { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } });
 
-export function createTrials({
-  storage,
-  log,
-  budgetMs = 20_000,
-  pingMs = 1000,
-  mostSilent = 30,
-  idleMs = 60_000,
-  most = 32,
-  startThread = startTrialThread,
-}: TrialOptions): TrialService {
-  let thread: Worker | null = null;
-  let closed = false;
-  let lastId = 0;
-  /** The job that the thread said it is at. */
-  let at = 0;
-  let silent = 0;
-  let pings: NodeJS.Timeout | undefined;
-  let idle: NodeJS.Timeout | undefined;
-  const waiting = new Map<number, Waiting>();
+export function createTrials(options: TrialOptions): TrialService {
+  return new ThreadedTrials(options);
+}
 
-  function start(): Worker {
-    const started = startThread();
-    started.on("message", (message: MessageFromThread) => {
-      if (thread === started) hear(message);
+class ThreadedTrials implements TrialService {
+  private readonly options: Required<TrialOptions>;
+  private thread: Worker | null = null;
+  private closed = false;
+  private lastId = 0;
+  /** Id of the job that the thread is working on. */
+  private current = 0;
+  private unansweredPings = 0;
+  private pingTimer: NodeJS.Timeout | undefined;
+  private idleTimer: NodeJS.Timeout | undefined;
+  private readonly jobs = new Map<number, RunningJob>();
+
+  constructor(options: TrialOptions) {
+    this.options = {
+      budgetMs: 20_000,
+      pingMs: 1000,
+      maxUnansweredPings: 30,
+      idleMs: 60_000,
+      maxJobs: 32,
+      startThread: startTrialThread,
+      ...options,
+    };
+  }
+
+  read(candidates: Candidates, signal?: AbortSignal): Promise<ParsedPolicy[]> {
+    return this.run("read", candidates, { signal });
+  }
+
+  withCandidates(
+    active: CompiledPolicySet | SerializedPolicySet,
+    candidates: Candidates,
+    alone: boolean,
+    signal?: AbortSignal,
+  ): Promise<SerializedPolicySet> {
+    return this.run("withCandidates", { active: serializePolicySet(active), candidates, alone }, { signal });
+  }
+
+  decide(
+    sets: readonly (CompiledPolicySet | SerializedPolicySet)[],
+    cases: readonly TrialCase[],
+    signal?: AbortSignal,
+  ): Promise<Decision[][]> {
+    return this.run("decide", { sets: sets.map(serializePolicySet), cases }, { signal });
+  }
+
+  backtest(set: CompiledPolicySet | SerializedPolicySet, range: BacktestRange): Promise<BacktestReport> {
+    const { signal, progress: _, ...plain } = range;
+    return this.run("backtest", { set: serializePolicySet(set), range: plain }, { signal, range });
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.rejectAll(notWaitedFor);
+    clearTimeout(this.idleTimer);
+    await this.stopThread();
+  }
+
+  private run<Name extends JobName>(
+    name: Name,
+    input: Jobs[Name]["input"],
+    { signal, range }: { signal: AbortSignal | undefined; range?: BacktestRange },
+  ): Promise<Jobs[Name]["output"]> {
+    const { maxJobs, budgetMs, pingMs, log } = this.options;
+    if (this.closed || signal?.aborted === true) return Promise.reject(notWaitedFor());
+    if (this.jobs.size >= maxJobs)
+      return Promise.reject(
+        new Refusal(
+          "TOO_MANY_TRIALS",
+          `this process already checks or tries out the policies of ${this.jobs.size} requests, which is its limit; try again`,
+          { headers: { "Retry-After": "1" } },
+        ),
+      );
+    clearTimeout(this.idleTimer);
+    try {
+      this.thread ??= this.startThread();
+    } catch (error) {
+      log.error("the thread for policy trials does not start", { error: String(error) });
+      return Promise.reject(trialLost("the thread for policy trials does not start; see the log of the service"));
+    }
+    const id = ++this.lastId;
+    if (this.jobs.size === 0) this.unansweredPings = 0;
+    this.thread.ref();
+    this.pingTimer ??= setInterval(() => this.ping(), pingMs);
+    return new Promise<unknown>((resolve, reject) => {
+      const onAbort = (): void => this.send({ kind: "abort", id });
+      signal?.addEventListener("abort", onAbort, { once: true });
+      const unsubscribe = (): void => signal?.removeEventListener("abort", onAbort);
+      this.jobs.set(id, {
+        resolve(value) {
+          unsubscribe();
+          resolve(value);
+        },
+        reject(error) {
+          unsubscribe();
+          reject(error);
+        },
+        ...(range === undefined ? {} : { range }),
+      });
+      this.send({ kind: "job", id, name, input, budgetMs } as MessageToThread);
+    }) as Promise<Jobs[Name]["output"]>;
+  }
+
+  private startThread(): Worker {
+    const thread = this.options.startThread();
+    thread.on("message", (message: MessageFromThread) => {
+      if (this.thread === thread) this.receive(message);
     });
-    started.on("error", (error) => lose(started, String(error)));
-    started.on("exit", (code) => lose(started, `it ended with ${code}`));
-    at = silent = 0;
-    return started;
+    thread.on("error", (error) => this.onThreadLost(thread, String(error)));
+    thread.on("exit", (code) => this.onThreadLost(thread, `it ended with ${code}`));
+    this.current = this.unansweredPings = 0;
+    return thread;
   }
 
-  const send = (message: MessageToThread): void => thread?.postMessage(message);
-
-  function lose(gone: Worker, why: string): void {
-    if (thread !== gone) return;
-    thread = null;
-    log.warn("the thread that tries policies out was lost", { why, jobs: waiting.size });
-    refuseAll(() => lost("the thread that tries policies out was lost; try again"));
+  private send(message: MessageToThread): void {
+    this.thread?.postMessage(message);
   }
 
-  function refuseAll(refusal: (id: number) => Refusal): void {
-    const refused = [...waiting];
-    waiting.clear();
-    rest();
-    for (const [id, { reject }] of refused) reject(refusal(id));
+  private onThreadLost(thread: Worker, cause: string): void {
+    if (this.thread !== thread) return;
+    this.thread = null;
+    this.options.log.warn("the thread for policy trials was lost", { cause, jobs: this.jobs.size });
+    this.rejectAll(() => trialLost("the thread for policy trials was lost; try again"));
   }
 
-  function ping(): void {
-    if (++silent <= mostSilent) return send({ kind: "ping" });
-    const stuck = thread;
-    thread = null;
-    log.warn("the thread that tries policies out did not answer and was ended", { jobs: waiting.size });
+  private rejectAll(refusal: (id: number) => Refusal): void {
+    const rejected = [...this.jobs];
+    this.jobs.clear();
+    this.startIdling();
+    for (const [id, { reject }] of rejected) reject(refusal(id));
+  }
+
+  private ping(): void {
+    const { maxUnansweredPings, pingMs, log } = this.options;
+    if (++this.unansweredPings <= maxUnansweredPings) return this.send({ kind: "ping" });
+    const stuck = this.thread;
+    this.thread = null;
+    log.warn("the thread for policy trials did not respond and was terminated", { jobs: this.jobs.size });
     stuck?.terminate().catch(() => undefined);
-    const seconds = Math.round((pingMs * mostSilent) / 1000);
-    refuseAll((id) =>
-      id === at
-        ? new Refusal("TRIAL_TOO_LONG", `trying this out did not get anywhere in ${seconds} s; send less at once`)
-        : lost("another request's policies held up the thread that tries policies out; try again"),
+    const seconds = Math.round((pingMs * maxUnansweredPings) / 1000);
+    this.rejectAll((id) =>
+      id === this.current
+        ? new Refusal("TRIAL_TOO_LONG", `the policies could not be tried out within ${seconds} s; send less at once`)
+        : trialLost("policies of another request blocked the thread for policy trials; try again"),
     );
   }
 
-  function hear(message: MessageFromThread): void {
-    silent = 0;
+  private receive(message: MessageFromThread): void {
+    this.unansweredPings = 0;
     if (message.kind === "pong") return;
     if (message.kind === "at") {
-      at = message.id;
+      this.current = message.id;
       return;
     }
-    const job = waiting.get(message.id);
+    const job = this.jobs.get(message.id);
     if (job === undefined) return;
     switch (message.kind) {
       case "call":
-        void answer(message.id, message.call, message.wanted, job);
+        void this.answerCall(message.id, message.call, message.wanted, job);
         return;
       case "progress":
         job.range?.progress?.(message.counts);
@@ -132,121 +222,61 @@ export function createTrials({
       case "failed":
         job.reject(new Error(`a trial of policies failed: ${message.message}`));
     }
-    waiting.delete(message.id);
-    rest();
+    this.jobs.delete(message.id);
+    this.startIdling();
   }
 
-  /** What a backtest reads: whoever's it is sees what they may see. */
-  async function answer(id: number, call: number, wanted: ReaderCall, job: Waiting): Promise<void> {
+  /** Reads from the store for a backtest. The visibility comes from this thread's copy of the range, not from the message. */
+  private async answerCall(id: number, call: number, wanted: ReaderCall, job: RunningJob): Promise<void> {
+    const { storage } = this.options;
     try {
       const { visibility } = job.range as BacktestRange;
       const value =
         wanted.method === "decisionSpan"
           ? await storage.decisionSpan(...wanted.args)
           : await storage.decisions({ ...wanted.args[0], visibility });
-      if (waiting.get(id) === job) send({ kind: "answer", call, value });
+      if (this.jobs.get(id) === job) this.send({ kind: "answer", call, value });
     } catch (error) {
-      waiting.delete(id);
-      send({ kind: "abort", id });
-      // An empty answer ends what nobody waits for.
-      send({ kind: "answer", call, value: wanted.method === "decisions" ? [] : null });
-      rest();
+      this.jobs.delete(id);
+      this.send({ kind: "abort", id });
+      // An empty answer ends the backtest in the thread.
+      this.send({ kind: "answer", call, value: wanted.method === "decisions" ? [] : null });
+      this.startIdling();
       job.reject(error);
     }
   }
 
-  /** Nothing holds the process, and after a while the thread ends. */
-  function rest(): void {
-    if (waiting.size > 0) return;
-    clearInterval(pings);
-    pings = undefined;
-    thread?.unref();
-    clearTimeout(idle);
-    if (thread === null) return;
-    idle = setTimeout(() => void stop(), idleMs);
-    idle.unref();
+  /** If no job is left, lets the process exit, and ends the thread after `idleMs`. */
+  private startIdling(): void {
+    if (this.jobs.size > 0) return;
+    clearInterval(this.pingTimer);
+    this.pingTimer = undefined;
+    this.thread?.unref();
+    clearTimeout(this.idleTimer);
+    if (this.thread === null) return;
+    this.idleTimer = setTimeout(() => void this.stopThread(), this.options.idleMs);
+    this.idleTimer.unref();
   }
 
-  async function stop(): Promise<void> {
-    const ending = thread;
-    thread = null;
-    await ending?.terminate();
+  private async stopThread(): Promise<void> {
+    const thread = this.thread;
+    this.thread = null;
+    await thread?.terminate();
   }
-
-  function run<Name extends JobName>(
-    name: Name,
-    input: Jobs[Name]["input"],
-    { signal, range }: { signal: AbortSignal | undefined; range?: BacktestRange },
-  ): Promise<Jobs[Name]["output"]> {
-    if (closed || signal?.aborted === true) return Promise.reject(left());
-    if (waiting.size >= most)
-      return Promise.reject(
-        new Refusal(
-          "TOO_MANY_TRIALS",
-          `${waiting.size} requests have policies read or tried out, as many as this process takes; try again`,
-          { headers: { "Retry-After": "1" } },
-        ),
-      );
-    clearTimeout(idle);
-    try {
-      thread ??= start();
-    } catch (error) {
-      log.error("the thread that tries policies out does not start", { error: String(error) });
-      return Promise.reject(lost("the thread that tries policies out does not start; see the service's log"));
-    }
-    const id = ++lastId;
-    if (waiting.size === 0) silent = 0;
-    thread.ref();
-    pings ??= setInterval(ping, pingMs);
-    return new Promise<unknown>((resolve, reject) => {
-      const onAbort = (): void => send({ kind: "abort", id });
-      signal?.addEventListener("abort", onAbort, { once: true });
-      const settled = (): void => signal?.removeEventListener("abort", onAbort);
-      waiting.set(id, {
-        resolve(value) {
-          settled();
-          resolve(value);
-        },
-        reject(error) {
-          settled();
-          reject(error);
-        },
-        ...(range === undefined ? {} : { range }),
-      });
-      send({ kind: "job", id, name, input, budgetMs } as MessageToThread);
-    }) as Promise<Jobs[Name]["output"]>;
-  }
-
-  return {
-    read: (candidates, signal) => run("read", candidates, { signal }),
-    withCandidates: (active, candidates, alone, signal) =>
-      run("withCandidates", { active: written(active), candidates, alone }, { signal }),
-    decide: (sets, cases, signal) => run("decide", { sets: sets.map(written), cases }, { signal }),
-    backtest(set, range) {
-      const { signal, progress: _, ...plain } = range;
-      return run("backtest", { set: written(set), range: plain }, { signal, range });
-    },
-    async close() {
-      closed = true;
-      refuseAll(left);
-      clearTimeout(idle);
-      await stop();
-    },
-  };
 }
 
-function lost(detail: string): Refusal {
+function trialLost(detail: string): Refusal {
   return new Refusal("TRIAL_LOST", detail, { headers: { "Retry-After": "1" } });
 }
 
-function left(): Refusal {
-  return new Refusal("SHUTTING_DOWN", "the service is stopping, or whoever asked has left");
+function notWaitedFor(): Refusal {
+  return new Refusal("SHUTTING_DOWN", "the service is stopping, or the client has disconnected");
 }
 
-/** A text crosses to the thread far faster than what it says. */
+/** Serialized policy sets. Passing a string to the thread is much faster than cloning the object. */
 const texts = new WeakMap<PolicySetDocument, string>();
 
-function written(set: CompiledPolicySet | SerializedPolicySet): SerializedPolicySet {
+function serializePolicySet(set: CompiledPolicySet | SerializedPolicySet): SerializedPolicySet {
   if ("text" in set) return set;
   let text = texts.get(set.document);
   if (text === undefined) texts.set(set.document, (text = JSON.stringify(set.document)));

@@ -1,9 +1,9 @@
-/** Work that somebody else sizes, in pieces: between two of them the event loop runs when the last ones took long. */
+/** Keeps long work, whose size a client chooses, from blocking the event loop. */
 import { setImmediate } from "node:timers/promises";
 
 const TURN_MS = 20;
 
-/** Called between pieces: null while the turn is short, or what to wait for. */
+/** Called between steps of the work. Returns null within the first 20 ms of a turn, else a promise to wait for. */
 export type YieldIfSlow = () => Promise<void> | null;
 
 export function createYieldIfSlow(): YieldIfSlow {

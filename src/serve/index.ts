@@ -9,7 +9,7 @@ import { discardNodeBody, readNodeBody } from "./node-body.ts";
 export interface Listening {
   url: string;
   port: number;
-  /** Stops accepting, lets what runs finish for at most `graceMs`, then closes every connection. Idempotent. */
+  /** Stops accepting requests, waits up to `graceMs` for running ones, then closes every connection. Idempotent. */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -19,37 +19,37 @@ export interface ServeOptions {
 }
 
 /**
- * Header lines of one request. Node reads 2,000 by default and drops the rest without a word: a gateway would then pass
- * on headers that nobody here saw. Deno and Bun have limits of about this size, and refuse by themselves.
+ * Maximum number of header lines of one request. By default Node silently drops lines after the 2,000th, so a gateway could
+ * forward headers that this service never checked. Deno and Bun have similar limits and reject such requests themselves.
  */
 const MAX_HEADER_LINES = 128;
 
-/** How often connections that have turned idle are closed while the service stops. */
-const IDLE_LOOK_MS = 50;
+/** How often idle connections are closed while the service stops. */
+const IDLE_CHECK_MS = 50;
 
 /** The response class that is fastest on this runtime; give it to `createRuntime`. */
 export const ServerResponse: typeof Response = FastResponse;
 
-/** Rejects with a message for people when the address cannot be had. */
+/** Starts the server. Rejects with a readable message if it cannot listen on the address. */
 export async function serve(fetch: FetchHandler, options: ServeOptions): Promise<Listening> {
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),
-    // The handler answers every fault itself; what arrives here is the server's own, and says nothing.
+    // The handler answers its own errors. This is for errors of the server library, and reveals nothing.
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
     manual: true,
     silent: true,
     gracefulShutdown: false,
-    // Bun closes an idle connection after 10 seconds: shorter than a granted wait.
+    // By default Bun closes an idle connection after 10 seconds, which is shorter than the maximum `wait` of a request.
     bun: { idleTimeout: 255 },
     deno: { signal: cut.signal },
   });
   const node = server.node?.server;
-  // 0: Node drops no line, so that all of them can be counted. The size of all headers together is limited by Node.
+  // With 0, Node drops no header lines, so that they can be counted. Node still limits their total size.
   if (node !== undefined && "maxHeadersCount" in node) node.maxHeadersCount = 0;
-  node?.on("clientError", answerUnread).on("request", cutEndless);
+  node?.on("clientError", answerClientError).on("request", limitPipelining);
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
   let stopped: Promise<void> | null = null;
@@ -60,18 +60,19 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   };
 }
 
-const UNREAD: Readonly<Record<string, string>> = {
+const CLIENT_ERROR_STATUS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
   HPE_CHUNK_EXTENSIONS_OVERFLOW: "413 Payload Too Large",
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 };
 
-/** Node's own answers have no body, and there are gateways that take no body for a yes (docs/gateways.md). */
-function answerUnread({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
-  // As Node does: nothing into the middle of an answer that is under way.
-  const underWay = (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage?.headersSent === true;
-  if (!socket.writable || underWay || code === "ECONNRESET") return void socket.destroy();
-  const status = UNREAD[code] ?? "400 Bad Request";
+/** Answers a request that Node could not parse. Node's own answer has no body, which some gateways treat as an allow (docs/gateways.md). */
+function answerClientError({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
+  // Like Node, write nothing into a response that was already started.
+  const isResponding =
+    (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage?.headersSent === true;
+  if (!socket.writable || isResponding || code === "ECONNRESET") return void socket.destroy();
+  const status = CLIENT_ERROR_STATUS[code] ?? "400 Bad Request";
   const body = `${status}\n`;
   const head = `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}`;
   socket.end(`${head}\r\n\r\n${body}`, () => socket.destroy());
@@ -87,16 +88,16 @@ function tooManyHeaders(): Response {
   return new FastResponse(body, { status: 431, headers: { Connection: "close", "Content-Type": "text/plain" } });
 }
 
-/** Requests of one connection that may wait for their answers at once. */
-const MOST_PIPELINED = 128;
-const waiting = new WeakMap<Duplex, number>();
+/** Maximum number of unanswered requests on one connection. */
+const MAX_PIPELINED = 128;
+const unanswered = new WeakMap<Duplex, number>();
 
-/** Node reads on while nothing is answered: a client that sends without end on one connection would be held in memory whole. */
-function cutEndless({ socket }: IncomingMessage, response: ServerResponseOfNode): void {
-  const before = waiting.get(socket) ?? 0;
-  waiting.set(socket, before + 1);
-  response.once("close", () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1));
-  if (before >= MOST_PIPELINED) socket.destroy();
+/** Closes a connection with too many pipelined requests. Node keeps reading without backpressure, which could exhaust memory. */
+function limitPipelining({ socket }: IncomingMessage, response: ServerResponseOfNode): void {
+  const before = unanswered.get(socket) ?? 0;
+  unanswered.set(socket, before + 1);
+  response.once("close", () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+  if (before >= MAX_PIPELINED) socket.destroy();
 }
 
 function infoOf(request: ServerRequest): RequestInfo {
@@ -106,11 +107,11 @@ function infoOf(request: ServerRequest): RequestInfo {
     ip: () => request.ip,
     target: () => (node.req as IncomingMessage).url ?? null,
     readBody: (max, take) => readNodeBody(node.req as IncomingMessage, max, take),
-    discardBody: (most, patienceMs) => discardNodeBody(node.req as IncomingMessage, most, patienceMs),
+    discardBody: (maxBytes, timeoutMs) => discardNodeBody(node.req as IncomingMessage, maxBytes, timeoutMs),
   };
 }
 
-/** Deno reports the URL as it was sent. Bun resolves dot segments and backslashes first. */
+/** Returns the request target as the client sent it, or null on Bun, which resolves dot segments and backslashes first. */
 function sentTarget(url: string): string | null {
   return "bun" in process.versions ? null : url.slice(url.indexOf("/", url.indexOf("://") + 3));
 }
@@ -123,14 +124,17 @@ async function bind(server: Server, at: ServeOptions): Promise<void> {
   }
 }
 
-/** Why an address cannot be had, for people. */
+/** Returns an error that explains why the server cannot listen on the address. */
 function explainBinding(error: unknown, { host, port }: ServeOptions): unknown {
   const code = (error as { code?: string }).code;
-  if (code === "EADDRINUSE") return new Error(`port ${port} on ${host} is taken by another process`, { cause: error });
+  if (code === "EADDRINUSE") return new Error(`port ${port} on ${host} is in use by another process`, { cause: error });
   if (code === "EACCES")
-    return new Error(`port ${port} on ${host} needs more rights than this process has; choose one above 1023`, {
-      cause: error,
-    });
+    return new Error(
+      `port ${port} on ${host} requires privileges that this process does not have; choose a port above 1023`,
+      {
+        cause: error,
+      },
+    );
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
     return new Error(`"${host}" is not an address of this machine`, { cause: error });
   return error;
@@ -138,17 +142,17 @@ function explainBinding(error: unknown, { host, port }: ServeOptions): unknown {
 
 async function close(server: Server, graceMs: number, cut: AbortController): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const patience = new Promise<"late">((resolve) => {
+  const timeout = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), graceMs);
   });
   const closed = server.close().then(() => "closed" as const);
-  // On Node a connection whose answer was under way, without a word of closing, turns idle only after that.
+  // On Node a keep-alive connection that was sending its response becomes idle only afterwards, so check repeatedly.
   const node = server.node?.server;
   const idle = setInterval(() => {
     if (node !== undefined && "closeIdleConnections" in node) node.closeIdleConnections();
-  }, IDLE_LOOK_MS);
-  if ((await Promise.race([closed, patience])) === "late") {
-    // Deno takes no word but this.
+  }, IDLE_CHECK_MS);
+  if ((await Promise.race([closed, timeout])) === "late") {
+    // On Deno only the signal closes the remaining connections.
     cut.abort();
     await server.close(true);
   }
@@ -156,7 +160,7 @@ async function close(server: Server, graceMs: number, cut: AbortController): Pro
   clearTimeout(timer);
 }
 
-/** First SIGINT or SIGTERM stops gracefully; a second one ends the process at once. */
+/** Stops gracefully on the first SIGINT or SIGTERM, and exits immediately on the second. */
 export function onSignals(stop: (signal: string) => Promise<void>): void {
   let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers";
 import type { Logger } from "../contract/host.ts";
 
-/** Of every logger, what is to be written before the process ends. */
+/** The `flush` functions of loggers with buffered lines, called before the process exits. */
 const unwritten = new Set<() => void>();
 process.once("exit", () => {
   for (const flush of unwritten) flush();
@@ -11,48 +11,48 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LEVELS)[number] | "silent";
 
 /**
- * One JSON object a line, on standard error. Lines of one turn of the event loop go out in one
- * write; warnings and errors go at once, with what waits before them.
- * @param write gets whole lines with their newlines
+ * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are written
+ * together. Warnings and errors are written immediately, after all buffered lines.
+ * @param write receives complete lines with their newlines
  */
 export function createLogger(
   level: LogLevel,
   write: (lines: string) => void = (lines) => void process.stderr.write(lines),
 ): Logger {
-  const least = level === "silent" ? LEVELS.length : LEVELS.indexOf(level);
-  let waiting = "";
+  const minIndex = level === "silent" ? LEVELS.length : LEVELS.indexOf(level);
+  let buffered = "";
   function flush(): void {
-    const lines = waiting;
-    waiting = "";
+    const lines = buffered;
+    buffered = "";
     unwritten.delete(flush);
     if (lines !== "") write(lines);
   }
   const at =
     (index: number) =>
     (message: string, fields?: Record<string, unknown>): void => {
-      if (index < least) return;
-      if (waiting === "") {
+      if (index < minIndex) return;
+      if (buffered === "") {
         unwritten.add(flush);
         setImmediate(flush);
       }
-      waiting += `${stringify({ time: new Date().toISOString(), level: LEVELS[index], message, ...fields })}\n`;
+      buffered += `${stringify({ time: new Date().toISOString(), level: LEVELS[index], message, ...fields })}\n`;
       if (index >= 2) flush();
     };
   return { debug: at(0), info: at(1), warn: at(2), error: at(3) };
 }
 
-/** A log line is never the reason of a failure. */
+/** Never throws, so that logging cannot fail a request. */
 function stringify(value: Record<string, unknown>): string {
   try {
-    // Mostly all there is to do: with a function for each member it takes several times as long.
+    // Tried first, because a replacer function makes it several times slower.
     return JSON.stringify(value);
   } catch {
-    return stringifyOdd(value);
+    return stringifyWithReplacer(value);
   }
 }
 
-/** What holds a bigint, or cannot be written at all. */
-function stringifyOdd(value: Record<string, unknown>): string {
+/** Handles values with a bigint, or that JSON cannot represent. */
+function stringifyWithReplacer(value: Record<string, unknown>): string {
   try {
     return JSON.stringify(value, (_, member: unknown) => (typeof member === "bigint" ? member.toString() : member));
   } catch {

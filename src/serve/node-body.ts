@@ -1,18 +1,22 @@
-/** Reads a Node request's body straight from its stream: building a web stream around it costs more than the rest of a small request. */
+/** Reads the body of a Node request directly from its stream, because wrapping it in a web stream is slower than the rest of a small request. */
 import type { IncomingMessage } from "node:http";
 import { createCollector } from "../http/collector.ts";
 
-/** Rejects with BodyTooLarge above `max` bytes, with what `take` throws, and with the stream's error when the client goes away. */
+/**
+ * Reads the whole body. Rejects with BodyTooLarge above `max` bytes, with any error that `take` throws, and with the error
+ * of the stream if the client disconnects.
+ * @param take called with the number of bytes of each chunk
+ */
 export function readNodeBody(
   request: IncomingMessage,
   max: number,
   take: (bytes: number) => void,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    // What is over tells nobody so a second time.
-    if (request.destroyed) return reject(new Error("the connection closed before the body was whole"));
+    // A destroyed stream emits no further events.
+    if (request.destroyed) return reject(new Error("the connection closed before the body was complete"));
     const body = createCollector(max, take);
-    const end = (settle: () => void): void => {
+    const finish = (settle: () => void): void => {
       request.off("data", onData);
       request.off("end", onEnd);
       request.off("error", onError);
@@ -23,14 +27,14 @@ export function readNodeBody(
       try {
         body.add(chunk);
       } catch (error) {
-        // What is still to come is read and thrown away by the connection's end.
-        end(() => reject(error as Error));
+        // Discard the rest of the body.
+        finish(() => reject(error as Error));
         request.resume();
       }
     };
-    const onEnd = (): void => end(() => resolve(body.whole()));
-    const onError = (error: Error): void => end(() => reject(error));
-    const onClose = (): void => end(() => reject(new Error("the connection closed before the body was whole")));
+    const onEnd = (): void => finish(() => resolve(body.whole()));
+    const onError = (error: Error): void => finish(() => reject(error));
+    const onClose = (): void => finish(() => reject(new Error("the connection closed before the body was complete")));
     request.on("data", onData);
     request.on("end", onEnd);
     request.on("error", onError);
@@ -38,8 +42,8 @@ export function readNodeBody(
   });
 }
 
-/** Resolves when the body has ended, `most` bytes have gone by, or nothing came for `patienceMs`. Never rejects. */
-export function discardNodeBody(request: IncomingMessage, most: number, patienceMs: number): Promise<void> {
+/** Discards the body. Resolves at its end, after `maxBytes`, or when no data arrives for `timeoutMs`. Never rejects. */
+export function discardNodeBody(request: IncomingMessage, maxBytes: number, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     if (request.complete || request.destroyed) return resolve();
     let size = 0;
@@ -47,16 +51,16 @@ export function discardNodeBody(request: IncomingMessage, most: number, patience
       clearTimeout(timer);
       for (const name of ["end", "error", "close"]) request.off(name, done);
       request.off("data", onData);
-      // Whatever else comes is dropped until the connection ends.
+      // Drop any further data until the connection ends.
       request.resume();
       resolve();
     };
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
       timer.refresh();
-      if (size > most) done();
+      if (size > maxBytes) done();
     };
-    const timer = setTimeout(done, patienceMs);
+    const timer = setTimeout(done, timeoutMs);
     for (const name of ["end", "error", "close"]) request.on(name, done);
     request.on("data", onData);
   });

@@ -1,17 +1,17 @@
 /**
- * Loading the service makes much garbage at once, and V8 answers with a young generation of 16 MiB and more that it
- * keeps for good. Held small until the service listens, it grows again when requests need it. Node alone.
+ * Keeps V8's young generation small while the service loads. Loading creates much garbage, so V8 would grow it to 16 MiB
+ * or more and never shrink it. After startup it grows when requests need it. Only on Node.
  */
 import { setFlagsFromString } from "node:v8";
 
 const { bun, deno } = process.versions;
 const isNode = bun === undefined && deno === undefined;
 
-export function holdYoungSpace(): void {
+export function limitYoungGeneration(): void {
   if (isNode) setFlagsFromString("--semi-space-growth-factor=1");
 }
 
-/** V8's own growth again. */
-export function releaseYoungSpace(): void {
+/** Restores V8's default growth. */
+export function unlimitYoungGeneration(): void {
   if (isNode) setFlagsFromString("--semi-space-growth-factor=2");
 }

@@ -72,11 +72,11 @@ test("a whole store: how much is signed, by which key, and which kept checkpoint
     whole.out,
     new RegExp(`the newest checkpoint covers (\\d+) of \\1 entries and is signed by ${vkey.replaceAll("+", "\\+")}\n`),
   );
-  assert.match(whole.out, /the key that the store itself names/);
-  assert.match(whole.out, /the store contains what .*copy-.*checkpoint was signed over/);
-  assert.match(whole.out, /the store contains what .*state.*\.checkpoint was signed over/);
+  assert.match(whole.out, /this key comes from the store itself/);
+  assert.match(whole.out, /the store contains the checkpoint in .*copy-.*checkpoint \(size/);
+  assert.match(whole.out, /the store contains the checkpoint in .*state.*\.checkpoint \(size/);
   const pinned = await auditCopy("late", "", { args: ["--key", vkey] });
-  assert.doesNotMatch(pinned.out, /that the store itself names/);
+  assert.doesNotMatch(pinned.out, /this key comes from the store itself/);
 });
 
 test("entries without a checkpoint, or without the log's key, are a fault, also with the key given", async () => {
@@ -88,7 +88,7 @@ test("entries without a checkpoint, or without the log's key, are a fault, also 
     }
     const nameless = await auditCopy("late", "delete from meta", { args });
     assert.equal(nameless.code, 6);
-    assert.match(nameless.out, /does not name the log's key: the key was removed/);
+    assert.match(nameless.out, /does not name the log's key: it was removed/);
     assert.doesNotMatch(nameless.out, /no key yet/);
     const json = await auditCopy("late", "delete from checkpoint", { args: [...args, "--json"] });
     const { signedSize, vkey: signedBy } = JSON.parse(json.out) as { signedSize: unknown; vkey: unknown };
@@ -119,7 +119,7 @@ test("a data folder that was put back as a whole fails as it does at the start o
   assert.match(
     back.out,
     new RegExp(
-      `the store holds ${earlySize} entries, and the checkpoint kept in .*state.*\\.checkpoint was signed over \\d+: an older copy`,
+      `the store holds ${earlySize} entries, and the stored checkpoint .*state.*\\.checkpoint was signed over \\d+: an older copy`,
     ),
   );
   // On a machine that never saw a later checkpoint nothing contradicts the copy.

@@ -80,7 +80,7 @@ describe("assent policy backtest", () => {
     const text = await assent(candidate, "--examples", "1");
     assert.match(
       text.out,
-      /^31 decisions from \S+ to \S+: 31 would flip, 0 would come out the same by another rule or on other terms\n {5}26 {2}allow \(.*\) -> deny \(payments: nobody pays\)\n {9}e\.g\. [0-9a-f-]{36} {2}/,
+      /^31 decisions from \S+ to \S+: 31 would flip, 0 would have the same effect by another rule or with other terms\n {5}26 {2}allow \(.*\) -> deny \(payments: nobody pays\)\n {9}e\.g\. [0-9a-f-]{36} {2}/,
     );
     const markdown = await assent(candidate, "--format", "markdown", "--examples", "20");
     assert.match(

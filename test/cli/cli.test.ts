@@ -58,7 +58,7 @@ describe("help and usage", () => {
       ],
       [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
       [["keys", "make"], /create, list, revoke, rotate-permit or rotate-log, not "make"/],
-      [["verify", "x"], /--key is needed/],
+      [["verify", "x"], /--key is required/],
       [["verify", "x", "--key", "@no-such-file"], /"no-such-file" cannot be read/],
       [["verify", "no-such-file", "--key", "x"], /"no-such-file" cannot be read/],
       [["verify", "package.json", "--key", "x", "--entry", "no-such-file"], /"no-such-file" cannot be read/],
@@ -110,7 +110,7 @@ describe("policies", () => {
       assert.match(bad.err, /^a\.yaml:4:5: .*did you mean "effect"/m);
       assert.equal(bad.out, "");
       writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    effect: allow\n");
-      assert.deepEqual(await assentHere("policy", "check", folder), { code: 0, out: "1 policy is good\n", err: "" });
+      assert.deepEqual(await assentHere("policy", "check", folder), { code: 0, out: "1 policy is valid\n", err: "" });
       writeFileSync(
         join(folder, "a_test.yaml"),
         "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n",
@@ -315,7 +315,7 @@ describe("against a running service", () => {
       ASSENT_POLICIES: POLICIES,
     });
     assert.equal(taken.code, EXIT.failure);
-    assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is taken by another process; choose another with --port or/);
+    assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is in use by another process; choose another with --port or/);
     const { port } = new URL(service.url);
     const witness = [
       "witness",
@@ -332,7 +332,7 @@ describe("against a running service", () => {
     ] as const) {
       const other = await assent([...args], { ASSENT_API_KEY: "x" });
       assert.equal(other.code, EXIT.failure, args[0]);
-      assert.match(other.err, new RegExp(`^assent: port .* is taken .* with ${flag} \\(.*\n$`), args[0]);
+      assert.match(other.err, new RegExp(`^assent: port .* is in use .* with ${flag} \\(.*\n$`), args[0]);
     }
   });
 

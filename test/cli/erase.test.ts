@@ -76,8 +76,8 @@ test("those that match are counted, and erased with --yes and a reason", async (
 
 test("what could only be a mistake is refused before anybody is asked", async () => {
   for (const [args, words] of [
-    [[], /say which/],
-    [["--reason", "r", "--yes"], /say which/],
+    [[], /select actions with/],
+    [["--reason", "r", "--yes"], /select actions with/],
     [["--yes", "--value", "x"], /--reason is needed/],
     [["id", "--yes"], /--reason is needed/],
     [["id", "--value", "x"], /not both/],

@@ -68,7 +68,7 @@ describe("the first keys", () => {
     const env = { ...BARE, ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
     const failed = await assent(["serve", "--port", port], { cwd: folder, env });
     assert.equal(failed.code, 1);
-    assert.match(failed.err, /is taken by another process/);
+    assert.match(failed.err, /is in use by another process/);
     assert.deepEqual(keysIn(failed.out), []);
     assert.ok(existsSync(join(folder, "data/assent.db")), "the store is there already");
     const service = await serve(t, folder, env);
@@ -149,7 +149,7 @@ describe("an empty folder", () => {
   it("serves what the clone serves, says so, and is there to be changed", async (t) => {
     const folder = folderWith(t, {});
     const service = await serve(t, folder);
-    assert.match(service.output(), /There was no assent\.yaml here.*wrote both/);
+    assert.match(service.output(), /There was no assent\.yaml and no policies folder here\. Created both/);
     const [, agent = ""] = keysIn(service.output());
     assert.equal(await submit(service.url, agent, 50), "allowed");
     assert.equal(await submit(service.url, agent, 500), "pending_approval");
@@ -167,7 +167,7 @@ describe("an empty folder", () => {
       const folder = folderWith(t, name === "assent.yaml" ? { [name]: "server: { port: 0 }\n" } : {});
       if (name !== "assent.yaml") mkdirSync(join(folder, name));
       const service = await serve(t, folder);
-      assert.doesNotMatch(service.output(), /wrote both/);
+      assert.doesNotMatch(service.output(), /Created both/);
       const [, agent = ""] = keysIn(service.output());
       assert.equal(await submit(service.url, agent, 50), "denied");
     });

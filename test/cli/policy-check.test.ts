@@ -315,7 +315,7 @@ describe("test", () => {
     assert.equal(told.err, 'none  a.yaml: a: no test reaches the rule "s"\n');
     const short = await assentHere("policy", "test", folder, "--min-coverage", "100");
     assert.equal(short.code, 1);
-    assert.match(short.err, /50 % of the rules are reached, and --min-coverage asks for 100 %/);
+    assert.match(short.err, /50 % of the rules are reached, and --min-coverage requires 100 %/);
     assert.equal((await assentHere("policy", "test", folder, "--min-coverage", "50")).code, 0);
     const json = JSON.parse((await assentHere("policy", "test", folder, "--coverage", "--format", "json")).out) as {
       coverage: unknown;

@@ -109,7 +109,7 @@ describe("diff", () => {
       [["nope"], /"nope" is neither a folder nor a revision of /],
       [["HEAD:nope"], /the revision "HEAD" has no folder nope/],
       [["HEAD:README.md"], /HEAD:README\.md is a file, not a folder/],
-      [["HEAD", "/"], /lies outside of the repository/],
+      [["HEAD", "/"], /is outside the repository/],
       [[], /takes two folders or revisions/],
       [["a", "b", "c"], /takes two folders or revisions/],
     ] as [string[], RegExp][]) {
@@ -144,7 +144,7 @@ describe("diff", () => {
       env: { ...GIT_ENV, GIT_CEILING_DIRECTORIES: join(alone, "..") },
     });
     assert.deepEqual(
-      [run.code, /no revision either: the working folder is in no git repository/.test(run.err)],
+      [run.code, /cannot be a revision because the working folder is not in a git repository/.test(run.err)],
       [2, true],
       run.err,
     );

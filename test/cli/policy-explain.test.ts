@@ -17,14 +17,14 @@ describe("explain", () => {
     assert.ok(run.out.startsWith("require_approval  stripe refund by bot, at 2026-01-15T10:00:00.000Z\n"), run.out);
     for (const line of [
       '  decided by  payments, rule "large refunds"',
-      "  approval    2 people, within 4h, then valid for 1h, a rejection holds 1d, tells finance",
+      "  approval    2 people, within 4h, then valid for 1h, a rejection blocks the same request for 1d, notifies finance",
       'shell: does not apply: the tool "stripe" matches none of shell, bash, terminal',
       'payments: require_approval by rule "large refunds"  <- decides',
       "   - absurd refunds (deny): its condition is false",
       "       params.amount > 20000 = false",
       "         params.amount = 5000",
       "  => large refunds (require_approval): matches",
-      "     other refunds (require_approval): not reached: a rule above it is the answer",
+      "     other refunds (require_approval): not reached: an earlier rule decided",
       'email: does not apply: the tool "stripe" matches none of email',
       '   - stores of secrets (deny): the tool "stripe" matches none of *vault*, *secret*, *credential*, *password*, *passwd*, *keychain*, *keystore*, 1password*, bitwarden*, lastpass*, keepass*',
     ])
@@ -137,7 +137,7 @@ describe("explain", () => {
     assert.deepEqual(
       [
         faulty.code,
-        /^a\.yaml:1:1: .*\nassent: the policies of .* are not good; nothing was decided\n$/.test(faulty.err),
+        /^a\.yaml:1:1: .*\nassent: the policies of .* are not valid; nothing was decided\n$/.test(faulty.err),
       ],
       [1, true],
       faulty.err,

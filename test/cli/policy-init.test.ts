@@ -27,7 +27,7 @@ test("nothing is overwritten, and nothing is added to policies that are there", 
   const before = readFileSync(join(folder, "first.yaml"), "utf8");
   writeFileSync(join(folder, "first.yaml"), `${before}# mine\n`);
   const again = await assentHere("policy", "init", folder);
-  assert.deepEqual([again.code, /holds first\.yaml already/.test(again.err)], [2, true], again.err);
+  assert.deepEqual([again.code, /contains first\.yaml already/.test(again.err)], [2, true], again.err);
   assert.equal(readFileSync(join(folder, "first.yaml"), "utf8"), `${before}# mine\n`);
   const other = folderWith(t, { "other.yml": "policy: o\n" });
   assert.equal((await assentHere("policy", "init", other)).code, 2);

@@ -66,7 +66,7 @@ describe("assent keys rotate-log", () => {
     for (const key of [old, vkey as string]) {
       const audit = await run(["audit", "--key", key, "--checkpoint", join(data, "checkpoint")]);
       assert.equal(audit.code, 0, audit.out);
-      assert.match(audit.out, /gave the log the key/);
+      assert.match(audit.out, /authorized the new key/);
     }
     const copy = join(folder, "copy");
     assert.equal((await run(["backup", copy])).code, 0);

@@ -49,7 +49,7 @@ describe("assent keys rotate-permit", () => {
     assert.deepEqual(await published({ ASSENT_PERMIT_KEY: file }), [third, second, original]);
 
     const bare = await rotate([], { ASSENT_PERMIT_KEY: file });
-    assert.deepEqual([bare.code, /--key names the file/.test(bare.err)], [2, true], bare.err);
+    assert.deepEqual([bare.code, /--key must name the file/.test(bare.err)], [2, true], bare.err);
     const again = await rotate(["--key", file], { ASSENT_PERMIT_KEY: file });
     assert.deepEqual([again.code, /signed with this key before/.test(again.err)], [1, true], again.err);
   });

@@ -80,7 +80,7 @@ describe("the embedded store", () => {
     const made = await assent(["backup", join(folder, "backup")], env);
     assert.deepEqual(
       [made.code, made.err],
-      [0, "it holds the service's secrets: keep it where only you can read it\n"],
+      [0, "the folder contains the service's secrets: store it where only you can read it\n"],
     );
     await pause(300);
     assert.ok((await stop()) > 0);
@@ -107,7 +107,7 @@ describe("the embedded store", () => {
     assert.equal(refused.code, 1);
     assert.match(
       refused.err,
-      /the store holds \d+ entries, and the checkpoint kept in .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/,
+      /the store holds \d+ entries, and the stored checkpoint .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/,
     );
     const kept = await assent(["audit", "--checkpoint", join(data, "checkpoint")], env);
     assert.equal(kept.code, 6);
@@ -146,7 +146,7 @@ describe("the embedded store", () => {
       assert.equal(refused.code, 1);
       assert.match(
         refused.err,
-        /the store holds \d+ entries, and the checkpoint kept in .*state.*\.checkpoint was signed over \d+/,
+        /the store holds \d+ entries, and the stored checkpoint .*state.*\.checkpoint was signed over \d+/,
       );
       assert.equal(await stopProcess(await startProcess(at, ["--accept-rollback"])), 0);
       assert.equal(await stopProcess(await startProcess(at)), 0, "once is enough");
@@ -161,7 +161,7 @@ describe("the embedded store", () => {
   );
 
   it("refuses a backup over something, and names what is missing", async () => {
-    assert.match((await assent(["backup", join(folder, "backup")], env)).err, /is not empty; name a new one/);
+    assert.match((await assent(["backup", join(folder, "backup")], env)).err, /is not empty; give a new one/);
     assert.equal((await assent(["backup"], env)).code, 2);
     const nothing = await assent(["audit"], { ...env, ASSENT_DATA: join(folder, "nothing") });
     assert.deepEqual(
@@ -238,7 +238,7 @@ describe("the embedded store", () => {
     const looked = await assent(["migrate", "--check"], at);
     assert.deepEqual(
       [looked.code, looked.out],
-      [1, `the store has schema 2, this version ${known}: ${known - 2} migrations wait\n`],
+      [1, `the store has schema 2, this version ${known}: ${known - 2} migrations are pending\n`],
     );
     assert.deepEqual((await assent(["migrate"], at)).out, `the store has schema ${known}\n`);
     assert.equal((await assent(["migrate", "--check"], at)).code, 0);
@@ -324,7 +324,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
 
     const done = await assent(["copy", "--to", url], env);
     assert.equal(done.code, 0, done.err);
-    assert.match(done.out, /^copied \d+ entries; the copy holds\n/);
+    assert.match(done.out, /^copied \d+ entries and verified the copy\n/);
     const [source, target] = [sqliteStorage({ path: join(data, "assent.db") }), postgresStorage({ url })];
     await Promise.all([source.open({ readOnly: true }), target.open({ readOnly: true })]);
     try {
@@ -336,7 +336,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
       await Promise.all([source.close(), target.close()]);
     }
     const second = await assent(["copy", "--to", url], env);
-    assert.deepEqual([second.code, /holds a store already/.test(second.err)], [1, true]);
+    assert.deepEqual([second.code, /already contains a store/.test(second.err)], [1, true]);
 
     const onPostgres = await startProcess(at);
     const seen = await fetch(`${onPostgres.url}/v1/actions/${odd.id}`, {
@@ -442,7 +442,7 @@ test("a checkpoint file that is not one is no reason to forget it", async () => 
     writeFileSync(join(data, "checkpoint"), "assent.local/other\n12\nAAAA\n\n— nobody AAAA\n");
     const refused = await assent(["serve", "--port", "0"], env);
     assert.deepEqual(
-      [refused.code, /the checkpoint kept in .* cannot be used/.test(refused.err)],
+      [refused.code, /the stored checkpoint .* cannot be used/.test(refused.err)],
       [1, true],
       refused.err,
     );

@@ -62,7 +62,7 @@ function run(over: Partial<CourierOptions> = {}): void {
     timeoutMs: 60_000,
     keepMs: 30 * DAY,
     random: () => 0.5,
-    duty: { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() },
+    lease: { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() },
     ...over,
   });
   courier.start();
@@ -124,11 +124,11 @@ describe("whatever a notifier answers", () => {
   const failures: [string, unknown, string, number][] = [
     ["an error", new Error("no"), "no", 5000],
     ["nothing", undefined, "undefined", 5000],
-    ["what has no text", Object.create(null), "it failed and did not say how", 5000],
+    ["what has no text", Object.create(null), "the notifier failed without a message", 5000],
     [
       "an error whose message is none",
       Object.assign(new Error("x"), { message: { a: 1 } }),
-      "it failed and did not say how",
+      "the notifier failed without a message",
       5000,
     ],
     [
@@ -138,7 +138,7 @@ describe("whatever a notifier answers", () => {
           throw new Error("boo");
         },
       }),
-      "it failed and did not say how",
+      "the notifier failed without a message",
       5000,
     ],
     ["half a surrogate pair", new Error("a\ud83d"), "a\ufffd", 5000],
@@ -176,7 +176,10 @@ test("a message that cannot be made is counted and given up, and those behind it
   });
   await comes(async () => (await known(2)).state === "delivered");
   const { state, attempts: tried, last_error } = await known(1);
-  assert.deepEqual([state, tried, last_error], ["dead", 1, "the message could not be made; the log says why"]);
+  assert.deepEqual(
+    [state, tried, last_error],
+    ["dead", 1, "the message could not be built; see the log of the service"],
+  );
 });
 
 test("a notifier that hangs with many destinations holds up no other notifier", async () => {
@@ -203,10 +206,10 @@ test("a call that never ends is given up in time, garbage collected or not", asy
     collect();
     return (await known(1)).attempts === 1;
   });
-  assert.equal((await known(1)).last_error, "it gave no answer within 0.5 s");
+  assert.equal((await known(1)).last_error, "the notifier did not respond within 0.5 s");
 });
 
-test("one process delivers: this one when the duty is its own, and what another settled meanwhile stays as it is", async () => {
+test("one process delivers: only the leader sends, and a delivery that another process settled meanwhile is not changed", async () => {
   let mine = false;
   await put(row(1));
   plans.set("delivery-1", async () => {
@@ -219,7 +222,7 @@ test("one process delivers: this one when the duty is its own, and what another 
     );
     throw new Error("late");
   });
-  run({ duty: { isLeader: () => Promise.resolve(mine), release: () => Promise.resolve() } });
+  run({ lease: { isLeader: () => Promise.resolve(mine), release: () => Promise.resolve() } });
   await pause(50);
   assert.deepEqual(attempts, []);
   mine = true;
@@ -301,7 +304,7 @@ test("stopping waits for no pause and leaves what was under way to the next star
       transact: (job: never) => (attempts.length > 0 ? failing.transact(job) : ledger.transact(job)),
     } as Ledger,
   });
-  await comes(() => logged.some((line) => line.includes("could not be recorded")));
+  await comes(() => logged.some((line) => line.includes("could not be stored")));
   assert.deepEqual(attempts, ["delivery-1"], "it is not sent again at once");
   await courier?.stop();
   written = true;

@@ -71,7 +71,7 @@ test("nobody is asked once the time is over, marked or not", async () => {
 
 test("nobody is asked who has decided, by whatever way", async () => {
   await storage.write((tx) => tx.insertApproval(approvalRow(action.id, "owner:dana")));
-  assert.equal(await said(row(1, { person: "Dana" })), "this person has decided");
+  assert.equal(await said(row(1, { person: "Dana" })), "this person has voted");
   assert.equal(typeof (await said(row(2, { person: "ben" }))), "object");
 });
 
@@ -99,6 +99,6 @@ test("an end is told whenever it comes", async () => {
 });
 
 test("there is nothing to say of an action or an entry that is not there", async () => {
-  assert.equal(await said(row(1, { action_id: "nothing" })), "the action is not there");
-  assert.equal(await said(row(2, { kind: "event", seq: 99 })), "the entry is not there");
+  assert.equal(await said(row(1, { action_id: "nothing" })), "the action does not exist");
+  assert.equal(await said(row(2, { kind: "event", seq: 99 })), "the entry does not exist");
 });

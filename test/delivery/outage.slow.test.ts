@@ -92,7 +92,7 @@ beforeEach(async () => {
     timeoutMs: MINUTE,
     keepMs: 30 * DAY,
     random: () => 0.5,
-    duty: { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() },
+    lease: { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() },
   });
   courier.start();
 });

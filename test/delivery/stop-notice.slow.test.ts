@@ -72,7 +72,7 @@ test("only the channels that the configuration names are told, and one that is n
       plugins: [pigeon.plugin],
       change: (config) => Object.assign(config, { channels, stop: { lift_approvals: 1, notify } }),
     });
-  await assert.rejects(start(["c"]), /stop.notify names it, and there is no such channel/);
+  await assert.rejects(start(["c"]), /stop.notify names it, but there is no such channel/);
   const service = await start(["b"]);
   try {
     await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", agent: "nobody" } });

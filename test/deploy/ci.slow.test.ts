@@ -382,7 +382,7 @@ describe("the pre-receive hook", () => {
     assert.equal(refused.code, 1);
     assert.match(
       refused.err,
-      /FAIL {2}a_test\.yaml: large does not[\s\S]*matches when params\.n < 11; it was params\.n < 10[\s\S]*refs\/heads\/main: the policies are not good; nothing was taken/,
+      /FAIL {2}a_test\.yaml: large does not[\s\S]*matches when params\.n < 11; it was params\.n < 10[\s\S]*refs\/heads\/main: the policies are not valid; the push was rejected/,
     );
     assert.equal(head("main"), first);
     assert.equal((await push("main:refs/heads/idea")).code, 0, "another branch may hold anything");

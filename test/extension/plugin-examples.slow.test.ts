@@ -183,11 +183,11 @@ describe("a source that offers", () => {
       /file-0: \/rules\/0\/effect: /,
     ],
     ["one name twice", () => bundle(good, good), /file-1: policy \\"own\\" stands in file-0 too/],
-    ["nothing", () => undefined, /answered no list of policies/],
+    ["nothing", () => undefined, /did not return a list of policies/],
     [
       "a place that is no text",
       () => ({ ...(bundle(good) as object), source: { commit: 7 } }),
-      /must say with strings/,
+      /must return a source whose values are strings/,
     ],
     [
       "an error without faults",

@@ -82,7 +82,7 @@ test("install and doctor say so", async (t) => {
   const on = ["--host", "claude-code", "--command", "/opt/assent-hook"];
   const install = await assent(["hook", "install", ...on], { cwd: folder, env });
   assert.equal(install.code, 1);
-  assert.match(install.err, /does nothing yet: .*settings\.local\.json has "disableAllHooks": true/);
+  assert.match(install.err, /installed but disabled: .*settings\.local\.json has "disableAllHooks": true/);
   const doctor = await assent(["hook", "doctor", ...on], { cwd: folder, env });
   assert.match(doctor.out, /^wrong .*settings\.local\.json has "disableAllHooks": true, .* calls no hook$/m);
 });

@@ -294,7 +294,7 @@ test("a hook that hosts would not find is not installed", async (t) => {
     });
   const without = await run([], { HOME: folder });
   assert.equal(without.code, 1);
-  assert.match(without.err, /assent-hook is not on the path.*runs its calls/s);
+  assert.match(without.err, /assent-hook is not on the PATH.*runs its calls/s);
   // What npx puts on the path is there for npx alone.
   const PATH = onPath(t).replace(/^[^:]*/, (each) => {
     mkdirSync(join(folder, "node_modules"));

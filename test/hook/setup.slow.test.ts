@@ -81,7 +81,7 @@ test("one command sets everything up, a second changes nothing, and it can be un
     const first = await setup([]);
     assert.equal(first.code, 0, first.err + first.out);
     for (const call of ["Read", "Edit", "git status"])
-      assert.match(first.out, new RegExp(`ok +${call} came through the hook`));
+      assert.match(first.out, new RegExp(`ok +${call} was allowed through the hook`));
     assert.equal(statSync(configFile).mode & 0o777, 0o600);
     const config = JSON.parse(readFileSync(configFile, "utf8")) as { url: string; api_key: string; agent: string };
     assert.deepEqual([config.url, config.agent], [url, "claude-code"]);

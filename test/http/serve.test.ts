@@ -89,7 +89,7 @@ describe("the HTTP server", () => {
 
   it("names a port that another process has", async () => {
     await assert.rejects(serve(handle, { host: "127.0.0.1", port: listening.port }), {
-      message: `port ${listening.port} on 127.0.0.1 is taken by another process`,
+      message: `port ${listening.port} on 127.0.0.1 is in use by another process`,
     });
   });
 });

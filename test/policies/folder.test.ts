@@ -93,8 +93,8 @@ test("a name in two files, or twice in one, names both places", async (t) => {
     "b.yaml": `${good("other")}---\n${good("same")}---\n${good("other")}`,
   });
   assert.deepEqual((await loadPolicyFolder(folder)).faults.map(place), [
-    'b.yaml:6:9 the policy "same" is in a.yaml, line 2, already; give each policy a name of its own',
-    'b.yaml:11:9 the policy "other" is in b.yaml, line 1, already; give each policy a name of its own',
+    'b.yaml:6:9 the policy "same" is in a.yaml, line 2, already; give each policy its own name',
+    'b.yaml:11:9 the policy "other" is in b.yaml, line 1, already; give each policy its own name',
   ]);
 });
 
@@ -116,7 +116,7 @@ test("a folder that is missing, empty or a file says what to do", async (t) => {
   };
   assert.match(
     await only(join(folder, "nope")),
-    /^there is no such folder; make it and put policies into it, or set ASSENT_POLICIES$/,
+    /^the folder does not exist; create it and put policies into it, or set ASSENT_POLICIES$/,
   );
   assert.match(await only(folder), /^the folder holds no policy: no \*\.yaml and no \*\.yml file besides tests$/);
   assert.match(await only(join(folder, "file")), /^the folder cannot be read: /);
@@ -190,13 +190,13 @@ test("a linked folder is read like one that is there, and a link that cannot be 
   const broken = folderOf(t, { "a.yaml": good("a") });
   symlinkSync("gone", join(broken, "folder"));
   const [nowhere] = (await loadPolicyFolder(broken, { recursive: true })).faults;
-  assert.match(nowhere?.message ?? "", /the link ".*folder" leads nowhere/);
+  assert.match(nowhere?.message ?? "", /the link ".*folder" is broken/);
   assert.deepEqual((await loadPolicyFolder(broken)).faults, []);
 
   const round = folderOf(t, { "inner/a.yaml": good("a") });
   symlinkSync("..", join(round, "inner", "up"));
   const [back] = (await loadPolicyFolder(round, { recursive: true })).faults;
-  assert.match(back?.message ?? "", /the link ".*up" leads back into a folder that it is in/);
+  assert.match(back?.message ?? "", /the link ".*up" points to a folder that contains it/);
 });
 
 test("a submodule and a link in a commit are faults where their folder would be read", async (t) => {

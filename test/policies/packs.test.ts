@@ -278,7 +278,7 @@ describe("packs copied over the default set", () => {
     const { faults } = await checkPolicyFolder(DEFAULTS, { recursive: true });
     // Files are read in order of path: whichever comes second is at fault.
     const clash = (name: string): string =>
-      `the policy "${name}" is in ${name < "packs/" ? `${name}.yaml, line 2` : `packs/${name}.yaml, line 3`}, already; give each policy a name of its own`;
+      `the policy "${name}" is in ${name < "packs/" ? `${name}.yaml, line 2` : `packs/${name}.yaml, line 3`}, already; give each policy its own name`;
     const both = ["customer-data", "email", "payments", "shell"];
     assert.deepEqual(faults.map(({ message }) => message).sort(), both.map(clash).sort());
   });

@@ -275,7 +275,7 @@ for (const runtime of RUNTIMES) {
         encoding: "utf8",
         env: { ...process.env, DENO_NO_UPDATE_CHECK: "1" },
       });
-      assert.match(shown, /everything holds\n$/);
+      assert.match(shown, /all checks passed\n$/);
     });
 
     it("starts by the documented command", async () => {

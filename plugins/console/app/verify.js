@@ -252,12 +252,12 @@ export async function verifyAnswer(proof, hash, pin) {
   const { checkpoint, vkey } = await openUnderPin(proof.checkpoint, pin, proof.log_keys ?? []);
   await assertIncluded({ index, leaf, path: proof.path.map(fromHex) }, checkpoint);
   const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  if (entry.seq !== index) throw new Error(`the entry says that it stands at ${entry.seq}, the proof says ${index}`);
+  if (entry.seq !== index) throw new Error(`the entry says that its index is ${entry.seq}, the proof says ${index}`);
   const { salt = null, request = null } = proof.opening ?? {};
   if (salt === null || request === null) return { index, checkpoint, vkey, entry, request: null };
   const digest = await sha256(encoder.encode(canonicalText(JSON.parse(request))));
   if (toHex(await sha256(concat(fromHex(salt), digest))) !== entry.commitment)
-    throw new Error("the request beside the proof is not the one that the entry commits to");
+    throw new Error("the request in the proof is not the one that the entry commits to");
   return { index, checkpoint, vkey, entry, request: JSON.parse(request) };
 }
 

@@ -1,6 +1,6 @@
 /**
- * A day of a support desk, played against a real service: decisions, approvals, executions, then
- * every proof verified offline and every decision made again. Ends with 1 when anything does not hold.
+ * `assent demo`: plays a day of a support desk against a real service, with decisions, approvals and executions. Then
+ * verifies every proof offline and replays every decision. Exits with 1 if a check fails.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,18 +18,18 @@ interface Step {
   time: string;
   action: ActionRequest;
   expect: ActionRecord["decision"];
-  people?: { who: string; approve: boolean; reason: string }[];
+  votes?: { approver: string; approve: boolean; reason: string }[];
   fails?: string;
 }
 
 const POLICIES = new URL("../../../policies", import.meta.url).pathname;
 
 export const demo: Command = {
-  summary: "play a day of a support agent against a fresh service",
+  summary: "play a day of a support desk against a new service",
   help: `usage: assent demo
 
 Starts the service on an empty temporary store, plays ${day.length} actions of three agents, lets two people
-approve and deny, runs what may run, verifies every proof offline and decides everything again.
+approve and reject, executes what is allowed, verifies every proof offline and replays every decision.
 
 examples:
   assent demo
@@ -39,7 +39,7 @@ examples:
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
     const config = defaultConfig({ data: folder, policies: POLICIES });
-    // One admin makes the keys of all who decide, as the story goes.
+    // In the demo one admin creates the keys of all approvers.
     config.approvals.trust_key_makers = true;
     config.agents = "any";
     const runtime = await createRuntime(config, {
@@ -84,14 +84,14 @@ async function play(url: string, keys: { admin: string; agent: string }, io: Out
         `${step.time} ${step.action.tool} ${step.action.operation}: ${view.decision}, expected ${step.expect}`,
       );
     const finished = await agent.action(view.id);
-    const should = expectedStatus(step);
-    if (finished.status !== should)
-      wrong.push(`${step.time} ${step.action.tool} ${step.action.operation}: ${finished.status}, expected ${should}`);
+    const expected = expectedStatus(step);
+    if (finished.status !== expected)
+      wrong.push(`${step.time} ${step.action.tool} ${step.action.operation}: ${finished.status}, expected ${expected}`);
     done.push(finished);
   }
   wrong.push(...(await checkAll(admin, done, io)));
   for (const line of wrong) io.err(`${colour(io, "red", "WRONG")} ${line}`);
-  io.out(wrong.length === 0 ? colour(io, "green", "everything holds") : `${wrong.length} things do not hold`);
+  io.out(wrong.length === 0 ? colour(io, "green", "all checks passed") : `${wrong.length} checks failed`);
   return wrong.length === 0 ? EXIT.ok : EXIT.failure;
 }
 
@@ -108,9 +108,9 @@ async function playStep(
     `${step.time}  ${colour(io, tint[view.decision], view.decision.padEnd(16))} ${agent_id}: ${safe(tool)} ${safe(operation)} ${colour(io, "dim", `— ${safe(view.reason)}`)}`,
   );
   let current = view;
-  for (const { who, approve, reason } of step.people ?? []) {
-    current = await (people.get(who) as Assent).vote(view.id, approve, { reason });
-    io.out(`       ${approve ? "approved" : "denied"} by ${who}: ${reason}`);
+  for (const { approver, approve, reason } of step.votes ?? []) {
+    current = await (people.get(approver) as Assent).vote(view.id, approve, { reason });
+    io.out(`       ${approve ? "approved" : "rejected"} by ${approver}: ${reason}`);
   }
   if (current.status === "allowed" || current.status === "approved") await execute(agent, view.id, step);
   return view;
@@ -125,12 +125,12 @@ async function execute(agent: Assent, id: string, step: Step): Promise<void> {
 }
 
 function expectedStatus(step: Step): string {
-  if (step.expect === "deny" || step.people?.some(({ approve }) => !approve) === true) return "denied";
-  if (step.expect === "require_approval" && step.people === undefined) return "pending_approval";
+  if (step.expect === "deny" || step.votes?.some(({ approve }) => !approve) === true) return "denied";
+  if (step.expect === "require_approval" && step.votes === undefined) return "pending_approval";
   return step.fails === undefined ? "succeeded" : "failed";
 }
 
-/** Every decision: its proof offline under the pinned key, and the decision made again. */
+/** Verifies the proof of every decision offline against the pinned key, and replays every decision. */
 async function checkAll(admin: Assent, actions: readonly ActionRecord[], io: Output): Promise<string[]> {
   const wrong: string[] = [];
   const { keys } = await admin.logKeys();
@@ -150,7 +150,7 @@ async function checkAll(admin: Assent, actions: readonly ActionRecord[], io: Out
     if (equal) replayed++;
     else
       wrong.push(
-        `${action.id} is decided differently now: ${fields
+        `${action.id} was replayed with another result: ${fields
           .filter((field) => !field.equal)
           .map(({ field }) => field)
           .join(", ")}`,
@@ -161,6 +161,6 @@ async function checkAll(admin: Assent, actions: readonly ActionRecord[], io: Out
     `\n${actions.length} actions: ${["succeeded", "failed", "denied", "pending_approval"].map((status) => `${count(status)} ${status}`).join(", ")}`,
   );
   io.out(`${verified} proofs verified offline with ${vkey}`);
-  io.out(`${replayed} decisions made again, equal in every field`);
+  io.out(`${replayed} decisions replayed, equal in every field`);
   return wrong;
 }

@@ -32,7 +32,7 @@ export async function accept(args: string[], io: Output): Promise<number> {
       throw new CommandError(error instanceof Error ? error.message : String(error));
     });
     if (examined.changes.length === 0) {
-      io.out(`${server.name}: nothing has changed since it was accepted`);
+      io.out(`${server.name}: unchanged since it was accepted`);
       continue;
     }
     show(examined, io);
@@ -53,7 +53,7 @@ export async function accept(args: string[], io: Output): Promise<number> {
   return exit;
 }
 
-/** Texts of the server, which wants to be believed: without what could drive a terminal. */
+/** Prints the changed definitions. They come from the server, so control characters are replaced. */
 function show({ server, changes }: ServerReview, io: Output): void {
   io.out(`${server.name}: ${changes.length} ${changes.length === 1 ? "definition differs" : "definitions differ"}`);
   for (const change of changes) for (const line of linesOf(change)) io.out(line);
@@ -83,7 +83,7 @@ function linesOf({ name, kind, before, now }: DefinitionChange): string[] {
 
 async function isAgreed(name: string, io: Output): Promise<boolean> {
   if (process.stdin.isTTY !== true || !io.watched)
-    throw usage("what has changed is for somebody to look at; say --yes where nobody can be asked");
+    throw usage("a person must review the changes; run this in a terminal, or pass --yes");
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(?:es)?$/i.test((await asking.question(`accept these definitions of ${name}? [y/N] `)).trim());

@@ -1,29 +1,29 @@
-/** `assent mcp`: MCP servers behind decisions. The protocol's packages are loaded when a verb runs, and not before. */
+/** `assent mcp`: the MCP proxy and its installation. Verbs load the packages of the protocol when they run. */
 import { usage, type Command, type Output, type Verb } from "../command.ts";
 import { CLIENTS } from "./clients.ts";
 
 const SERVERS = `  -- COMMAND [ARGS]  the server is a process, which the proxy starts
   --http URL         the server is at an address
-  --config FILE      servers and options from FILE; without any of the three: assent-mcp.yaml of the working folder
-  --name NAME        what the one server is called; by default after its command or host`;
+  --config FILE      servers and options from FILE; default: assent-mcp.yaml in the working folder
+  --name NAME        name of the server; by default derived from its command or host`;
 
 const proxy: Verb = {
-  summary: "stand between an MCP client and its servers",
+  summary: "run the proxy between an MCP client and its servers",
   help: `usage: assent mcp proxy [options] -- COMMAND [ARGS]
        assent mcp proxy [options] --http URL
        assent mcp proxy [options] [--config FILE]
 
-Every call of a tool becomes an action, which policies allow, deny or have approved; only then it is made. When the
-service cannot be asked, nothing is. ASSENT_URL and ASSENT_API_KEY say which service is asked, and as whom.
+Submits each tool call as an action, and forwards the call only if it is allowed or approved. If the service
+cannot be reached, no call is forwarded. ASSENT_URL and ASSENT_API_KEY select the service and the key.
 
 ${SERVERS}
   --listen [HOST:]PORT
                      serve clients over HTTP, at /mcp; with --http on 127.0.0.1:8010 by default. Without --http,
                      and without listen in the file, the client is on standard input and output. An address
-                     that other machines reach needs ASSENT_MCP_TOKEN, which clients show as a bearer token
+                     that other machines can reach needs ASSENT_MCP_TOKEN, which clients send as a bearer token
   --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
-  --wait SECONDS     how long a call is held for an approval before the model is told to come back
-  --data FOLDER      where accepted definitions are kept; by default mcp in ASSENT_STATE, or in the state folder
+  --wait SECONDS     how long a call waits for an approval before the model is told to try again later
+  --data FOLDER      folder of the accepted definitions; by default mcp in ASSENT_STATE, or in the state folder
 
 examples:
   assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
@@ -34,18 +34,18 @@ examples:
 };
 
 const accept: Verb = {
-  summary: "take a server's tools as they are now",
+  summary: "accept the current tools of a server",
   help: `usage: assent mcp accept [SERVER]... [options] [-- COMMAND [ARGS]]
 
-Shows what has changed in the tools and instructions of a server since they were accepted, and accepts it: until then
-the proxy shows no client a changed or new tool, and lets none call it. Acceptance is an action, "accept" of the tool
-"assent-mcp", which policies decide about and the ledger keeps.
+Prints what changed in the tools and instructions of a server since they were last accepted, and accepts it. Until then
+the proxy hides changed and new tools from clients and rejects calls of them. Accepting is an action, "accept" of the tool
+"assent-mcp", which policies decide and the ledger records.
 
 ${SERVERS}
-  --yes, -y          accept without being asked
+  --yes, -y          accept without a prompt
   --agent ID         the agent that the acceptance is submitted for
-  --wait SECONDS     how long to wait where it needs an approval (0)
-  --data FOLDER      where accepted definitions are kept, as the proxy has it
+  --wait SECONDS     how long to wait for an approval, if one is required (0)
+  --data FOLDER      folder of the accepted definitions, the same as for the proxy
 
 examples:
   assent mcp accept filesystem
@@ -111,7 +111,7 @@ examples:
 const VERBS: Readonly<Record<string, Verb>> = { install, uninstall, doctor, proxy, accept };
 
 export const mcp: Command = {
-  summary: "decide about the calls of MCP clients",
+  summary: "put policies in front of MCP servers",
   help: `usage: assent mcp install|uninstall|doctor|proxy|accept ...
 
 ${Object.entries(VERBS)

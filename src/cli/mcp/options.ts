@@ -1,4 +1,4 @@
-/** What the verbs of `assent mcp` have in common: which servers, which service, where accepted definitions are kept. */
+/** Options shared by the verbs of `assent mcp`: servers, service, and the folder of accepted definitions. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
@@ -34,27 +34,27 @@ export interface Setting {
   log(line: string): void;
 }
 
-/** Splits at `--`: what follows is the server's command. */
+/** Splits the arguments at `--`, which separates the command of the MCP server. */
 export function splitCommand(args: string[]): { ours: string[]; command: string[] } {
   const end = args.indexOf("--");
   return end < 0 ? { ours: args, command: [] } : { ours: args.slice(0, end), command: args.slice(end + 1) };
 }
 
-/** Where nothing else is said: the witness and the service have the ports below. */
-const PORT = 8010;
+/** The default ports of the service and the witness are 8000 and 8001. */
+const DEFAULT_PORT = 8010;
 
-/** Where to listen for clients over HTTP; null for standard input and output. */
+/** Returns the address to listen on for clients over HTTP, or null for standard input and output. */
 export function listenOf({ http, listen }: Flags, { config }: Setting): { host: string; port: number } | null {
   if (listen === undefined && config.listen === undefined && http === undefined) return null;
-  const [, ofHost, ofPort] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? "") ?? [];
-  if (listen !== undefined && !(Number(ofPort) <= 65_535))
+  const [, flagHost, flagPort] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? "") ?? [];
+  if (listen !== undefined && !(Number(flagPort) <= 65_535))
     throw usage(`--listen takes PORT or HOST:PORT, not "${listen}"`);
-  const host = ofHost ?? config.listen?.host ?? "127.0.0.1";
+  const host = flagHost ?? config.listen?.host ?? "127.0.0.1";
   if (!["127.0.0.1", "localhost", "::1"].includes(host) && config.token === undefined)
     throw usage(
-      `listening on ${host} needs a token that clients show: set ASSENT_MCP_TOKEN, or listen.token in the file`,
+      `listening on ${host} needs a token that clients send: set ASSENT_MCP_TOKEN, or listen.token in the file`,
     );
-  return { host, port: ofPort === undefined ? (config.listen?.port ?? PORT) : Number(ofPort) };
+  return { host, port: flagPort === undefined ? (config.listen?.port ?? DEFAULT_PORT) : Number(flagPort) };
 }
 
 export function settingOf(values: Flags, command: string[], io: Output): Setting {
@@ -105,14 +105,14 @@ function configOf(values: Flags, command: string[]): { config: ProxyConfig; base
     if (name !== undefined) throw usage("--name goes with --http or a command; in a file each server has its name");
     if (!existsSync(path))
       throw usage(`there is no ${path}; give a server by "-- COMMAND", --http URL or --config FILE`);
-    return { config: inFile(path), base: dirname(resolve(path)) };
+    return { config: readConfigFile(path), base: dirname(resolve(path)) };
   } catch (error) {
     if (error instanceof ProxyConfigError) throw usage(error.message);
     throw error;
   }
 }
 
-function inFile(path: string): ProxyConfig {
+function readConfigFile(path: string): ProxyConfig {
   try {
     return readProxyConfig(readFileSync(path, "utf8"), process.env);
   } catch (error) {
@@ -121,11 +121,11 @@ function inFile(path: string): ProxyConfig {
   }
 }
 
-/** Not the working folder: a client starts the proxy wherever it pleases, and what was accepted has to be found again. */
+/** Returns the folder of accepted definitions. Not the working folder, because a client can start the proxy in any folder. */
 function folderOf(flag: string | undefined, configured: string | undefined, base: string): string {
   if (flag !== undefined) return resolve(flag);
   if (configured !== undefined) return resolve(base, configured);
   const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
-  if (state === null) throw usage("give --data FOLDER: there is no home folder to keep accepted definitions in");
+  if (state === null) throw usage("give --data FOLDER: there is no home folder to store accepted definitions in");
   return join(state, "mcp");
 }

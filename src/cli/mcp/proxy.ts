@@ -8,11 +8,11 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
   const { values, positionals } = parse(ours, FLAGS);
   if (positionals.length > 0)
-    throw usage(`the server's command stands after "--", such as: assent mcp proxy -- ${positionals.join(" ")}`);
+    throw usage(`write the server's command after "--", for example: assent mcp proxy -- ${positionals.join(" ")}`);
   const setting = settingOf(values, command, io);
   const at = listenOf(values, setting);
   const proxying = createProxy(setting);
-  if (at === null) return ofLines(proxying.serveStdio(process.stdin, process.stdout), io);
+  if (at === null) return runOverStdio(proxying.serveStdio(process.stdin, process.stdout), io);
 
   const edge = await proxying.serveHttp();
   let listening: Listening;
@@ -37,7 +37,10 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   return EXIT.ok;
 }
 
-async function ofLines(connection: { closed: Promise<string>; close(): Promise<void> }, io: Output): Promise<number> {
+async function runOverStdio(
+  connection: { closed: Promise<string>; close(): Promise<void> },
+  io: Output,
+): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void connection.close());
   const why = await connection.closed;
   await connection.close();

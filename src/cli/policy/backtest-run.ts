@@ -7,12 +7,12 @@ import { backtest } from "../../policies/backtest.ts";
 import { createBacktestReader } from "../../storage/visible-reads.ts";
 import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command.ts";
 import { knownKey } from "../credentials.ts";
-import { PATIENCE, reaching } from "../remote.ts";
+import { REQUEST_TIMEOUT, reaching } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../store.ts";
 import { withStatus } from "../status.ts";
 import { markdown, text, type Result } from "./backtest-report.ts";
-import { assertGood, folderOf } from "./folder.ts";
+import { assertNoFaults, folderOf } from "./folder.ts";
 
 const DAY = 86_400_000;
 
@@ -32,23 +32,23 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
   const format = oneOf("--format", values.format, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;
-  if (since >= until) throw usage("--since must lie before --until");
+  if (since >= until) throw usage("--since must be before --until");
   const limit = numberOf("--limit", values.limit, 10_000, 100_000_000);
   const examples = numberOf("--examples", values.examples, 3, 20);
 
   const folder = await checkPolicyFolder(path, { recursive: values.recursive === true });
-  assertGood(path, folder.faults, "nothing was evaluated", EXIT.failure, io);
+  assertNoFaults(path, folder.faults, "nothing was evaluated", EXIT.failure, io);
   const range = { since, until, limit, examples };
   const against = values.against ?? process.env["ASSENT_URL"] ?? "http://127.0.0.1:8000";
   const result =
     against === "store"
-      ? await inStore(
+      ? await backtestStore(
           folder.documents.map(({ document }) => document),
           range,
           values.config,
           io,
         )
-      : await overHttp(
+      : await backtestService(
           against,
           folder.documents.map(({ file }) => file),
           path,
@@ -66,7 +66,7 @@ interface Span {
   examples: number;
 }
 
-async function inStore(
+async function backtestStore(
   documents: Parameters<typeof buildPolicySet>[0][number]["definition"][],
   span: Span,
   file: string | undefined,
@@ -86,15 +86,15 @@ async function inStore(
     const report = await withStatus(io, (say) =>
       backtest(createBacktestReader(storage), compiled, {
         ...range,
-        progress: ({ evaluated }) => say(looked(evaluated)),
+        progress: ({ evaluated }) => say(progressText(evaluated)),
       }),
     );
     return { since: toRfc3339(range.since), until: toRfc3339(range.until), ...report };
   });
 }
 
-/** In as many requests as the service's limits ask for. */
-async function overHttp(
+/** Sends as many requests as the limits of the service require, and adds up their reports. */
+async function backtestService(
   url: string,
   files: string[],
   folder: string,
@@ -104,7 +104,7 @@ async function overHttp(
   const apiKey = knownKey(url);
   if (apiKey === null) throw usage("set ASSENT_API_KEY to a key with the scope replay:run, or log in with one");
   const yaml = [...new Set(files)].map((name) => readFileSync(`${folder}/${name}`, "utf8")).join("\n---\n");
-  const client = createAssent({ url, apiKey, timeout: PATIENCE });
+  const client = createAssent({ url, apiKey, timeout: REQUEST_TIMEOUT });
   const span = { since: toRfc3339(since), until: toRfc3339(until) };
   const total: Result = {
     ...span,
@@ -133,14 +133,14 @@ async function overHttp(
       );
       add(total, part, examples);
       before = part.next;
-      say(looked(total.evaluated));
+      say(progressText(total.evaluated));
     } while (before !== null && total.evaluated < limit);
     return { ...total, next: before };
   });
 }
 
-function looked(decisions: number): string {
-  return `${decisions} decisions looked at`;
+function progressText(decisions: number): string {
+  return `${decisions} decisions evaluated`;
 }
 
 function add(total: Result, part: Result, examples: number): void {
@@ -174,10 +174,10 @@ function timeOf(flag: string, given: string | undefined): number | null {
   return at;
 }
 
-function numberOf(flag: string, given: string | undefined, otherwise: number, most: number): number {
-  if (given === undefined) return otherwise;
+function numberOf(flag: string, given: string | undefined, fallback: number, max: number): number {
+  if (given === undefined) return fallback;
   const value = Number(given);
-  if (!Number.isSafeInteger(value) || value < 1 || value > most)
-    throw usage(`${flag} takes a number from 1 to ${most}, not "${given}"`);
+  if (!Number.isSafeInteger(value) || value < 1 || value > max)
+    throw usage(`${flag} takes a number from 1 to ${max}, not "${given}"`);
   return value;
 }

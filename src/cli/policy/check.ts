@@ -1,4 +1,4 @@
-/** `assent policy check`: every fault of a folder at once. */
+/** `assent policy check`: prints every fault of a policy folder. */
 import { ConfigError, loadConfig } from "../../config/index.ts";
 import { findUnknownChannels } from "../../domain/policy/check/channels.ts";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
@@ -6,22 +6,22 @@ import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/store.ts";
 import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";
-import { folderOf, tellFaults } from "./folder.ts";
+import { folderOf, printFaults } from "./folder.ts";
 import { sarif } from "./sarif.ts";
 
 export const check: Verb = {
-  summary: "reads every policy and test file and prints each fault",
+  summary: "read every policy and test file, and print each fault",
   help: `usage: assent policy check [FOLDER] [--recursive] [--strict] [--format text|json|sarif] [--config FILE]
 
 Reads every policy and test file of FOLDER (./policies) and prints all faults and warnings as file:line:column. Warnings
 name rules that can have no effect, rules that no test reaches, and unknown channels. "assent policy test" reports
 failing tests. Exits with 1 if there is a fault.
 
-  --recursive       takes the folders inside it too
-  --strict          exits with 1 if there is a warning, too
+  --recursive       include subfolders
+  --strict          exit with 1 if there is a warning, too
   --format FORMAT   text; json; or sarif (2.1.0) for code scanning, with paths from the working folder
   --json            the same as --format json
-  --config FILE     warns of channels that policies tell and this configuration does not have; ./assent.yaml where it is there
+  --config FILE     warn of channels that policies name and this configuration does not define; default: ./assent.yaml
 
 examples:
   assent policy check
@@ -47,9 +47,9 @@ examples:
     if (format === "json") io.out(JSON.stringify({ policies: documents.length, faults, warnings }));
     else if (format === "sarif") io.out(JSON.stringify(sarif(folder, [...faults, ...warnings]), null, 2));
     else {
-      tellFaults(faults, io);
+      printFaults(faults, io);
       for (const warning of warnings) io.err(`${colour(io, "yellow", "warning")}  ${safe(formatFault(warning))}`);
-      if (accepted) io.out(good(documents.length));
+      if (accepted) io.out(validText(documents.length));
     }
     return accepted ? EXIT.ok : EXIT.failure;
   },
@@ -74,7 +74,7 @@ function findUntestedRules(folder: PolicyFolder): TextFault[] {
     });
 }
 
-/** Channels are named in another file, which need not be here: without one, nothing is said of them. */
+/** Returns a warning for each channel that the configuration does not define, and none if there is no configuration. */
 function channelWarnings({ documents }: PolicyFolder, file: string | undefined): TextFault[] {
   let channels: string[];
   try {
@@ -87,7 +87,7 @@ function channelWarnings({ documents }: PolicyFolder, file: string | undefined):
     channels = Object.keys(config.channels);
   } catch (error) {
     if (!(error instanceof ConfigError) || file !== undefined) throw error;
-    // It may need variables that are set where the service runs.
+    // The configuration may need variables that are set only where the service runs.
     return [];
   }
   return documents.flatMap(({ document, file: policyFile, place }) =>
@@ -100,6 +100,6 @@ function channelWarnings({ documents }: PolicyFolder, file: string | undefined):
   );
 }
 
-function good(policies: number): string {
-  return policies === 1 ? "1 policy is good" : `${policies} policies are good`;
+function validText(policies: number): string {
+  return policies === 1 ? "1 policy is valid" : `${policies} policies are valid`;
 }

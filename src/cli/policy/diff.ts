@@ -1,27 +1,27 @@
-/** `assent policy diff`: what changes between two folders or revisions, in rules and effects. */
+/** `assent policy diff`: compares the rules and effects of two folders or git revisions. */
 import { statSync } from "node:fs";
 import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
 import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { assertGood, DEFAULT_FOLDER } from "./folder.ts";
+import { assertNoFaults, DEFAULT_FOLDER } from "./folder.ts";
 import { cell } from "./markdown.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
 
 export const diff: Verb = {
-  summary: "tells what changes between two folders or git revisions, in rules and effects",
+  summary: "compare the rules and effects of two folders or git revisions",
   help: `usage: assent policy diff A [B] [--exit-code] [--recursive] [--format text|json|markdown]
 
 Compares the policies of A with those of B (./policies when absent). Each is a folder, or a revision of the git repository
 of the working folder: REV, or REV:folder with the folder as git has it, from the root of the repository on. A revision
-without a folder takes the folder of the other side, or ./policies. What is a folder is taken as one; write a revision
-of the same name as REV:folder.
+without a folder uses the folder of the other side, or ./policies. If a folder and a revision have the same name, the
+folder is used; write the revision as REV:folder.
 
 Exits with 0, equal or not; with 2 when a side cannot be read or its policies are faulty.
 
-  --exit-code       exits with 1 when something differs
-  --recursive       takes the folders inside them too
+  --exit-code       exit with 1 if something differs
+  --recursive       include subfolders
   --format FORMAT   text, json, or markdown for a pull request
 
 examples:
@@ -52,8 +52,8 @@ examples:
       };
       return [await load(a, b), await load(b, a)];
     });
-    assertGood(a, before.faults, "nothing was compared", EXIT.usage, io);
-    assertGood(b, after.faults, "nothing was compared", EXIT.usage, io);
+    assertNoFaults(a, before.faults, "nothing was compared", EXIT.usage, io);
+    assertNoFaults(b, after.faults, "nothing was compared", EXIT.usage, io);
     const difference = diffPolicySets(
       before.documents.map(({ document }) => document),
       after.documents.map(({ document }) => document),
@@ -126,7 +126,7 @@ const WORDS: Readonly<Record<PolicyChange["kind"], string>> = {
   rule_moved: "rule moved",
 };
 
-/** Every word of a policy stands in a code span: it cannot become markup. */
+/** Renders the difference. Text of policies is in code spans, so that it cannot become markup. */
 function markdown(difference: SetDiff): string {
   if (difference.policies.length === 0) return "### No rule changes\n\nThe policies are the same.";
   const sections = difference.policies.flatMap(({ policy, summary, changes }) => [

@@ -1,4 +1,4 @@
-/** `assent policy explain`: why one action would be decided as it is. */
+/** `assent policy explain`: explains the decision on one action. */
 import { readFile } from "node:fs/promises";
 import type { JsonObject } from "../../domain/json.ts";
 import { buildPolicySet, compilePolicySet } from "../../domain/policy/compile/compile.ts";
@@ -18,21 +18,21 @@ import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { textFlag } from "../remote.ts";
-import { assertGood, folderOf, tellFaults } from "./folder.ts";
+import { assertNoFaults, folderOf, printFaults } from "./folder.ts";
 
 export const explain: Verb = {
-  summary: "tells why one action would be decided as it is, down to each part of a condition",
+  summary: "explain the decision on one action, down to each part of a condition",
   help: `usage: assent policy explain [FOLDER] --action FILE|- [--now TIME] [--recursive] [--format text|json]
 
-Decides on one action with the policies of FOLDER (./policies) and tells why: each policy (does it apply?), each rule (which
-matcher failed?), each part of a condition with its value, and the decision. Values of the action are shown; a service
-never writes them into reasons. Of limits nothing counts as used but what the action says in used.
+Decides one action with the policies of FOLDER (./policies) and explains the decision: each policy (does it apply?), each rule (which
+matcher failed?), each part of a condition with its value. The output contains values of the action, which a service
+never writes into reasons. The usage of limits is zero except for what the action gives in used.
 
   --action FILE    the action, in JSON or YAML: agent_id, tool, operation, params, context; principal (key_id, name,
-                   agent_id, owner), the key that submits it; and used, what was used of limits before, by their names;
+                   agent_id, owner), the key that submits it; and used, the previous usage of limits, by their names;
                    - reads standard input
   --now TIME       the clock, RFC 3339 (now)
-  --recursive      takes the folders inside it too
+  --recursive      include subfolders
   --format FORMAT  text, or json
 
 examples:
@@ -53,7 +53,7 @@ examples:
       throw usage("--action FILE is needed: a file with the action, or - for standard input");
     const { principal, used = {}, ...action } = await readAction(values.action, io);
     const folder = await loadPolicyFolder(path, { recursive: values.recursive === true });
-    assertGood(path, folder.faults, "nothing was decided", EXIT.failure, io);
+    assertNoFaults(path, folder.faults, "nothing was decided", EXIT.failure, io);
     const compiled = compilePolicySet(
       buildPolicySet(
         folder.documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document })),
@@ -64,9 +64,9 @@ examples:
       params: (action.params ?? {}) as JsonObject,
       context: (action.context ?? {}) as JsonObject,
     };
-    const stray = findUnknownLimit(compiled, Object.keys(used));
-    if (stray !== null) throw usage(`used: there is no limit "${stray}" in the policies of ${path}`);
-    // There is no service here that would know what was used of limits.
+    const unknownLimit = findUnknownLimit(compiled, Object.keys(used));
+    if (unknownLimit !== null) throw usage(`used: there is no limit "${unknownLimit}" in the policies of ${path}`);
+    // No service is asked, so the recorded usage of limits is not known.
     const facts = withAssumedUsage(compiled, request, { principal: { ...DEFAULT_PRINCIPAL, ...principal } }, now, used);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...explanation }));
@@ -86,8 +86,8 @@ async function readAction(file: string, io: Output): Promise<SampleAction> {
   if (content.length > MAX_FILE_LENGTH) throw usage(`--action: ${name} has more than ${MAX_FILE_LENGTH} characters`);
   const { action, faults } = parseSampleAction(content, name);
   if (action !== null) return action;
-  tellFaults(faults, io);
-  throw new CommandError("--action holds no action that can be decided on", EXIT.usage);
+  printFaults(faults, io);
+  throw new CommandError("--action contains no action that can be decided", EXIT.usage);
 }
 
 const TINTS = { allow: "green", require_approval: "yellow", deny: "red" } as const;
@@ -111,13 +111,13 @@ function text(
     ...(approval === null
       ? []
       : [
-          `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}, then valid for ${spanOf(approval.valid_for_ms)}, a rejection holds ${approval.rejection_holds_ms === 0 ? "not at all" : spanOf(approval.rejection_holds_ms)}${approval.notify.length === 0 ? "" : safe(`, tells ${approval.notify.join(", ")}`)}`,
+          `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}, then valid for ${spanOf(approval.valid_for_ms)}, a rejection ${approval.rejection_holds_ms === 0 ? "does not block later requests" : `blocks the same request for ${spanOf(approval.rejection_holds_ms)}`}${approval.notify.length === 0 ? "" : safe(`, notifies ${approval.notify.join(", ")}`)}`,
         ]),
     ...policies.flatMap((policy) => policyText(policy, io)),
   ];
 }
 
-/** As policies write it: 1d12h. */
+/** Formats a duration as in policies, such as 1d12h. */
 function spanOf(ms: number): string {
   const units = [
     ["d", 86_400_000],
@@ -144,18 +144,18 @@ function policyText(policy: PolicyExplanation, io: Output): string[] {
           `${answer.effect} by rule "${answer.rule}"${answer.reason_code === "POLICY_RULE" ? "" : `, ${answer.reason_code}`}`,
         ]),
     ...limits
-      .filter(({ answer: said }) => said !== null)
+      .filter((limit) => limit.answer !== null)
       .map(
-        ({ limit, answer: said }) =>
-          `${said?.effect ?? ""} by limit "${limit}"${said?.reason_code === "LIMIT_EXCEEDED" ? "" : `, ${said?.reason_code ?? ""}`}`,
+        (limit) =>
+          `${limit.answer?.effect ?? ""} by limit "${limit.limit}"${limit.answer?.reason_code === "LIMIT_EXCEEDED" ? "" : `, ${limit.answer?.reason_code ?? ""}`}`,
       ),
   ];
-  const said = !applies
+  const outcome = !applies
     ? `does not apply: ${mismatches(matchers)}`
     : answers.length === 0
       ? "has no answer"
       : answers.join("; ");
-  const head = `${policy.policy}${mode === "shadow" ? " (shadow)" : ""}: ${said}${decides ? "  <- decides" : ""}`;
+  const head = `${policy.policy}${mode === "shadow" ? " (shadow)" : ""}: ${outcome}${decides ? "  <- decides" : ""}`;
   return [
     "",
     applies ? safe(head) : colour(io, "dim", safe(head)),
@@ -174,7 +174,7 @@ const SIGNS: Readonly<Record<RuleExplanation["outcome"], string>> = {
 function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanation, io: Output): string[] {
   const why =
     outcome === "not_reached"
-      ? "not reached: a rule above it is the answer"
+      ? "not reached: an earlier rule decided"
       : outcome === "matched"
         ? "matches"
         : outcome === "failed"
@@ -183,9 +183,9 @@ function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanatio
             ? mismatches(matchers)
             : "its condition is false";
   const head = `  ${SIGNS[outcome]} ${safe(`${rule} (${effect}): ${why}`)}`;
-  const dull = outcome === "not_reached" || (outcome === "passed" && condition === null);
+  const isDimmed = outcome === "not_reached" || (outcome === "passed" && condition === null);
   const parts = condition?.parts ?? [];
-  return [dull ? colour(io, "dim", head) : head, ...parts.map((part) => partText(part, condition?.error !== null))];
+  return [isDimmed ? colour(io, "dim", head) : head, ...parts.map((part) => partText(part, condition?.error !== null))];
 }
 
 function limitText({ limit, effect, outcome, subject, used, most, error }: LimitExplanation, io: Output): string {
@@ -206,7 +206,11 @@ function mismatches(matchers: readonly MatcherExplanation[]): string {
     .join("; ");
 }
 
-/** @param failed an error inside a condition that has a value does not matter: the other side of && or || decided */
+/**
+ * Renders one part of a condition.
+ * @param failed whether the whole condition failed. If it did not, the error of a part has no effect, because the other
+ *   side of && or || decided.
+ */
 function partText({ expression, depth, element, value, error }: ConditionPart, failed: boolean): string {
   const where = `${"  ".repeat(depth)}${element === null ? "" : `[${element}] `}${expression}`;
   return `       ${safe(error === null ? `${where} = ${value ?? ""}` : `${where}: ${failed ? "error" : "no value"}: ${error}`)}`;

@@ -1,4 +1,4 @@
-/** `assent policy fmt`: one layout for all policy files. */
+/** `assent policy fmt`: formats policy and test files. */
 import { randomUUID } from "node:crypto";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { parsePolicies, parsePolicyTests, type TextFault } from "../../domain/po
 import { isTestFile, listPolicyFiles } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, safe, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { folderOf, tellFaults } from "./folder.ts";
+import { folderOf, printFaults } from "./folder.ts";
 import { invocation } from "../invocation.ts";
 
 interface Outcome {
@@ -17,18 +17,18 @@ interface Outcome {
 }
 
 export const fmt: Verb = {
-  summary: "gives policy and test files one layout, and keeps their comments",
+  summary: "format policy and test files, and keep their comments",
   help: `usage: assent policy fmt [FOLDER] [--check] [--recursive]
 
-Writes every policy and test file of FOLDER (./policies) in one layout and prints the names of those that changed: two
-spaces a level, lists indented below their key, { a: 1 } and [a], one line for what stands in brackets, long text without
+Formats every policy and test file of FOLDER (./policies) and prints the names of changed files. The layout: two
+spaces per level, lists indented below their key, { a: 1 } and [a], one line for anything in brackets, long text without
 quotes folded at 140 characters. Comments, empty lines between parts, quotes and the order of keys stay.
 
-A file is replaced as a whole, and only by one that means the same. A file with faults is left alone and named; so is one
-that could not be kept the same. Exits with 1 then, and with --check when a file would change.
+Replaces a file only if the new text means the same. Files with faults are not changed but reported; so are files
+whose meaning would change. Exits with 1 in both cases, and with --check if a file would change.
 
-  --check      changes nothing, and names the files that would change
-  --recursive  takes the folders inside it too
+  --check      change nothing; print the files that would change
+  --recursive  include subfolders
 
 examples:
   assent policy fmt
@@ -43,17 +43,17 @@ examples:
       throw new CommandError(`${folder} cannot be read: ${(error as Error).message}`, EXIT.usage);
     }
     const outcomes = await withStatus(io, async (say) => {
-      const all: [string, Outcome][] = [];
+      const results: [string, Outcome][] = [];
       for (const name of names) {
-        say(`${all.length} of ${names.length} files`);
-        all.push([name, await formatFile(folder, name, values.check !== true)]);
+        say(`${results.length} of ${names.length} files`);
+        results.push([name, await formatFile(folder, name, values.check !== true)]);
       }
-      return all;
+      return results;
     });
     const changed = outcomes.filter(([, outcome]) => outcome.changed).map(([name]) => name);
     const faults = outcomes.flatMap(([, outcome]) => outcome.faults);
     for (const name of changed) io.out(safe(join(folder, name)));
-    tellFaults(faults, io);
+    printFaults(faults, io);
     if (values.check === true && changed.length > 0)
       io.err(
         `assent: ${changed.length} of ${names.length} files would change; "${invocation()} policy fmt" writes them`,
@@ -63,32 +63,32 @@ examples:
 };
 
 async function formatFile(folder: string, name: string, write: boolean): Promise<Outcome> {
-  const left = (message: string): Outcome => ({
+  const unchanged = (message: string): Outcome => ({
     changed: false,
     faults: [{ file: name, line: null, column: null, message }],
   });
   try {
     const path = await realpath(join(folder, name));
     const source = decodeUtf8(await readFile(path));
-    if (source === null) return left("the file is not UTF-8");
+    if (source === null) return unchanged("the file is not UTF-8");
     const { faults } = (isTestFile(name) ? parsePolicyTests : parsePolicies)(source, name);
     if (faults.length > 0) return { changed: false, faults };
     const formatted = formatYaml(source);
-    if (!formatted.ok) return left(formatted.message);
+    if (!formatted.ok) return unchanged(formatted.message);
     if (formatted.text === source) return { changed: false, faults: [] };
     if (write) await replace(path, formatted.text);
     return { changed: true, faults: [] };
   } catch (error) {
-    return left(`the file cannot be read or written: ${(error as Error).message}`);
+    return unchanged(`the file cannot be read or written: ${(error as Error).message}`);
   }
 }
 
-/** By a new file beside it: whoever reads sees the old text or the new one. Hidden, so that no folder of policies takes it. */
+/** Replaces the file atomically through a temporary file, which is hidden so that it is not loaded as a policy. */
 async function replace(path: string, text: string): Promise<void> {
   const { mode } = await stat(path);
-  const fresh = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
+  const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
   try {
-    const file = await open(fresh, "wx", mode & 0o777);
+    const file = await open(temporary, "wx", mode & 0o777);
     try {
       await file.chmod(mode & 0o777);
       await file.writeFile(text);
@@ -96,9 +96,9 @@ async function replace(path: string, text: string): Promise<void> {
     } finally {
       await file.close();
     }
-    await rename(fresh, path);
+    await rename(temporary, path);
   } catch (error) {
-    await rm(fresh, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** What the verbs share: which folder is meant, and where its faults stand. */
+/** Shared by the verbs of `assent policy`: selects the policy folder and prints its faults. */
 import { join } from "node:path";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { formatFault } from "../../policies/store.ts";
@@ -7,30 +7,39 @@ import { CommandError, safe, usage, type Output } from "../command.ts";
 
 export const DEFAULT_FOLDER = "./policies";
 
-/** The one folder that is named, ASSENT_POLICIES, or ./policies. */
+/** Returns the folder from the arguments, else ASSENT_POLICIES, else ./policies. */
 export function folderOf(verb: string, positionals: readonly string[]): string {
   if (positionals.length > 1) throw usage(`assent policy ${verb} takes one folder`);
   return positionals[0] ?? (process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER);
 }
 
-/** From the working folder on; a fault of the folder itself names the folder. */
+/** Returns the path of a faulty file relative to the working folder, or the folder if the fault is about the folder itself. */
 export function pathOf(folder: string, { file, line }: Pick<TextFault, "file" | "line">): string {
   return file === folder && line === null ? folder : join(folder, file);
 }
 
-/** One line for each fault. Text from a file cannot begin a line: some CI systems would take it as a command. */
-export function tellFaults(faults: readonly TextFault[], io: Output): void {
+/** Prints one line for each fault. Text from a file cannot start a line, because some CI systems would run it as a command. */
+export function printFaults(faults: readonly TextFault[], io: Output): void {
   for (const fault of faults) io.err(safe(formatFault(fault)));
 }
 
-/** Prints the faults and throws, when there are any. @param then what does not happen because of them */
-export function assertGood(folder: string, faults: readonly TextFault[], then: string, exit: number, io: Output): void {
+/**
+ * Prints the faults and throws CommandError if there are any.
+ * @param consequence end of the message, such as "nothing was compared"
+ */
+export function assertNoFaults(
+  folder: string,
+  faults: readonly TextFault[],
+  consequence: string,
+  exit: number,
+  io: Output,
+): void {
   if (faults.length === 0) return;
-  tellFaults(faults, io);
-  throw new CommandError(`the policies of ${folder} are not good; ${then}`, exit);
+  printFaults(faults, io);
+  throw new CommandError(`the policies of ${folder} are not valid; ${consequence}`, exit);
 }
 
-/** Which file a policy stands in. */
+/** Returns a function that maps the name of a policy to its file. */
 export function fileByPolicy(documents: PolicyFolder["documents"]): (policy: string) => string {
   const files = new Map(documents.map(({ document, file }) => [document.policy, file]));
   return (policy) => files.get(policy) ?? "";

@@ -1,4 +1,4 @@
-/** `assent policy …`: a file a verb. None needs a running service but backtest, and that only where it is asked to. */
+/** `assent policy`: one file for each verb. Only `backtest` can need a running service. */
 import { suggest } from "../../domain/suggest.ts";
 import { usage, type Command, type Verb } from "../command.ts";
 import { backtest } from "./backtest.ts";
@@ -19,7 +19,7 @@ ${Object.entries(VERBS)
   .map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`)
   .join("\n")}
 
-"assent policy VERB --help" tells more. FOLDER is ASSENT_POLICIES, or ./policies, when absent.
+"assent policy VERB --help" describes a verb. The default FOLDER is ASSENT_POLICIES, or ./policies.
 exits: 0 done, 1 something is wrong with the policies, 2 wrong usage or unreadable input
 
 examples:

@@ -1,4 +1,4 @@
-/** `assent policy init`: a first policy and its test, to change. */
+/** `assent policy init`: writes an example policy and its test. */
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { listPolicyFiles } from "../../policies/folder.ts";
@@ -63,11 +63,11 @@ cases:
 `;
 
 export const init: Verb = {
-  summary: "writes a small first policy and its test, to change",
+  summary: "write a small example policy and its test",
   help: `usage: assent policy init [FOLDER]
 
-Writes first.yaml and first_test.yaml into FOLDER (./policies), which it makes when it is not there. Refuses where the
-folder holds policies already: nothing is ever overwritten.
+Writes first.yaml and first_test.yaml into FOLDER (./policies) and creates the folder if it does not exist. Fails if the
+folder already contains policies: it never overwrites files.
 
 examples:
   assent policy init
@@ -77,9 +77,9 @@ examples:
     const folder = folderOf("init", positionals);
     try {
       await mkdir(folder, { recursive: true });
-      const there = await listPolicyFiles(folder);
-      if (there.length > 0)
-        throw usage(`${folder} holds ${there[0]} already; init writes into a folder without policies`);
+      const existing = await listPolicyFiles(folder);
+      if (existing.length > 0)
+        throw usage(`${folder} contains ${existing[0]} already; init needs a folder without policies`);
       await write([
         [join(folder, "first.yaml"), POLICY],
         [join(folder, "first_test.yaml"), TEST],
@@ -95,7 +95,7 @@ examples:
   },
 };
 
-/** Both or none; fails where one is there, whoever made it in between. */
+/** Writes both files or none. Fails if one of them exists, even if another process created it meanwhile. */
 async function write(files: [string, string][]): Promise<void> {
   const written: string[] = [];
   try {

@@ -1,6 +1,6 @@
 /**
- * Results of tests as JUnit XML, as CI systems read it: a suite for each file, a case for each case. There is no standard;
- * Jenkins' junit-10.xsd is the strictest that is in use, and takes no `skipped` on `testsuites`.
+ * Test results as JUnit XML for CI systems: one suite for each file, one case for each test case. JUnit XML has no
+ * standard. The output is valid under Jenkins' junit-10.xsd, the strictest schema in use, so `testsuites` has no `skipped`.
  */
 import { join } from "node:path";
 import type { Coverage } from "../../domain/policy/test/coverage.ts";
@@ -12,7 +12,7 @@ interface Case {
   failure: string | null;
 }
 
-/** @param short rules that are not reached are failures, in a suite of their own */
+/** @param short whether the coverage is too low: then each rule that no test reaches is a failure in the suite "coverage" */
 export function junit(folder: string, checked: CheckedFolder, coverage: Coverage | null, short: boolean): string {
   const suites = new Map<string, Case[]>();
   const add = (suite: string, one: Case): void => {
@@ -68,7 +68,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "\r": "&#13;",
 };
 
-/** For an attribute; characters that XML 1.0 cannot hold become U+FFFD. */
+/** Escapes text for an XML attribute. Characters that XML 1.0 does not allow become U+FFFD. */
 function xml(text: string): string {
   return (
     text

@@ -1,7 +1,7 @@
-/** Text of others in Markdown. */
+/** Escapes untrusted text for Markdown. */
 import { safe } from "../command.ts";
 
-/** A code span that also stands in a cell of a table: nothing in it becomes markup. */
+/** Returns the text as a code span that is safe inside a table cell, so that none of it becomes markup. */
 export function cell(value: string): string {
   return `\`${safe(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

@@ -1,4 +1,4 @@
-/** Policies as they stand in a revision of a git repository, read without touching the working folder. */
+/** Reads the policies of a git revision without changing the working folder. */
 import { execFile } from "node:child_process";
 import { relative, resolve, sep } from "node:path";
 import { parsePolicyFolder, type PolicyFile, type PolicyFolder } from "../../policies/folder.ts";
@@ -9,23 +9,23 @@ const MAX_OUTPUT = 512 * 1024 * 1024;
 
 export interface Revision {
   rev: string;
-  /** As git has it: from the root of the repository, or from the working folder when it begins with "./" or "../"; null where none is named. */
+  /** Path from the root of the repository, or from the working folder if it begins with "./" or "../"; null if none is given. */
   folder: string | null;
 }
 
-/** `REV` or `REV:folder`. */
+/** Parses `REV` or `REV:folder`. Throws CommandError. */
 export function parseRevision(text: string): Revision {
   const colon = text.indexOf(":");
   const rev = colon < 0 ? text : text.slice(0, colon);
-  // Git would take it as an option, and some options run programs.
+  // Git would parse it as an option, and some options run programs.
   if (rev === "" || rev.startsWith("-"))
     throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT.usage);
   return { rev, folder: colon < 0 ? null : text.slice(colon + 1) };
 }
 
 /**
- * What the folder holds in the revision.
- * @param fallback folder, from the working folder, for a revision that names none
+ * Loads the policies of a revision. Rejects with CommandError.
+ * @param fallback folder, relative to the working folder, for a revision without one
  */
 export async function loadRevision(
   { rev, folder }: Revision,
@@ -33,12 +33,12 @@ export async function loadRevision(
   { recursive = false }: { recursive?: boolean },
 ): Promise<PolicyFolder> {
   const name = safe(rev);
-  // A bare repository, as hooks on a server see it, has no folder of its own: then the working folder stands for its root.
+  // A bare repository, such as in a server-side hook, has no work tree: paths are then relative to the working folder.
   const inTree =
     decode(
       await git(
         ["rev-parse", "--is-inside-work-tree"],
-        `"${name}" is no folder, and no revision either: the working folder is in no git repository`,
+        `"${name}" is not a folder, and cannot be a revision because the working folder is not in a git repository`,
       ),
     ).trim() === "true";
   const root = inTree ? decode(await git(["rev-parse", "--show-toplevel"])).replace(/\n$/, "") : process.cwd();
@@ -48,7 +48,7 @@ export async function loadRevision(
       `"${name}" is neither a folder nor a revision of ${root}`,
     ),
   ).trim();
-  const path = await inRepository(root, folder, fallback);
+  const path = await pathInRepository(root, folder, fallback);
   const where = `${rev}:${path}`;
   const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
   const kind = decode(await git(["cat-file", "-t", tree], `the revision "${name}" has no folder ${safe(path)}`)).trim();
@@ -68,19 +68,19 @@ export async function loadRevision(
 
 const run: RunGit = (args, input) => git([...args], null, input);
 
-async function inRepository(root: string, folder: string | null, fallback: string): Promise<string> {
+async function pathInRepository(root: string, folder: string | null, fallback: string): Promise<string> {
   if (folder !== null && !/^\.\.?(\/|$)/.test(folder)) return folder.replaceAll(/\/+$/g, "");
   const prefix = decode(await git(["rev-parse", "--show-prefix"])).replace(/\n$/, "");
-  const path = relative(root, resolve(root, prefix, folder ?? fromHere(fallback)));
+  const path = relative(root, resolve(root, prefix, folder ?? relativeToCwd(fallback)));
   if (path === ".." || path.startsWith(`..${sep}`))
     throw new CommandError(
-      `${folder ?? fallback} lies outside of the repository ${root}; name a folder, as in REV:folder`,
+      `${folder ?? fallback} is outside the repository ${root}; name a folder, as in REV:folder`,
       EXIT.usage,
     );
   return path.split(sep).join("/");
 }
 
-function fromHere(folder: string): string {
+function relativeToCwd(folder: string): string {
   return relative(process.cwd(), folder) || ".";
 }
 
@@ -88,7 +88,10 @@ function decode(bytes: Buffer): string {
   return new TextDecoder().decode(bytes);
 }
 
-/** Runs git itself, without a shell. @param refusal what to say when it fails; its own words when null */
+/**
+ * Runs git without a shell. Rejects with CommandError.
+ * @param refusal message of the error; git's own message if null
+ */
 function git(args: string[], refusal: string | null = null, input = ""): Promise<Buffer> {
   return new Promise((done, fail) => {
     const child = execFile(
@@ -102,7 +105,7 @@ function git(args: string[], refusal: string | null = null, input = ""): Promise
       (error, out, err) => {
         if (error === null) done(out);
         else if (error.code === "ENOENT")
-          fail(new CommandError("git is not installed, and a revision is asked for", EXIT.usage));
+          fail(new CommandError("git is not installed, so a revision cannot be read", EXIT.usage));
         else
           fail(
             new CommandError(
@@ -118,7 +121,7 @@ function git(args: string[], refusal: string | null = null, input = ""): Promise
           );
       },
     );
-    // Git may be gone before it has read all.
+    // Git may exit before it has read the whole input.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(input);
   });

@@ -1,27 +1,27 @@
-/** Faults as SARIF 2.1.0 (OASIS), the form that code scanning of GitHub, GitLab and editors takes. */
+/** Renders faults as SARIF 2.1.0 (OASIS), the format of code scanning in GitHub, GitLab and editors. */
 import { relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { FaultKind, TextFault, WarningKind } from "../../domain/policy/parse/parse.ts";
 import { pathOf } from "./folder.ts";
 
-/** What a reviewer filters and silences by. Ids never change their meaning. */
+/** SARIF rules, by which a reviewer filters and suppresses results. The ids are stable. */
 const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {
-  "yaml-syntax": ["YamlSyntax", "The file is not the YAML that policies are written in."],
-  "unknown-key": ["UnknownKey", "A key is not known where it stands."],
-  "missing-key": ["MissingKey", "A key that is needed is not there."],
-  "wrong-value": ["WrongValue", "A value is not of the form that its key takes."],
+  "yaml-syntax": ["YamlSyntax", "The file is not valid YAML for policies."],
+  "unknown-key": ["UnknownKey", "A key is not known at this position."],
+  "missing-key": ["MissingKey", "A required key is missing."],
+  "wrong-value": ["WrongValue", "A value does not have the form that its key requires."],
   condition: ["Condition", "A condition or another expression does not compile."],
   pattern: ["Pattern", "A pattern matches no name."],
-  "repeated-name": ["RepeatedName", "A name that must be unique stands twice."],
-  "unreadable-file": ["UnreadableFile", "The file cannot be read, or holds nothing."],
-  "set-too-large": ["SetTooLarge", "The policies are too much of something together."],
-  "failing-test": ["FailingTest", "A test beside the policies does not hold."],
-  "unknown-channel": ["UnknownChannel", "A policy tells a channel that the configuration does not have."],
+  "repeated-name": ["RepeatedName", "A name that must be unique is used twice."],
+  "unreadable-file": ["UnreadableFile", "The file cannot be read, or is empty."],
+  "set-too-large": ["SetTooLarge", "The policies together exceed a limit."],
+  "failing-test": ["FailingTest", "A policy test fails."],
+  "unknown-channel": ["UnknownChannel", "A policy names a channel that the configuration does not define."],
   "unreachable-rule": ["UnreachableRule", "An earlier rule matches every action of this rule."],
   "outside-applies-to": ["OutsideAppliesTo", "A rule names a tool or an agent that applies_to excludes."],
   contradiction: ["Contradiction", "A condition is never true."],
   "untested-rule": ["UntestedRule", "No test reaches a rule."],
-  "policy-folder": ["PolicyFolder", "The folder of policies cannot be taken."],
+  "policy-folder": ["PolicyFolder", "The policy folder cannot be used."],
 };
 
 const WARNINGS: ReadonlySet<string> = new Set<WarningKind>([
@@ -37,7 +37,7 @@ const RULES = IDS.map((id) => ({
   id,
   name: KINDS[id][0],
   shortDescription: { text: KINDS[id][1] },
-  help: { text: "docs/policies.md is the whole language." },
+  help: { text: "docs/policies.md describes the policy language." },
   defaultConfiguration: { level: levelOf(id) },
 }));
 
@@ -45,7 +45,7 @@ function levelOf(id: keyof typeof KINDS): "error" | "warning" {
   return WARNINGS.has(id) ? "warning" : "error";
 }
 
-/** One run. Columns are UTF-16 code units, from 1. */
+/** Returns a SARIF log with one run. Columns count UTF-16 code units from 1. */
 export function sarif(folder: string, faults: readonly TextFault[]): object {
   return {
     $schema: "https://json.schemastore.org/sarif-2.1.0.json",
@@ -76,7 +76,7 @@ function resultOf(folder: string, fault: TextFault): object {
   };
 }
 
-/** Relative to the working folder, so that a viewer finds it in its own clone; absolute where the file lies outside. */
+/** Returns a URI relative to the working folder, so that a viewer finds the file in its own clone. Absolute for a file outside it. */
 function uriOf(path: string): string {
   const inside = relative(process.cwd(), path);
   if (inside === "") return ".";

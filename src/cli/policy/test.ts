@@ -1,22 +1,22 @@
-/** `assent policy test`: runs the tests beside the policies, and tells which rules none of them reaches. */
+/** `assent policy test`: runs the tests of policies, and reports which rules no test reaches. */
 import { measureCoverage, type Coverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { fileByPolicy, folderOf, tellFaults } from "./folder.ts";
+import { fileByPolicy, folderOf, printFaults } from "./folder.ts";
 import { junit } from "./junit.ts";
 
 export const test: Verb = {
-  summary: "runs the *_test.yaml files, and tells which rules they reach",
+  summary: "run the *_test.yaml files, and print which rules they cover",
   help: `usage: assent policy test [FOLDER] [--recursive] [--coverage] [--min-coverage PERCENT] [--format text|json|junit]
 
 Checks FOLDER (./policies) and runs its *_test.yaml files. Exits with 1 when a file is faulty, when a test fails, or when
-fewer rules are reached than --min-coverage asks for.
+the coverage is below --min-coverage.
 
-  --coverage              names the rules that no test reaches: a rule is reached when it is its policy's answer, even where
+  --coverage              print the rules that no test reaches. A rule is reached when it is the answer of its policy, even if
                           another policy was stricter
-  --min-coverage PERCENT  the share of rules to reach at least, 0 to 100; 100 asks for every rule. Implies --coverage
-  --recursive             takes the folders inside it too
+  --min-coverage PERCENT  minimum percentage of rules that tests must reach, 0 to 100. Implies --coverage
+  --recursive             include subfolders
   --format FORMAT         text; json; or junit (XML)
   --json                  the same as --format json
 
@@ -38,7 +38,7 @@ examples:
       "json",
       "junit",
     ]);
-    const least = percentOf(values["min-coverage"]);
+    const minCoverage = percentOf(values["min-coverage"]);
     const folder = await withStatus(io, (say) =>
       checkPolicyFolder(path, {
         recursive: values.recursive === true,
@@ -46,7 +46,7 @@ examples:
       }),
     );
     const run = folder.faults.length === 0 || folder.results.length > 0;
-    const wanted = values.coverage === true || least !== null;
+    const wanted = values.coverage === true || minCoverage !== null;
     const coverage =
       run && wanted
         ? measureCoverage(
@@ -54,7 +54,7 @@ examples:
             folder.results.map(({ result }) => result),
           )
         : null;
-    const short = coverage !== null && least !== null && coverage.percent < least;
+    const short = coverage !== null && minCoverage !== null && coverage.percent < minCoverage;
     if (format === "json") io.out(JSON.stringify(report(folder, coverage)));
     else if (format === "junit") io.out(junit(path, folder, coverage, short));
     else {
@@ -62,12 +62,14 @@ examples:
       if (coverage !== null) coverageText(folder, coverage, io);
     }
     if (short)
-      io.err(`assent: ${rounded(coverage.percent)} % of the rules are reached, and --min-coverage asks for ${least} %`);
+      io.err(
+        `assent: ${rounded(coverage.percent)} % of the rules are reached, and --min-coverage requires ${minCoverage} %`,
+      );
     return folder.faults.length === 0 && !short ? EXIT.ok : EXIT.failure;
   },
 };
 
-/** Rounded down, so that 100 means all. */
+/** Rounds down to one decimal, so that 100 means that every rule is reached. */
 export function rounded(percent: number): number {
   return Math.floor(percent * 10) / 10;
 }
@@ -101,13 +103,13 @@ function report({ results, faults, documents }: CheckedFolder, coverage: Coverag
 
 function text(path: string, { results, faults }: CheckedFolder, io: Output): void {
   const failed = results.filter(({ result }) => result.failure !== null).length;
-  if (results.length === 0) tellFaults(faults, io);
+  if (results.length === 0) printFaults(faults, io);
   for (const { file, result } of results) {
     if (result.failure === null) io.out(`${colour(io, "green", "ok")}    ${safe(`${file}: ${result.name}`)}`);
     else io.err(`${colour(io, "red", "FAIL")}  ${safe(`${file}: ${result.name}: ${result.failure}`)}`);
   }
   if (results.length === 0 && faults.length === 0)
-    io.err(`${path} holds no test; write one beside each policy, NAME_test.yaml`);
+    io.err(`${path} contains no tests; write NAME_test.yaml next to each policy`);
   io.out(`${results.length - failed} passed, ${failed} failed`);
 }
 

@@ -184,7 +184,7 @@ export async function checkKept(
 ): Promise<{ size: number; root: Uint8Array; fault: string | null }> {
   try {
     const { size, root: stated, origin } = parseCheckpoint(readNote(note).text);
-    const place = `the checkpoint kept in ${path}`;
+    const place = `the stored checkpoint ${path}`;
     try {
       const { root } = openLogCheckpoint(note, keys, verify);
       if (size > stored)
@@ -211,7 +211,7 @@ export async function checkKept(
     }
   } catch (error) {
     throw new LedgerTampered([
-      `the checkpoint kept in ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`,
+      `the stored checkpoint ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}; put the right file back, or move it away`,
     ]);
   }
 }

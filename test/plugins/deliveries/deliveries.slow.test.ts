@@ -324,7 +324,7 @@ describe("delivering", () => {
       errors.every((state) => state === "delivered" || state === "waiting"),
       errors.join(),
     );
-    assert.ok(service.logged.some((line) => line.includes("it gave no answer within 1 s")));
+    assert.ok(service.logged.some((line) => line.includes("the notifier did not respond within 1 s")));
   });
 
   test("what could not be delivered for three days is dead, is listed, and can be retried", async () => {

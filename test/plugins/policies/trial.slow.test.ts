@@ -175,7 +175,7 @@ describe("the thread", () => {
       'parentPort.on("message", (m) => { if (m.kind === "job" && m.id === 2) { parentPort.postMessage({ kind: "at", id: 2 }); for (;;); } });';
     const trials = trialsWith({
       pingMs: 20,
-      mostSilent: 50,
+      maxUnansweredPings: 50,
       startThread() {
         const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(stuck)}`));
         thread.on("exit", (code) => ended.push(code));
@@ -210,7 +210,7 @@ describe("the thread", () => {
     await Promise.all(lost);
     const [[decision] = []] = await trials.decide([set], slowCases(1), forever);
     assert.deepEqual([decision?.policy, threads.length], ["slow", 2]);
-    assert.match(logged.join(""), /thread that tries policies out was lost/);
+    assert.match(logged.join(""), /thread for policy trials was lost/);
   });
 
   it("refuses when it cannot start", async () => {
@@ -223,7 +223,7 @@ describe("the thread", () => {
   });
 
   it("gives up what nobody waits for, and frees its place", async () => {
-    const trials = trialsWith({ most: 1 });
+    const trials = trialsWith({ maxJobs: 1 });
     const set = await slowSet(trials);
     const leaving = new AbortController();
     const job = trials.decide([set], slowCases(1000), leaving.signal);

@@ -186,7 +186,7 @@ function Summary({ report, nothing }) {
     <p class="quiet">
       Decisions that this key may see, <${Time} at=${report.since} /> to <${Time} at=${report.until} />, against what
       was
-      recorded.${erased > 0 ? ` ${number(erased)} more cannot be made again: what was asked was erased.` : ""}${altered > 0 ? ` ${number(altered)} more cannot be read: their rows were altered; run assent audit.` : ""}
+      recorded.${erased > 0 ? ` ${number(erased)} more cannot be replayed: their requests were erased.` : ""}${altered > 0 ? ` ${number(altered)} more cannot be read: their rows were altered; run assent audit.` : ""}
     </p>`;
 }
 
