@@ -11,18 +11,18 @@ export interface Action {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** What was sent beside the request, with the request's `traceparent`; `{}` where nothing was. */
+  /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
-  /** `decision` in other words, EXECUTE for allow, ABSTAIN for require_approval, HALT for deny: what the policies said, whatever people said since. Whether the action may run now is its `status`. */
+  /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
   outcome: "EXECUTE" | "ABSTAIN" | "HALT";
   reason: string;
   /** Stable; see docs/policies.md. */
   reason_code: string;
-  /** Who denied it, where `status` is denied: the policies, a person, a person's earlier rejection of the same request, or a stop. Null for every other status. */
+  /** Who denied the action: the policies, a person, a person's earlier rejection of the same request, or a stop. Null unless `status` is denied. */
   denied_by: "policy" | "person" | "earlier_rejection" | "stop" | null;
-  /** Who rejected it and why, where `denied_by` is person or earlier_rejection; else null. */
+  /** Who rejected it and why, if `denied_by` is person or earlier_rejection; else null. */
   rejection: {
     /** The action that was rejected: this one, or an earlier one. */
     action_id: string;
@@ -30,18 +30,18 @@ export interface Action {
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
-    /** When. */
+    /** When it was rejected. */
     rejected_at: string;
-    /** Until when the same request is refused, unless an approver lifts the rejection; null where it can be submitted again. */
+    /** End of the time in which the same request is denied, unless an approver lifts the rejection. Null if it can be submitted again. */
     holds_until: string | null;
   } | null;
   risk_level: string | null;
   policy: string | null;
   rule: string | null;
-  /** Digest of the policy set that decided. */
+  /** Digest of the policy set of the decision. */
   policy_hash: string | null;
   policy_version: number | null;
-  /** SHA-256 of the canonical request, hex; null when it was erased. */
+  /** SHA-256 of the canonical request, hex; null if it was erased. */
   request_hash: string | null;
   /** Leaf hash of the decision's ledger entry, hex. */
   decision_hash: string;
@@ -59,34 +59,34 @@ export interface Action {
     /** When. */
     created_at: string;
   })[];
-  /** Quorum; null where no approval was asked for. */
+  /** Quorum; null if no approval was required. */
   approvals_needed: number | null;
-  /** Until when it may start; null unless it was allowed or approved. */
+  /** Deadline of the start; null unless it was allowed or approved. */
   approved_until: string | null;
-  /** Signed statement that the action may run, in the answer to a request for one: `POST …/permit`, or `Prefer: permit` with the submission. Null everywhere else. */
+  /** Signed statement that the action may run. Only in the response to `POST …/permit`, or to a submission with `Prefer: permit`; else null. */
   permit: string | null;
-  /** End of that permit. */
+  /** Expiry of the permit. */
   permit_expires_at: string | null;
-  /** End of the time to approve. */
+  /** Deadline of the approval. */
   expires_at: string | null;
   result: {
     success: boolean;
     error: string | null;
     meta: Record<string, unknown>;
   } | null;
-  /** Whether the action's agent waits for the verdict at this moment: with `Prefer: wait` or `?wait`, and the key that submitted or one that is bound to the agent. */
+  /** Whether the action's agent waits now, with `Prefer: wait` or `?wait`: the key that submitted the action, or a key bound to the agent. */
   waiting: boolean;
-  /** When it was last asked for: submitted, joined or waited for. */
+  /** When it was last submitted, joined or waited for. */
   asked_at: string;
-  /** When `params`, `context`, `meta` and `result` were erased: they are empty then, and the rest stands. */
+  /** When `params`, `context`, `meta` and `result` were erased. They are empty; the other members remain. */
   erased_at: string | null;
   /** When it was decided. */
   created_at: string;
   /** Last change of status. */
   updated_at: string;
-  /** JSON pointers of the members of `params` and `context` that the policy names, in the order in which people see them. Where a pending action is read. */
+  /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
-  /** What was decided again, in the answer to the request for a permit that made it. */
+  /** Result of evaluating the policies again, in the response to the request for a permit. */
   redecision?: {
     effect: "allow" | "deny" | "require_approval";
     reason: string;
@@ -95,14 +95,14 @@ export interface Action {
     policy: string | null;
     rule: string | null;
     policy_version: number | null;
-    /** Digest of the policy set of this moment. */
+    /** Digest of the active policy set. */
     policy_hash: string | null;
-    /** Quorum that the policies of this moment ask for. */
+    /** Quorum that the active policies require. */
     approvals_needed: number | null;
-    /** Which of these members are not as they were decided before. */
+    /** Members that differ from the previous decision. */
     changed: string[];
   };
-  /** For a credential that may approve this action, and nobody else. */
+  /** Only for a credential that may vote on this action. */
   approval_token?: string;
 }
 
@@ -112,17 +112,17 @@ export interface ActionList {
 }
 
 export interface Submission {
-  /** Agent that wants to act. A key bound to an agent may name only that one. */
+  /** Agent that requests the action. A key that is bound to an agent can name only that agent. */
   agent_id: string;
-  /** Tool to be used, e.g. `stripe`. */
+  /** Tool to use, e.g. `stripe`. */
   tool: string;
-  /** What the tool is to do, e.g. `refund`. */
+  /** Operation of the tool, e.g. `refund`. */
   operation: string;
-  /** Arguments, as the tool will get them. */
+  /** Arguments of the tool. */
   params?: Record<string, unknown> | undefined;
-  /** Why and for whom: ticket, user, environment. Policies see it and the request hash covers it. */
+  /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
   context?: Record<string, unknown> | undefined;
-  /** Kept and shown beside the request, up to 4,096 bytes: trace, session, host, tool call. No policy sees it, the request hash does not cover it. */
+  /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
   meta?: Record<string, unknown> | undefined;
 }
 
@@ -130,9 +130,9 @@ export interface Result {
   success: boolean;
   /** What went wrong. */
   error?: string | null | undefined;
-  /** Anything worth keeping: ids, amounts, durations. */
+  /** Details of the result: ids, amounts, durations. */
   meta?: Record<string, unknown> | undefined;
-  /** Of the start that this ends. With it the result of another start is refused, also where this key made that one. */
+  /** `attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key. */
   attempt?: string | undefined;
 }
 
@@ -141,7 +141,7 @@ export interface ListQuery {
   agent_id?: string | undefined;
   tool?: string | undefined;
   operation?: string | undefined;
-  /** 64 lowercase hex digits, as records have it. */
+  /** `request_hash` of a record: 64 lowercase hex digits. */
   request_hash?: string | undefined;
   /** Created at or after. */
   since?: string | undefined;
