@@ -118,7 +118,10 @@ test("a folder that is missing, empty or a file says what to do", async (t) => {
     await only(join(folder, "nope")),
     /^the folder does not exist; create it and put policies into it, or set ASSENT_POLICIES$/,
   );
-  assert.match(await only(folder), /^the folder contains no policy: there is no \*\.yaml or \*\.yml file except tests$/);
+  assert.match(
+    await only(folder),
+    /^the folder contains no policy: there is no \*\.yaml or \*\.yml file except tests$/,
+  );
   assert.match(await only(join(folder, "file")), /^the folder cannot be read: /);
 });
 
