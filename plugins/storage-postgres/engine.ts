@@ -16,6 +16,7 @@ import {
   db,
   postgresDialect,
   prepareReads,
+  type MovedHead,
   type SqlEngine,
   type SqlPurpose,
   type SqlTransaction,
@@ -223,11 +224,15 @@ function transactionOf(session: Session, name: string, notify: boolean, head: Sq
     },
     async commit(moved) {
       // The division fails, and the rest of the message with it, where this transaction is not the one that runs.
-      const proof = `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`;
+      // So does the second where the head is not the one that was written: nobody waited for the answer to that.
+      const proof = [
+        `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
+        ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),
+      ].join("; ");
       const before = session.warned.count;
       // Told by the commit itself: nobody hears of what was rolled back.
       const results = await session.script(
-        `${proof}; ${moved === null || !notify ? "" : `notify ${CHANNEL}, '${moved}'; `}commit`,
+        `${proof}; ${moved === null || !notify ? "" : `notify ${CHANNEL}, '${moved.size}'; `}commit`,
       );
       const command = results.at(-1)?.command;
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
@@ -241,6 +246,12 @@ function transactionOf(session: Session, name: string, notify: boolean, head: Sq
     },
     rollback: () => rollback(session),
   };
+}
+
+/** A condition that is true where the stored head is this one, and else false. */
+function holds({ size, epoch, root }: MovedHead): string {
+  const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
+  return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }
 
 /** The next transaction must not begin inside this one: where there is no answer the session is given up. */

@@ -88,20 +88,33 @@ export async function runBatch(
     timer = setTimeout(() => reject(new Late()), context.jobMs);
   });
   late.catch(() => undefined);
-  let done: { outcomes: Outcome[]; touched: boolean };
   try {
     await batch.prefetch(jobs);
-    done = await runJobs(batch, jobs, late);
+    const done = await runJobs(batch, jobs, late);
+    batch.seal();
+    const head = done.touched ? batch.headAfter() : before;
+    // Sent behind the jobs' writes without waiting for those, so that all of them are answered together.
+    const appended = done.touched ? append(tx, before, batch, context) : Promise.resolve();
+    appended.catch(() => undefined);
+    // A write that failed fails the append behind it, too, and is to blame for that.
+    await done.blameWrites();
+    await appended;
+    return { head, entries: batch.rows, outcomes: done.outcomes };
   } finally {
     clearTimeout(timer);
     batch.seal();
   }
-  if (!done.touched) return { head: before, entries: [], outcomes: done.outcomes };
-  if (context.outbox !== null && batch.recorded.length > 0) await context.outbox(tx, batch.recorded, context.now);
-  const head = batch.headAfter();
+}
+
+async function append(
+  tx: StorageTransaction,
+  before: LedgerHead,
+  batch: Batch,
+  { outbox, now }: BatchContext,
+): Promise<void> {
+  if (outbox !== null && batch.recorded.length > 0) await outbox(tx, batch.recorded, now);
   const tiles = await completedTiles(tx, before.size, batch.rows);
-  await tx.append(batch.rows, tiles, head);
-  return { head, entries: batch.rows, outcomes: done.outcomes };
+  await tx.append(batch.rows, tiles, batch.headAfter());
 }
 
 class Batch {

@@ -19,12 +19,19 @@ export interface JobBatch {
   readonly expected: readonly Expected[];
 }
 
+export interface JobsDone {
+  outcomes: Outcome[];
+  /** Whether any job has written anything. */
+  touched: boolean;
+  /**
+   * Resolves when every write that a job did not wait for is known to have changed its row. Rejects with Poisoned or
+   * Unprepared for the job whose write failed. Must be awaited before the commit.
+   */
+  blameWrites(): Promise<void>;
+}
+
 /** `late` rejects with Late. */
-export async function runJobs(
-  batch: JobBatch,
-  jobs: readonly Pending[],
-  late: Promise<never>,
-): Promise<{ outcomes: Outcome[]; touched: boolean }> {
+export async function runJobs(batch: JobBatch, jobs: readonly Pending[], late: Promise<never>): Promise<JobsDone> {
   const outcomes: Outcome[] = [];
   const expecting: { pending: Pending; write: Expected }[] = [];
   let touched = false;
@@ -52,8 +59,7 @@ export async function runJobs(
     touched ||= batch.changed;
     batch.changed = false;
   }
-  await blameWrites();
-  return { outcomes, touched };
+  return { outcomes, touched, blameWrites };
 }
 
 async function cameTrue(pending: Pending, write: Expected, late: Promise<never>): Promise<void> {

@@ -1,11 +1,14 @@
 /** What a database must do for `createSqlStorage`: connect, read, and run one transaction at a time. */
-import type { Storage, StorageError } from "../../contract/storage.ts";
+import type { LedgerHead, Storage, StorageError } from "../../contract/storage.ts";
 import type { SqlRow, SqlValue } from "./statement.ts";
 
 export type SqlQuery = (sql: string, values: SqlValue[]) => Promise<SqlRow[]>;
 
 /** `write`: may move the ledger. `copy`: fills an empty store, entries before their head. `aside`: leases and probes. `migrate`: the schema. */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
+
+/** What tells the written head from any other one. */
+export type MovedHead = Pick<LedgerHead, "size" | "root" | "epoch">;
 
 export interface SqlEngine extends Pick<
   Storage,
@@ -44,8 +47,12 @@ export interface SqlEngine extends Pick<
 export interface SqlTransaction {
   /** `changes`: how many rows it inserted, updated or deleted. */
   query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }>;
-  /** Resolves when it is durable. `moved`: the size that the ledger's head was moved to, null where it was not. */
-  commit(moved: number | null): Promise<void>;
+  /**
+   * Resolves when it is durable. `moved`: the head that the transaction has written, null where it has written none.
+   * Where statements are `pipelined` the update of the head is not answered yet, so that the database itself must
+   * refuse the commit unless it holds this head.
+   */
+  commit(moved: MovedHead | null): Promise<void>;
   /** Called also after a commit that failed. Never rejects. */
   rollback(because: unknown): Promise<void>;
   /** The row of `ledger_head`, where the lock brought it along. */

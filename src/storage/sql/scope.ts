@@ -1,7 +1,7 @@
 /** The executor of one transaction, which is of no use once its work is over or a statement has failed. */
 import { StorageError } from "../../contract/storage.ts";
 import type { Insert, SqlDialect } from "./dialect.ts";
-import type { SqlEngine, SqlTransaction } from "./engine.ts";
+import type { MovedHead, SqlEngine, SqlTransaction } from "./engine.ts";
 import { bind as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
 export interface TransactionScope {
@@ -14,8 +14,8 @@ export interface TransactionScope {
   abandon(): Error | null;
   /** Resolves when everything that was given is answered; rejects with what lost the transaction. */
   answered(): Promise<void>;
-  /** The size that the head was moved to. */
-  readonly moved: number | null;
+  /** The head that was written; null where none was. */
+  readonly moved: MovedHead | null;
   /** Something was taken out that nobody may find again. */
   readonly erased: boolean;
 }
@@ -34,7 +34,7 @@ export function transactionScope(
 ): TransactionScope {
   let failure: Error | null = null;
   let over = false;
-  let moved: number | null = null;
+  let moved: MovedHead | null = null;
   let erased = false;
   const bind = (statement: Statement, values: object, last?: SqlValue): SqlValue[] =>
     bindTo(statement, values, packed !== null, last);
@@ -85,12 +85,20 @@ export function transactionScope(
 
   async function run(statement: Statement, values: object): Promise<number> {
     const bound = bind(statement, values);
-    if (statement === own.moveHead) {
-      head = null;
-      moved = (values as { size: number }).size;
-    }
     erased ||= statement === own.eraseAction;
     return (await query(statement.sql, bound)).changes;
+  }
+
+  /** Waits for the answer, except where statements are pipelined: there `answered` tells of a failure. */
+  async function unlessPipelined(answer: Promise<unknown>): Promise<void> {
+    if (engine.pipelined !== true) await answer;
+    else
+      pending.push(
+        answer.then(
+          () => undefined,
+          (error: unknown) => void failed(error),
+        ),
+      );
   }
 
   /** A value that cannot be stored dooms the transaction. */
@@ -164,14 +172,22 @@ export function transactionScope(
         });
       },
       runMany: (statement, rows) =>
-        attempt(() =>
-          insertRows !== undefined && isInsert(statement)
-            ? insertAll(
-                statement,
-                rows.map((row) => bind(statement, row)),
-              )
-            : everyOne(rows, (row) => run(statement, row)),
-        ),
+        attempt(() => {
+          if (insertRows === undefined || !isInsert(statement))
+            return unlessPipelined(everyOne(rows, (row) => run(statement, row)));
+          const values = rows.map((row) => bind(statement, row));
+          return unlessPipelined(insertAll(statement, values));
+        }),
+      moveHead: (values, refusal) =>
+        attempt(() => {
+          head = null;
+          moved = values;
+          return unlessPipelined(
+            run(own.moveHead, values).then((changes) => {
+              if (changes !== 1) throw failed(refusal);
+            }),
+          );
+        }),
       fail(error) {
         failure ??= error;
         throw error;

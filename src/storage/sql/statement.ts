@@ -5,6 +5,7 @@
 import type { Compilable, Kysely } from "kysely";
 import { StorageError } from "../../contract/storage.ts";
 import { FORMS, pack, unpack, type Form } from "./forms.ts";
+import type { MovedHead } from "./engine.ts";
 import type { Tables } from "./schema.ts";
 
 export type SqlValue = string | number | Uint8Array | null;
@@ -29,7 +30,16 @@ export interface SqlExecutor {
   all(statement: Statement, values: object): Promise<SqlRow[]>;
   /** Resolves to the number of rows changed. */
   run(statement: Statement, values: object): Promise<number>;
+  /**
+   * Runs the statement once for each row. Where statements are pipelined nobody waits for the database's answer: a
+   * failure dooms the transaction, and the next call or its end tells.
+   */
   runMany(statement: Statement, rows: readonly object[]): Promise<void>;
+  /**
+   * Runs the statement that moves the ledger's head, which must change one row; otherwise `refusal` dooms the
+   * transaction. Where statements are pipelined nobody waits for the answer: the commit verifies the head.
+   */
+  moveHead(values: MovedHead, refusal: Error): Promise<void>;
   /**
    * Like `run` for a row that the caller expects to go in: need not wait for the database's answer, and rows of one
    * table may go together before the next statement of another kind. A failure then dooms the transaction, and the next

@@ -155,20 +155,14 @@ export function createTransaction(
       const refusal = misfit(entries, head);
       if (refusal !== null) db.fail(new StorageError("unavailable", refusal));
       const old_size = head.size - entries.length;
-      // Sent together and taken in this order, so that a database that is far away answers them at once.
-      const [moved] = await Promise.all([
-        db.run(writes.moveHead, { ...head, edge: joinHashes(head.edge), old_size }),
+      const moved = { ...head, edge: joinHashes(head.edge), old_size };
+      const because = `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`;
+      // Given together and taken in this order, so that the commit can follow in the same burst.
+      await Promise.all([
+        db.moveHead(moved, new StorageError("unavailable", because)),
         db.runMany(writes.insertEntry, entries),
         tiles.length === 0 ? undefined : db.runMany(writes.insertTile, tiles),
       ]);
-      if (moved !== 1) {
-        db.fail(
-          new StorageError(
-            "unavailable",
-            `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`,
-          ),
-        );
-      }
     },
     async putCheckpoint(size, note) {
       await db.send(writes.putCheckpoint, { size, note });

@@ -1,0 +1,128 @@
+/**
+ * What a batch writes goes to Postgres in one burst with its COMMIT: nobody waits for an answer in between, and yet
+ * nothing is committed, and nobody is answered, where one of the statements failed or the head is not the expected one.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
+import type { SqlEngine, SqlTransaction } from "../../src/storage/sql/engine.ts";
+import { createSqlStorage } from "../../src/storage/sql/storage.ts";
+import { postgresEngine } from "../../plugins/storage-postgres/engine.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
+import { startService, type Answer, type Service } from "../support/service.ts";
+
+const POLICY = "policy: spending\nrules:\n  - { name: pay, tool: pay, effect: allow }\n";
+
+type Query = SqlTransaction["query"];
+
+describe("a batch and its commit in one burst", { skip: withoutPostgres }, () => {
+  let server: PostgresServer;
+  let service: Service;
+  let storage: ReturnType<typeof createSqlStorage>;
+  /** Replaces what a transaction of the ledger sends. */
+  let change: ((tx: SqlTransaction) => SqlTransaction) | null = null;
+  before(async () => {
+    server = await startPostgres();
+    const engine = postgresEngine({
+      url: await server.database(),
+      poolSize: 3,
+      statementTimeoutMs: 30_000,
+      silenceMs: 30_000,
+      lockTimeoutMs: 10_000,
+      connectTimeoutMs: 10_000,
+      tls: "from-url",
+      acceptUnsafeServer: false,
+      notify: true,
+    });
+    const changed: SqlEngine = {
+      ...engine,
+      async begin(purpose) {
+        const tx = await engine.begin(purpose);
+        return change === null || purpose !== "write" ? tx : change(tx);
+      },
+    };
+    service = await startService({
+      storage: () => (storage = createSqlStorage(changed, postgresDialect)),
+      policy: POLICY,
+    });
+  });
+  after(async () => {
+    change = null;
+    await service.close();
+    await server.stop();
+  });
+
+  let n = 0;
+  const submit = (): Promise<Answer> =>
+    service.call("POST", "/v1/actions", {
+      body: { agent_id: "support-bot", tool: "pay", operation: "refund", params: { n: ++n } },
+    });
+  const isWrite = (sql: string): boolean => /^(insert|update|delete)/i.test(sql);
+
+  it("sends a decision's writes and its COMMIT without waiting for an answer in between", async () => {
+    const sent: string[] = [];
+    change = (tx) => {
+      let commit: () => void = () => {};
+      const committing = new Promise<void>((resolve) => (commit = resolve));
+      const query: Query = async (sql, values) => {
+        const answer = tx.query(sql, values);
+        answer.catch(() => undefined);
+        // Whoever waits for this answer before the commit waits for good.
+        if (isWrite(sql)) {
+          sent.push(sql.split(" ").slice(0, 3).join(" ").replaceAll('"', ""));
+          await committing;
+        }
+        return answer;
+      };
+      return {
+        ...tx,
+        query,
+        commit(moved) {
+          commit();
+          return tx.commit(moved);
+        },
+      };
+    };
+    assert.equal((await submit()).status, 200);
+    change = null;
+    assert.ok(sent.includes("insert into actions"), sent.join("; "));
+    assert.ok(sent.includes("update ledger_head set"), sent.join("; "));
+    assert.ok(sent.includes("insert into entries"), sent.join("; "));
+  });
+
+  const faults: Record<string, (tx: SqlTransaction) => Query> = {
+    "the update of the head is lost and answered as if it had run": (tx) => async (sql, values) =>
+      /^update "ledger_head"/.test(sql) ? { rows: [], changes: 1 } : tx.query(sql, values),
+    "the update of the head meets another head": (tx) => async (sql, values) =>
+      /^update "ledger_head"/.test(sql) ? tx.query(`${sql} and false`, values) : tx.query(sql, values),
+    "the update of the head writes another root": (tx) => async (sql, values) =>
+      tx.query(
+        sql,
+        /^update "ledger_head"/.test(sql) ? values.map((value, i) => (i === 1 ? new Uint8Array(32) : value)) : values,
+      ),
+    "the insert of the entry fails": (tx) => async (sql, values) =>
+      /^insert into "entries"/.test(sql) ? tx.query("select 1 / 0", []) : tx.query(sql, values),
+    "the insert of the action fails": (tx) => async (sql, values) =>
+      /^insert into "actions"/.test(sql) ? tx.query("select 1 / 0", []) : tx.query(sql, values),
+  };
+  for (const [fault, query] of Object.entries(faults))
+    it(`commits nothing and answers nobody where ${fault}`, async () => {
+      const earlier = await storage.head();
+      let met = false;
+      change = (tx) => ({
+        ...tx,
+        query: (sql, values) => {
+          met ||= /^insert into "entries"/.test(sql);
+          return query(tx)(sql, values);
+        },
+      });
+      const { status } = await submit();
+      change = null;
+      assert.ok(met);
+      assert.equal(status, 503);
+      assert.equal((await storage.head()).size, earlier.size);
+      assert.equal((await storage.entries(earlier.size, earlier.size + 10)).length, 0);
+      assert.equal((await submit()).status, 200);
+      assert.equal((await storage.head()).size, earlier.size + 1);
+    });
+});
