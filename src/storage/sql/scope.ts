@@ -36,8 +36,11 @@ export function transactionScope(
   let over = false;
   let moved: MovedHead | null = null;
   let erased = false;
-  const bind = (statement: Statement, values: object, last?: SqlValue): SqlValue[] =>
-    bindTo(statement, values, packed !== null, last);
+  const bind = (statement: Statement, values: object, last?: SqlValue): SqlValue[] => {
+    const bound = bindTo(statement, values, packed !== null, last);
+    // Nobody waits until a pipelined statement is sent: what the caller changes afterwards must not change what is stored.
+    return engine.pipelined === true ? bound.map(copyOfBytes) : bound;
+  };
   /** As the lock brought it, until something may have moved it. */
   let head: SqlRow[] | null = tx.head ?? null;
   const pending: Promise<void>[] = [];
@@ -181,7 +184,7 @@ export function transactionScope(
       moveHead: (values, refusal) =>
         attempt(() => {
           head = null;
-          moved = values;
+          moved = { size: values.size, epoch: values.epoch, root: values.root.slice() };
           return unlessPipelined(
             run(own.moveHead, values).then((changes) => {
               if (changes !== 1) throw failed(refusal);
@@ -217,6 +220,8 @@ export function transactionScope(
     },
   };
 }
+
+const copyOfBytes = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? value.slice() : value);
 
 const isInsert = (statement: Statement): statement is Insert => statement.into !== undefined;
 
