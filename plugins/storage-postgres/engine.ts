@@ -19,15 +19,18 @@ import {
   type MovedHead,
   type SqlEngine,
   type SqlPurpose,
+  type SqlRead,
+  type SqlRow,
   type SqlTransaction,
 } from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./errors.ts";
 import type { Address } from "./dial.ts";
 import { indexFaults } from "./integrity.ts";
+import { createAnnouncer } from "./announcer.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { createProcesses } from "./processes.ts";
 import { assertSessions, checkServer } from "./server.ts";
-import { addressesOf, openSession, type Session, type SessionOptions } from "./session.ts";
+import { addressesOf, openSession, type Result, type Session, type SessionOptions } from "./session.ts";
 
 export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   poolSize: number;
@@ -109,6 +112,12 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     });
   }
 
+  /** Through a reader's session: inside the transaction, NOTIFY would take a global lock of the server in its commit. */
+  const announcer = options.notify
+    ? createAnnouncer((size) => opened().shared(async (one) => void (await one.script(`notify ${CHANNEL}, '${size}'`))))
+    : null;
+  const announce = (size: number): void => announcer?.moved(size);
+
   function opened(): Pool {
     if (pool === null) throw new StorageError("unavailable", "the Postgres store is not open");
     return pool;
@@ -131,20 +140,20 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     return writer;
   }
 
-  async function begin(purpose: SqlPurpose): Promise<SqlTransaction> {
+  async function begin(purpose: SqlPurpose, reads: readonly SqlRead[] = []): Promise<SqlTransaction> {
     opened();
     const own = await sessionFor(purpose);
     const name = randomUUID();
     const settings = [`set_config('assent.transaction', '${name}', true)`, DURABLE];
     if (purpose === "copy") settings.push("set_config('assent.copying', 'on', true)");
     const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
+    const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
     try {
-      // One round trip for both: they go out together, in this order.
-      const [, locked] = await Promise.all([
-        start,
-        purpose === "migrate" || purpose === "aside" ? null : own.query(LOCK_HEAD, []),
-      ]);
-      return transactionOf(own, name, options.notify, locked?.rows);
+      // One round trip for all: they are sent together, in this order. Each statement sees what was committed before it
+      // began, so the reads see all that earlier holders of the lock committed.
+      const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
+      const [head, ...rows] = await answersOf(start, queries);
+      return transactionOf(own, name, announce, head === undefined ? {} : { head, reads: rows });
     } catch (error) {
       await rollback(own);
       throw error;
@@ -176,6 +185,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
       }
     },
     async close() {
+      await announcer?.end();
       const [readers, own, migrating] = [pool, writer, migrator];
       pool = null;
       writer = null;
@@ -215,9 +225,23 @@ async function firstOf(options: EngineOptions, open: (address: Address) => Promi
   throw failure;
 }
 
-function transactionOf(session: Session, name: string, notify: boolean, head: SqlTransaction["head"]): SqlTransaction {
+/** Waits for all answers. If several statements failed, rejects with the error of the first: it made the others fail. */
+async function answersOf(start: Promise<unknown>, queries: readonly Promise<Result>[]): Promise<SqlRow[][]> {
+  await Promise.allSettled([start, ...queries]);
+  await start;
+  const rows: SqlRow[][] = [];
+  for (const query of queries) rows.push((await query).rows);
+  return rows;
+}
+
+function transactionOf(
+  session: Session,
+  name: string,
+  announce: (size: number) => void,
+  locked: Pick<SqlTransaction, "head" | "reads">,
+): SqlTransaction {
   return {
-    ...(head === undefined ? {} : { head }),
+    ...locked,
     async query(sql, values) {
       const { rows, count } = await session.query(sql, values);
       return { rows, changes: count };
@@ -230,10 +254,7 @@ function transactionOf(session: Session, name: string, notify: boolean, head: Sq
         ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),
       ].join("; ");
       const before = session.warned.count;
-      // Told by the commit itself: nobody hears of what was rolled back.
-      const results = await session.script(
-        `${proof}; ${moved === null || !notify ? "" : `notify ${CHANNEL}, '${moved.size}'; `}commit`,
-      );
+      const results = await session.script(`${proof}; commit`);
       const command = results.at(-1)?.command;
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
@@ -243,6 +264,7 @@ function transactionOf(session: Session, name: string, notify: boolean, head: Sq
           "unavailable",
           `Postgres warned of the commit, which a failover may lose: ${session.warned.newest}`,
         );
+      if (moved !== null) announce(moved.size);
     },
     rollback: () => rollback(session),
   };

@@ -2,7 +2,7 @@
  * One connection to Postgres, for its whole life: what is sent to a session runs on this connection or nowhere. When
  * the connection is gone the session is lost, every query rejects at once, and another session is another object.
  */
-import { clearTimeout, setTimeout } from "node:timers";
+import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Socket } from "node:net";
 import postgres from "postgres";
 import { StorageError } from "../../src/storage/index.ts";
@@ -134,8 +134,25 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     });
   }
 
+  let isCorked = false;
+  /** Sends statements that are given together in one write: postgres.js writes each kilobyte by itself. */
+  function cork(): void {
+    if (isCorked || socket === null) return;
+    isCorked = true;
+    const own = socket;
+    own.cork();
+    // After the immediate in which postgres.js writes its last bytes, which it requests before the next tick.
+    process.nextTick(() =>
+      setImmediate(() => {
+        isCorked = false;
+        own.uncork();
+      }),
+    );
+  }
+
   async function answer<T>(send: () => PromiseLike<T>): Promise<T> {
     if (lost !== null) throw lost;
+    cork();
     if (ending) throw new StorageError("unavailable", "the connection to Postgres is being closed");
     waiting++;
     // As long as anything is answered, however many wait, the connection lives.

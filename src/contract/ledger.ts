@@ -150,6 +150,11 @@ export interface Ledger {
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
   /** The same with those that this process committed; one whose commit seemed to fail is not among them. */
   onRecorded(listener: (entries: readonly EntryRow[]) => void): () => void;
+  /**
+   * Calls `listener` after each batch of this process, committed or not, with the milliseconds for which it held the lock
+   * of the ledger's head. Returns a function that stops it.
+   */
+  onBatch(listener: (lockedMs: number) => void): () => void;
   /** Calls `listener` when the ledger has grown, whoever wrote, with the size that it is said to have: a hint. */
   onGrowth(listener: (size: number) => void): () => void;
 }

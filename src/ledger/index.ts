@@ -185,6 +185,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     }
   }
 
+  const batches = new Set<(lockedMs: number) => void>();
   const sequencer: Sequencer = new Sequencer(
     {
       storage,
@@ -216,6 +217,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
         tail.committed(entries);
         checkpoints.committed(head, base);
       },
+      held: (lockedMs) => batches.forEach((listener) => listener(lockedMs)),
       idle: planStore,
     },
     start,
@@ -330,6 +332,10 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       // Words of others' entries were passed over while nobody listened.
       if (!storage.exclusive) catchUp();
       return stop;
+    },
+    onBatch(listener) {
+      batches.add(listener);
+      return () => void batches.delete(listener);
     },
     onRecorded: (listener) => tail.onRecorded(listener),
     onGrowth: (listener) => tail.onGrowth(listener),

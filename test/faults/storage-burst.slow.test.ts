@@ -36,8 +36,8 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
     });
     const changed: SqlEngine = {
       ...engine,
-      async begin(purpose) {
-        const tx = await engine.begin(purpose);
+      async begin(purpose, reads) {
+        const tx = await engine.begin(purpose, reads);
         return change === null || purpose !== "write" ? tx : change(tx);
       },
     };

@@ -55,8 +55,11 @@ export interface Storage extends StorageReader {
    * statement, and commits durably (a crash or power loss after `write` resolved loses nothing).
    * When `work` throws, everything is rolled back and its error is passed on unchanged.
    * `work` runs at most once a call. Calls are served one at a time, in order.
+   *
+   * `readFrom` announces that `work` probably reads the leaf hashes from this sequence number on, and the newest entry. A
+   * store behind a network then reads them in the round trip that acquires the lock. It never changes a result.
    */
-  write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T>;
+  write<T>(work: (tx: StorageTransaction) => Promise<T>, options?: { readFrom?: number }): Promise<T>;
   /**
    * Acquires or renews a lease for `ms` milliseconds, in one statement. True if it was free, expired, or already the
    * holder's. The store's clock decides, because the clocks of processes can be wrong. All processes request a lease of

@@ -63,6 +63,8 @@ export interface SequencerOptions extends TrustedHistory {
    * @param base the signed checkpoint that the head is known to extend
    */
   committed(entries: readonly EntryRow[], head: LedgerHead, base: SignedCheckpoint | null): void;
+  /** Called after each transaction of a batch with the milliseconds for which it held the lock. */
+  held(lockedMs: number): void;
   /** Called when the queue has run dry. */
   idle(): void;
 }
@@ -99,6 +101,8 @@ export class Sequencer {
   private trusted: LedgerHead;
   /** The signed checkpoint that `trusted` was last found to extend. */
   private base: SignedCheckpoint | null;
+  /** Whether the last turn found entries of another process: the next one then reads such entries with the lock. */
+  private othersWrite = false;
   private isClosed = false;
   private haltedBecause: string | null = null;
 
@@ -268,17 +272,22 @@ export class Sequencer {
   /** Adds to `live` what has queued up while it waited for the lock. */
   private async attempt(live: Pending[]): Promise<Attempt> {
     const { options } = this;
+    let lockedAt: number | null = null;
     try {
       if (this.haltedBecause !== null) throw new StorageError("corrupt", this.haltedBecause);
       const checkpoint = options.unstoredCheckpoint();
-      const result = await options.storage.write(async (tx) => {
-        const before = await this.headUnderLock(tx);
-        await options.follow(tx, before);
-        this.closeBatch(live);
-        const done = await runBatch(tx, before, live, this.contextFor(live));
-        if (checkpoint !== null && done.entries.length > 0) await tx.putCheckpoint(checkpoint.size, checkpoint.note);
-        return done;
-      });
+      const result = await options.storage.write(
+        async (tx) => {
+          lockedAt = performance.now();
+          const before = await this.headUnderLock(tx);
+          await options.follow(tx, before);
+          this.closeBatch(live);
+          const done = await runBatch(tx, before, live, this.contextFor(live));
+          if (checkpoint !== null && done.entries.length > 0) await tx.putCheckpoint(checkpoint.size, checkpoint.note);
+          return done;
+        },
+        this.othersWrite ? { readFrom: this.trusted.size } : {},
+      );
       const last = result.entries.at(-1);
       if (last !== undefined) options.clock.saw(last.created_at);
       if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
@@ -292,6 +301,8 @@ export class Sequencer {
       if (error instanceof StorageError && error.kind === "conflict") return { outcome: "conflict", error };
       this.refuse(live, error);
       return { outcome: "refused" };
+    } finally {
+      if (lockedAt !== null) options.held(performance.now() - lockedAt);
     }
   }
 
@@ -321,8 +332,9 @@ export class Sequencer {
     const head = await tx.head();
     if (head.server?.isSettled === false) throw new Unsettled();
     await this.assertContinuity(tx, head);
+    this.othersWrite = this.last === null || !sameHead(head, this.last);
     // The last entry of another process may be ahead of this process's clock.
-    if (head.size > 0 && (this.last === null || !sameHead(head, this.last))) {
+    if (head.size > 0 && this.othersWrite) {
       const [newest] = await tx.entries(head.size - 1, head.size);
       if (newest !== undefined) this.options.clock.saw(newest.created_at);
     }

@@ -4,6 +4,12 @@ import type { SqlRow, SqlValue } from "./statement.ts";
 
 export type SqlQuery = (sql: string, values: SqlValue[]) => Promise<SqlRow[]>;
 
+/** A statement that only reads, with its parameters. */
+export interface SqlRead {
+  sql: string;
+  values: SqlValue[];
+}
+
 /** `write`: may move the ledger. `copy`: fills an empty store, entries before their head. `aside`: leases and probes. `migrate`: the schema. */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 
@@ -24,8 +30,9 @@ export interface SqlEngine extends Pick<
   query: SqlQuery;
   /**
    * Begins a transaction; there is one at a time. Where `exclusive` is false, `write` locks the row of `ledger_head`.
+   * `reads` run after the lock is acquired, in the same round trip; an engine without round trips ignores them.
    */
-  begin(purpose: SqlPurpose): Promise<SqlTransaction>;
+  begin(purpose: SqlPurpose, reads?: readonly SqlRead[]): Promise<SqlTransaction>;
   /**
    * Takes what committed transactions have erased out of the database's own leftovers, as far as it can, now or as soon
    * as others let it. Never rejects. Absent where the database has its own ways.
@@ -57,4 +64,6 @@ export interface SqlTransaction {
   rollback(because: unknown): Promise<void>;
   /** The row of `ledger_head`, where the lock brought it along. */
   readonly head?: SqlRow[];
+  /** The rows of each of `begin`'s reads. Absent if the engine ignored them. */
+  readonly reads?: readonly SqlRow[][];
 }

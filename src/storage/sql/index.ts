@@ -3,7 +3,7 @@ export type { SqlDialect } from "./dialect.ts";
 export { createBundles } from "./bundles.ts";
 export { db, postgresDialect, rowTriggersDialect } from "./dialects/postgres.ts";
 export { APPLICATION_ID, sqliteDialect } from "./dialects/sqlite.ts";
-export type { MovedHead, SqlEngine, SqlPurpose, SqlQuery, SqlTransaction } from "./engine.ts";
+export type { MovedHead, SqlEngine, SqlPurpose, SqlQuery, SqlRead, SqlTransaction } from "./engine.ts";
 export type { Migration } from "./migrations.ts";
 export { createReader, decodeHead, prepareReads, type Reads } from "./queries.ts";
 export { bind, type SqlRow, type SqlValue } from "./statement.ts";

@@ -2,7 +2,8 @@
 import { StorageError } from "../../contract/storage.ts";
 import type { Insert, SqlDialect } from "./dialect.ts";
 import type { MovedHead, SqlEngine, SqlTransaction } from "./engine.ts";
-import { bind as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
+import type { KnownRows } from "./lock-reads.ts";
+import { bind as bindTo, type SqlExecutor, type SqlValue, type Statement } from "./statement.ts";
 
 export interface TransactionScope {
   executor: SqlExecutor;
@@ -25,12 +26,16 @@ const MOST_AT_ONCE = 4_000_000;
 
 const OVER = "the transaction is over: await everything inside the work of `write`";
 
-/** `own`: the statements that read and move the head, and the one that erases. */
+/**
+ * @param own the statements that move the head and that erase
+ * @param known rows that were read together with the lock
+ */
 export function transactionScope(
   engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
   { insertRows, packed }: Pick<SqlDialect, "insertRows" | "packed">,
   tx: SqlTransaction,
-  own: { head: Statement; moveHead: Statement; eraseAction: Statement },
+  own: { moveHead: Statement; eraseAction: Statement },
+  known: KnownRows,
 ): TransactionScope {
   let failure: Error | null = null;
   let over = false;
@@ -41,8 +46,8 @@ export function transactionScope(
     // Nobody waits until a pipelined statement is sent: what the caller changes afterwards must not change what is stored.
     return engine.pipelined === true ? bound.map(copyOfBytes) : bound;
   };
-  /** As the lock brought it, until something may have moved it. */
-  let head: SqlRow[] | null = tx.head ?? null;
+  /** False once the transaction has appended: `known` is then outdated. */
+  let isAsLocked = true;
   const pending: Promise<void>[] = [];
   /** The statement that runs, and those that wait for it; null where there is none. */
   let last: Promise<void> | null = null;
@@ -153,8 +158,10 @@ export function transactionScope(
   return {
     executor: {
       all: (statement, values) =>
-        attempt(async () =>
-          statement === own.head && head !== null ? head : (await query(statement.sql, bind(statement, values))).rows,
+        attempt(
+          async () =>
+            (isAsLocked ? known(statement, values) : null) ??
+            (await query(statement.sql, bind(statement, values))).rows,
         ),
       run: (statement, values) => attempt(() => run(statement, values)),
       async send(statement, values, last) {
@@ -183,7 +190,7 @@ export function transactionScope(
         }),
       moveHead: (values, refusal) =>
         attempt(() => {
-          head = null;
+          isAsLocked = false;
           moved = { size: values.size, epoch: values.epoch, root: values.root.slice() };
           return unlessPipelined(
             run(own.moveHead, values).then((changes) => {

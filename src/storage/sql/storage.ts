@@ -12,6 +12,7 @@ import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { createKinds, prepareKinds } from "./kinds.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
+import { knownRows, lockReads, prepareLockReads } from "./lock-reads.ts";
 import { migrate, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { replacedIndexes } from "./migrations/short-indexes.ts";
@@ -63,6 +64,7 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("id", "=", sql.lit(1)),
     ),
     leases: prepareLeases(db, dialect.now),
+    lockReads: prepareLockReads(db),
   };
 }
 
@@ -99,10 +101,14 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
     }
   }
 
-  async function run<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>): Promise<T> {
+  async function run<T>(
+    purpose: SqlPurpose,
+    work: (db: SqlExecutor) => Promise<T>,
+    readFrom: number | null = null,
+  ): Promise<T> {
     let committed = false;
     try {
-      const result = await transact(purpose, work);
+      const result = await transact(purpose, work, readFrom);
       committed = true;
       return result;
     } finally {
@@ -110,15 +116,17 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
     }
   }
 
-  async function transact<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>): Promise<T> {
+  async function transact<T>(
+    purpose: SqlPurpose,
+    work: (db: SqlExecutor) => Promise<T>,
+    readFrom: number | null,
+  ): Promise<T> {
     assertOpen();
     if (state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
-    const tx = await orStorageError("write to the store", () => engine.begin(purpose));
-    const scope = transactionScope(engine, dialect, tx, {
-      head: reads.head,
-      moveHead: writes.moveHead,
-      eraseAction: writes.eraseAction,
-    });
+    const tx = await orStorageError("write to the store", () =>
+      engine.begin(purpose, readFrom === null ? [] : lockReads(statements.lockReads, readFrom)),
+    );
+    const scope = transactionScope(engine, dialect, tx, writes, knownRows(tx, reads, readFrom));
     let result: T;
     try {
       result = await work(scope.executor);
@@ -243,14 +251,18 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
       });
       return pinging;
     },
-    write: <T>(work: (tx: StorageTransaction) => Promise<T>) =>
+    write: <T>(work: (tx: StorageTransaction) => Promise<T>, { readFrom }: { readFrom?: number } = {}) =>
       enqueue(() =>
-        run("write", async (db) => {
-          const moves = statusMoves(reads.sums, db);
-          const result = await work(createTransaction(reads, writes, db, bundles, kinds, moves));
-          await moves.apply();
-          return result;
-        }),
+        run(
+          "write",
+          async (db) => {
+            const moves = statusMoves(reads.sums, db);
+            const result = await work(createTransaction(reads, writes, db, bundles, kinds, moves));
+            await moves.apply();
+            return result;
+          },
+          readFrom,
+        ),
       ),
     leases: (ms) => lastingLeases(leases, looks, ms),
     lease: (name, holder, ms) => aside(async (db) => (await db.run(leases.take, { name, holder, ms })) === 1),

@@ -1,0 +1,75 @@
+/**
+ * Reads that are sent directly after the statement that locks the ledger's head, before its answer has arrived. They show
+ * what other processes appended since this one's last turn. The transaction then answers these reads from memory.
+ */
+import { sql, type Kysely } from "kysely";
+import type { SqlRead, SqlTransaction } from "./engine.ts";
+import * as schema from "./schema.ts";
+import type { Tables } from "./schema.ts";
+import { bind, param, prepare, type SqlRow, type Statement } from "./statement.ts";
+
+/** Most leaf hashes that are read ahead. More of them are read again by the transaction itself. */
+const MOST_HASHES = 1_000;
+
+export type LockReadStatements = ReturnType<typeof prepareLockReads>;
+
+export function prepareLockReads(db: Kysely<Tables>) {
+  return {
+    hashes: prepare(
+      db
+        .selectFrom("entries")
+        .select(["seq", "leaf_hash"])
+        .where("seq", ">=", param("from"))
+        .where("seq", "<", param("to"))
+        .orderBy("seq"),
+    ),
+    newest: prepare(
+      db
+        .selectFrom("entries")
+        .select(schema.ENTRY_COLUMNS)
+        .where(
+          "seq",
+          "=",
+          db
+            .selectFrom("ledger_head")
+            .select(sql<number>`size - 1`.as("newest"))
+            .where("id", "=", sql.lit(1)),
+        ),
+    ),
+  };
+}
+
+/** Lists the reads for a transaction that probably reads the ledger from sequence number `from` on. */
+export function lockReads({ hashes, newest }: LockReadStatements, from: number): SqlRead[] {
+  return [
+    { sql: hashes.sql, values: bind(hashes, { from, to: from + MOST_HASHES }, false) },
+    { sql: newest.sql, values: [] },
+  ];
+}
+
+/** Answers a statement of the transaction; null if the rows are not known. */
+export type KnownRows = (statement: Statement, values: object) => SqlRow[] | null;
+
+/**
+ * Returns what the lock and the reads after it have brought. It is valid until the transaction itself appends.
+ *
+ * @param from as passed to `lockReads`; null if nothing was read ahead
+ */
+export function knownRows(
+  { head, reads }: Pick<SqlTransaction, "head" | "reads">,
+  statements: { head: Statement; leafHashes: Statement; entries: Statement },
+  from: number | null,
+): KnownRows {
+  const [hashes, newest] = from === null ? [] : (reads ?? []);
+  return (statement, values) => {
+    if (statement === statements.head) return head ?? null;
+    const range = values as { from: number; to: number };
+    if (statement === statements.leafHashes && hashes !== undefined && from !== null) {
+      if (range.from < from || range.to > from + MOST_HASHES) return null;
+      return hashes.filter(({ seq }) => Number(seq) >= range.from && Number(seq) < range.to);
+    }
+    if (statement === statements.entries && range.to === range.from + 1 && newest?.[0]?.["seq"] === range.from)
+      return newest;
+    return null;
+  };
+}
