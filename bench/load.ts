@@ -1,5 +1,6 @@
 /** Servers as processes of their own, and load on them. */
 import { spawn, type ChildProcess } from "node:child_process";
+import { join } from "node:path";
 import autocannon from "autocannon";
 import { commandOf, ROOT, scriptOf, thisRuntime, type RuntimeName } from "../test/support/runtimes.ts";
 import sample from "./sample.json" with { type: "json" };
@@ -33,14 +34,18 @@ export interface Work {
 /** The same refund again and again: allowed. */
 export const ALLOWED: Work = { path: "/v1/actions", body: JSON.stringify(sample) };
 
-/** Starts a script of this folder that prints `{url, key}`. */
+/** Starts a script of this folder that prints `{url, key}`. @param build the folder `build` of another checkout */
 export async function start(
   script: "service" | "bare",
   data: string,
   env: Record<string, string> = {},
-  { runtime = thisRuntime, policies = POLICIES }: { runtime?: RuntimeName; policies?: string } = {},
+  {
+    runtime = thisRuntime,
+    policies = POLICIES,
+    build,
+  }: { runtime?: RuntimeName; policies?: string; build?: string | undefined } = {},
 ): Promise<Server> {
-  const path = scriptOf(`bench/${script}`);
+  const path = build === undefined ? scriptOf(`bench/${script}`) : join(build, `bench/${script}.js`);
   const permissions = [
     "--no-prompt",
     "--allow-net",

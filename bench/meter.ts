@@ -20,6 +20,8 @@ export interface Reading {
   rows: number;
   /** Of the database as it lies on the disk. */
   bytes: number;
+  /** Microseconds for which the lock of the ledger's head was held. */
+  locked: number;
 }
 
 export interface Meter {
@@ -67,6 +69,7 @@ export function sqliteMeter(server: Server, data: string, file: string | null): 
         database: 0,
         ...(counts === null ? { batches: NaN, statements: NaN, rows: NaN } : totals(counts)),
         bytes: file === null ? NaN : await sqliteBytes(join(data, file)),
+        locked: NaN,
       };
     },
   };
@@ -94,6 +97,7 @@ export async function postgresMeter(servers: readonly Server[], database: string
           ),
         ),
         bytes: size?.bytes ?? NaN,
+        locked: sum(await Promise.all(servers.map(lockedOf))),
       };
     },
     end: () => sql.end(),
@@ -110,6 +114,7 @@ export function perDecision(before: Reading, after: Reading, decisions: number):
     statements: each("statements"),
     rows: each("rows"),
     bytes: each("bytes"),
+    locked: each("locked"),
   };
 }
 
@@ -122,6 +127,13 @@ function totals(counts: Counts): Pick<Reading, "batches" | "statements" | "rows"
     statements: sum(all.map(([, { calls }]) => calls)),
     rows: sum(all.map(([, { rows }]) => rows)),
   };
+}
+
+/** NaN for a server that does not export it, or whose key may not read metrics. */
+async function lockedOf({ url, key }: Server): Promise<number> {
+  const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${key}` } });
+  const seconds = /^assent_ledger_lock_held_seconds_sum (\S+)$/m.exec(await response.text())?.[1];
+  return Number(seconds) * 1_000_000;
 }
 
 async function countsOf({ child }: Server): Promise<Counts> {

@@ -1,6 +1,7 @@
 /**
  * SQLite against Postgres, one, two and four processes on one Postgres, and each against the bare path (bare.ts) on the
- * same store, in turns in one run: requests per second and latencies, and what one decision costs.
+ * same store, in turns in one run: requests per second and latencies, and what one decision costs. `BENCH_BASE` names the
+ * folder `build` of another checkout, whose fleets on Postgres take turns with these.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +15,7 @@ import { HEADER, percent, rowOf, Turns } from "./table.ts";
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 8);
 const CONNECTIONS = (process.env["BENCH_CONNECTIONS"] ?? "1,32,128").split(",").map(Number);
 const FLEETS = (process.env["BENCH_PROCESSES"] ?? "1,2,4").split(",").map(Number);
+const BASE = process.env["BENCH_BASE"];
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 2);
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
@@ -65,18 +67,21 @@ try {
     { name: "SQLite, 1 process", servers: [service], meter: sqliteMeter(service, data, "assent.db") },
     { name: "bare SQLite", servers: [limit], meter: sqliteMeter(limit, other, "bare.db") },
   );
-  for (const processes of FLEETS) {
+  const fleet = async (name: string, processes: number, build?: string): Promise<Fleet> => {
     const database = await postgres.database();
     const servers: Server[] = [];
     for (let i = 0; i < processes; i++)
-      servers.push(await start("service", here("postgres"), { ...shared, DATABASE_URL: database }));
+      servers.push(await start("service", here("postgres"), { ...shared, DATABASE_URL: database }, { build }));
+    return { name, servers, meter: await postgresMeter(servers, database) };
+  };
+  for (const processes of FLEETS) {
     const name = `Postgres, ${processes} ${processes === 1 ? "process" : "processes"}`;
-    const bare = await postgres.database();
-    const limits = [await start("bare", here("bare"), { DATABASE_URL: bare })];
-    await compare(
-      { name, servers, meter: await postgresMeter(servers, database) },
-      { name: "bare Postgres", servers: limits, meter: await postgresMeter(limits, bare) },
-    );
+    const fleets = [await fleet(name, processes)];
+    if (BASE !== undefined) fleets.push(await fleet("base", processes, BASE));
+    const database = await postgres.database();
+    const servers = [await start("bare", here("bare"), { DATABASE_URL: database })];
+    fleets.push({ name: "bare Postgres", servers, meter: await postgresMeter(servers, database) });
+    await compare(...fleets);
   }
 } finally {
   await postgres.stop();

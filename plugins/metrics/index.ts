@@ -30,8 +30,14 @@ export default defineCorePlugin({
       labelNames: ["effect", "reason_code"],
       registers: [register],
     });
+    const locked = new Histogram({
+      name: "assent_ledger_lock_held_seconds",
+      help: "Time for which a batch of this process held the lock of the ledger's head, with its commit.",
+      buckets: [0.0005, ...SECONDS],
+      registers: [register],
+    });
     gauges(host, register);
-    let unsubscribe: (() => void) | null = null;
+    let unsubscribe: (() => void)[] = [];
 
     function see(rows: readonly EntryRow[]): void {
       for (const row of rows) {
@@ -64,11 +70,11 @@ export default defineCorePlugin({
         }),
       ],
       async start() {
-        unsubscribe = host.ledger.onRecorded(see);
+        unsubscribe = [host.ledger.onRecorded(see), host.ledger.onBatch((lockedMs) => locked.observe(lockedMs / 1000))];
       },
       async stop() {
-        unsubscribe?.();
-        unsubscribe = null;
+        for (const stop of unsubscribe) stop();
+        unsubscribe = [];
       },
     };
   },

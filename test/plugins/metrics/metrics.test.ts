@@ -54,6 +54,16 @@ describe("metrics", () => {
     assert.ok(![...seen.keys()].some((name) => name.includes("made-up")));
   });
 
+  it("measure how long each batch held the ledger's lock", async () => {
+    const before = await read();
+    await service.call("POST", "/v1/actions", { body: ALLOWED });
+    const after = await read();
+    const grew = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+    assert.ok(grew("assent_ledger_lock_held_seconds_count") >= 1);
+    assert.ok(grew("assent_ledger_lock_held_seconds_sum") > 0);
+    assert.ok((after.get('assent_ledger_lock_held_seconds_bucket{le="0.0005"}') ?? -1) >= 0);
+  });
+
   it("count a decision whatever stands in its texts", async () => {
     const denials = 'assent_decisions_total{effect="deny",reason_code="POLICY_RULE"}';
     const before = (await read()).get(denials) ?? 0;
