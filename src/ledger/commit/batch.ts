@@ -4,20 +4,8 @@
  */
 import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
-import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
-import {
-  namesOf,
-  READER_METHODS,
-  WRITER_METHODS,
-  type DocumentReads,
-  type DocumentWrites,
-  type EntryRow,
-  type LedgerHead,
-  type StorageReader,
-  type StorageTransaction,
-  type StorageWrites,
-} from "../../contract/storage.ts";
-import type { ActionRequest } from "../../domain/actions.ts";
+import type { AgentFacts } from "../../contract/ledger.ts";
+import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/storage.ts";
 import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry, type StopEntry } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
@@ -26,6 +14,7 @@ import { withOwn } from "./own-entries.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
 import { prefetch, type Prefetched } from "./prefetch.ts";
+import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
 import { Late, type Outcome, type Pending } from "./job.ts";
 import { runJobs, type Expected } from "./run-jobs.ts";
 
@@ -58,19 +47,6 @@ export interface BatchResult {
   entries: EntryRow[];
   outcomes: Outcome[];
 }
-
-/** What jobs are not given: the head and its entries move through `record` alone. */
-// Documents are reached through the host, which knows whose they are.
-type Withheld = Exclude<keyof StorageTransaction, keyof LedgerTransaction | keyof DocumentReads | keyof DocumentWrites>;
-const WITHHELD: readonly string[] = namesOf<Pick<StorageTransaction, Withheld>>({
-  head: true,
-  append: true,
-  putCheckpoint: true,
-});
-const READS = READER_METHODS.filter((name): name is Exclude<keyof StorageReader, Withheld> => !WITHHELD.includes(name));
-const WRITES = WRITER_METHODS.filter(
-  (name): name is Exclude<keyof StorageWrites, Withheld> => !WITHHELD.includes(name),
-);
 
 /**
  * `before` is the head under the lock. Throws Poisoned or Unprepared for a job, PreparationRequired where the active set is it,
@@ -129,7 +105,9 @@ class Batch {
   private edge: Uint8Array[];
   private policySet: string | null;
   private epoch: number;
-  private view: LedgerTransaction | null = null;
+  /** Reads and writes of rows, the same for every job. */
+  private readonly store: ReturnType<typeof createJobTransaction>;
+  private view: JobTransaction | null = null;
   private sealed = false;
   private stops: Stops;
   private prefetched: Prefetched | null = null;
@@ -144,6 +122,17 @@ class Batch {
     this.policySet = head.policy_set;
     this.epoch = head.epoch;
     this.stops = context.stops();
+    this.store = createJobTransaction({
+      tx,
+      entries: withOwn(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
+      prefetched: () => this.prefetched,
+      wrote: () => {
+        this.changed = true;
+      },
+      agentChanges: () => {
+        this.agentsChanged = true;
+      },
+    });
   }
 
   /** From here on nothing moves the head: a write that its job did not await comes too late. */
@@ -180,35 +169,41 @@ class Batch {
         }
       }),
     );
-    this.lookAhead();
   }
 
-  /** The transaction as jobs see it; null when it must be made, because the active set changed inside the batch. */
-  currentView(): LedgerTransaction | null {
+  /** The transaction for the next job; null if it must be created, because the active policy set changed in the batch. */
+  currentView(): JobTransaction | null {
     return this.view?.activePolicies.digest === this.policySet ? this.view : null;
   }
 
-  async makeView(): Promise<LedgerTransaction> {
-    const { tx } = this;
+  async makeView(): Promise<JobTransaction> {
+    const activePolicies = await this.context.policies(this.tx, this.policySet);
+    this.view = Object.assign(this.membersOf(activePolicies), this.store);
+    return this.view;
+  }
+
+  /** What a job can do besides reading and writing rows. */
+  private membersOf(activePolicies: ActivePolicies): BatchMembers {
+    const { tx, context } = this;
     const stops = (): Stops => this.stops;
-    const view: Record<string, unknown> = {
+    return {
+      now: context.now,
+      activePolicies,
       get stops() {
         return stops();
       },
-      stopFacts: (action: Pick<ActionRequest, "agent_id" | "tool">) => findStopFacts(stops(), action, this.context.now),
-      now: this.context.now,
-      activePolicies: await this.context.policies(tx, this.policySet),
-      record: (entry: EntryBody, submittedBy?: string) => this.record(entry, submittedBy ?? null),
-      confirm: (credential: Credential) => this.context.confirm(tx, credential, this.epoch, this.context.now),
-      agentFacts: (agentId: string) =>
-        this.context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
-      expectChange: (write: Promise<boolean>) => {
+      stopFacts: (action) => findStopFacts(stops(), action, context.now),
+      record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
+      confirm: (credential) => context.confirm(tx, credential, this.epoch, context.now),
+      agentFacts: (agentId) =>
+        context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
+      expectChange: (write) => {
         // It may fail before anybody waits for it; and nobody does once the batch is over.
         write.catch(() => undefined);
         this.move();
         this.expected.push(write);
       },
-      activatePolicySet: (digest: string) => {
+      activatePolicySet: (digest) => {
         this.move();
         this.policySet = digest;
         return Promise.resolve();
@@ -218,31 +213,6 @@ class Batch {
         this.epoch += 1;
       },
     };
-    for (const name of READS) view[name] = (tx[name] as (...args: never[]) => unknown).bind(tx);
-    Object.assign(
-      view,
-      withOwn(tx, this.base.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
-    );
-    for (const name of WRITES) {
-      const write = tx[name].bind(tx) as (...args: unknown[]) => unknown;
-      view[name] = (...args: unknown[]) => {
-        this.changed = true;
-        this.agentsChanged ||= name === "insertAgent" || name === "updateAgent";
-        const { prefetched } = this;
-        if (prefetched !== null && name in prefetched) (prefetched[name as keyof Prefetched] as typeof write)(...args);
-        return write(...args);
-      };
-    }
-    this.view = view as unknown as LedgerTransaction;
-    this.lookAhead();
-    return this.view;
-  }
-
-  /** What was read for all jobs at once answers in place of the store. */
-  private lookAhead(): void {
-    if (this.view === null || this.prefetched === null) return;
-    const { action, idempotency, key, limitUsed } = this.prefetched;
-    Object.assign(this.view, { action, idempotency, key, limitUsed });
   }
 
   private record(entry: EntryBody, submittedBy: string | null): AppendedEntry {

@@ -1,8 +1,8 @@
 /** One plugin's documents: the store keeps them under its name. */
 import type { Documents } from "../../contract/core-host.ts";
 import type { Document, DocumentReader, DocumentWriter } from "../../contract/documents.ts";
-import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
+import type { JobTransaction } from "../../ledger/commit/job-transaction.ts";
 import { canonicalText } from "../../domain/canonical.ts";
 import { utf8 } from "../../domain/hash.ts";
 import type { JsonValue } from "../../domain/json.ts";
@@ -15,8 +15,8 @@ export function createDocuments(plugin: string, storage: () => DocumentReads): D
   return {
     get: (key) => readerOf(plugin, storage()).get(key),
     list: (filter) => readerOf(plugin, storage()).list(filter),
-    // Jobs are not shown what is here: they would have to name a plugin, and could name another.
-    within: (tx) => writerOf(plugin, tx as LedgerTransaction & DocumentReads & DocumentWrites),
+    // The type of jobs omits these members: they take the name of a plugin, and a job could name another's.
+    within: (tx) => writerOf(plugin, tx as JobTransaction),
   };
 }
 

@@ -1,0 +1,223 @@
+/**
+ * The transaction that jobs receive: the store's reads and writes without those that move the head, which only `record`
+ * does. Each member is written out, so that the compiler checks every one.
+ */
+import type { LedgerTransaction } from "../../contract/ledger.ts";
+import type {
+  DocumentReads,
+  DocumentWrites,
+  LedgerReads,
+  StorageReader,
+  StorageTransaction,
+  StorageWrites,
+} from "../../contract/storage.ts";
+import type { Prefetched } from "./prefetch.ts";
+
+/** What a job of the core receives. Plugins reach documents through their host, which knows whose they are. */
+export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
+
+type Withheld = "head" | "append" | "putCheckpoint";
+type BatchReads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
+type JobReads = Omit<StorageReader, Withheld>;
+type JobWrites = Omit<StorageWrites, Withheld>;
+/** What a job can do besides reading and writing rows. */
+export type BatchMembers = Omit<LedgerTransaction, keyof StorageReader | keyof StorageWrites>;
+
+export interface JobTransactionOptions {
+  tx: StorageTransaction;
+  /** Reads of entries that include those of the batch. */
+  entries: BatchReads;
+  /** The reads made for all jobs in advance; null before there are any. */
+  prefetched(): Prefetched | null;
+  /** Called before each write. */
+  wrote(): void;
+  /** Called before an agent's row changes. */
+  agentChanges(): void;
+}
+
+/** Returns the members of the store's transaction that jobs may use. */
+export function createJobTransaction(options: JobTransactionOptions): JobReads & JobWrites {
+  return { ...readsOf(options), ...writesOf(options) };
+}
+
+function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
+  return {
+    checkpoint: (...args) => tx.checkpoint(...args),
+    entries: (...args) => entries.entries(...args),
+    entryByHash: (...args) => entries.entryByHash(...args),
+    entriesOfAction: (...args) => entries.entriesOfAction(...args),
+    entriesOfType: (...args) => entries.entriesOfType(...args),
+    leafHashes: (...args) => entries.leafHashes(...args),
+    tile: (...args) => tx.tile(...args),
+    tileRoots: (...args) => tx.tileRoots(...args),
+    action: (...args) => (prefetched() ?? tx).action(...args),
+    actionsById: (...args) => tx.actionsById(...args),
+    openAction: (...args) => tx.openAction(...args),
+    rejectedAction: (...args) => tx.rejectedAction(...args),
+    actions: (...args) => tx.actions(...args),
+    decisionSpan: (...args) => tx.decisionSpan(...args),
+    decisions: (...args) => tx.decisions(...args),
+    overdueActions: (...args) => tx.overdueActions(...args),
+    pendingActions: (...args) => tx.pendingActions(...args),
+    startableActions: (...args) => tx.startableActions(...args),
+    pendingCount: (...args) => tx.pendingCount(...args),
+    oldestPending: (...args) => tx.oldestPending(...args),
+    nextExpiry: (...args) => tx.nextExpiry(...args),
+    approvals: (...args) => tx.approvals(...args),
+    idempotency: (...args) => (prefetched() ?? tx).idempotency(...args),
+    idempotencies: (...args) => tx.idempotencies(...args),
+    idempotencyBefore: (...args) => tx.idempotencyBefore(...args),
+    analytics: (...args) => tx.analytics(...args),
+    keyByHash: (...args) => tx.keyByHash(...args),
+    key: (...args) => (prefetched() ?? tx).key(...args),
+    keys: (...args) => tx.keys(...args),
+    agent: (...args) => tx.agent(...args),
+    agents: (...args) => tx.agents(...args),
+    policy: (...args) => tx.policy(...args),
+    policyByName: (...args) => tx.policyByName(...args),
+    policies: (...args) => tx.policies(...args),
+    policyVersion: (...args) => tx.policyVersion(...args),
+    policyVersions: (...args) => tx.policyVersions(...args),
+    policySet: (...args) => tx.policySet(...args),
+    delivery: (...args) => tx.delivery(...args),
+    deliveries: (...args) => tx.deliveries(...args),
+    deliveriesOfAction: (...args) => tx.deliveriesOfAction(...args),
+    dueDeliveries: (...args) => tx.dueDeliveries(...args),
+    deliveryBacklog: (...args) => tx.deliveryBacklog(...args),
+    nextScheduledDelivery: (...args) => tx.nextScheduledDelivery(...args),
+    limitUsed: (...args) => (prefetched() ?? tx).limitUsed(...args),
+    limitsUsed: (...args) => tx.limitsUsed(...args),
+    document: (...args) => tx.document(...args),
+    documents: (...args) => tx.documents(...args),
+    meta: (...args) => tx.meta(...args),
+  };
+}
+
+function writesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions): JobWrites {
+  return {
+    insertAction(...args) {
+      wrote();
+      prefetched()?.insertAction(...args);
+      return tx.insertAction(...args);
+    },
+    noteAsked(...args) {
+      wrote();
+      prefetched()?.noteAsked(args[0]);
+      return tx.noteAsked(...args);
+    },
+    updateAction(...args) {
+      wrote();
+      prefetched()?.updateAction(args[0]);
+      return tx.updateAction(...args);
+    },
+    eraseAction(...args) {
+      wrote();
+      prefetched()?.eraseAction(args[0]);
+      return tx.eraseAction(...args);
+    },
+    insertApproval(...args) {
+      wrote();
+      return tx.insertApproval(...args);
+    },
+    insertIdempotency(...args) {
+      wrote();
+      prefetched()?.insertIdempotency(...args);
+      return tx.insertIdempotency(...args);
+    },
+    deleteIdempotency(...args) {
+      wrote();
+      prefetched()?.deleteIdempotency(...args);
+      return tx.deleteIdempotency(...args);
+    },
+    insertKey(...args) {
+      wrote();
+      return tx.insertKey(...args);
+    },
+    revokeKey(...args) {
+      wrote();
+      prefetched()?.revokeKey(args[0]);
+      return tx.revokeKey(...args);
+    },
+    touchKey(...args) {
+      wrote();
+      prefetched()?.touchKey(args[0]);
+      return tx.touchKey(...args);
+    },
+    insertAgent(...args) {
+      wrote();
+      agentChanges();
+      return tx.insertAgent(...args);
+    },
+    updateAgent(...args) {
+      wrote();
+      agentChanges();
+      return tx.updateAgent(...args);
+    },
+    insertPolicy(...args) {
+      wrote();
+      return tx.insertPolicy(...args);
+    },
+    updatePolicy(...args) {
+      wrote();
+      return tx.updatePolicy(...args);
+    },
+    insertPolicyVersion(...args) {
+      wrote();
+      return tx.insertPolicyVersion(...args);
+    },
+    putPolicySet(...args) {
+      wrote();
+      return tx.putPolicySet(...args);
+    },
+    insertDelivery(...args) {
+      wrote();
+      return tx.insertDelivery(...args);
+    },
+    updateDelivery(...args) {
+      wrote();
+      return tx.updateDelivery(...args);
+    },
+    deferDeliveries(...args) {
+      wrote();
+      return tx.deferDeliveries(...args);
+    },
+    hastenDeliveries(...args) {
+      wrote();
+      return tx.hastenDeliveries(...args);
+    },
+    releaseDeliveries(...args) {
+      wrote();
+      return tx.releaseDeliveries(...args);
+    },
+    pruneDeliveries(...args) {
+      wrote();
+      return tx.pruneDeliveries(...args);
+    },
+    insertLimitUse(...args) {
+      wrote();
+      prefetched()?.insertLimitUse(...args);
+      return tx.insertLimitUse(...args);
+    },
+    releaseLimitUses(...args) {
+      wrote();
+      prefetched()?.releaseLimitUses();
+      return tx.releaseLimitUses(...args);
+    },
+    pruneLimitUses(...args) {
+      wrote();
+      return tx.pruneLimitUses(...args);
+    },
+    putDocument(...args) {
+      wrote();
+      return tx.putDocument(...args);
+    },
+    deleteDocument(...args) {
+      wrote();
+      return tx.deleteDocument(...args);
+    },
+    putMeta(...args) {
+      wrote();
+      return tx.putMeta(...args);
+    },
+  };
+}
