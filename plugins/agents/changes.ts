@@ -21,7 +21,7 @@ import type { AgentChange, AgentRow } from "../../src/storage/index.ts";
 import type { AgentBody } from "./schemas.ts";
 
 const MAX_METADATA = 16 * 1024;
-/** Bytes as JSON: the list stands in every decision about the agent, whose entry has a size (src/domain/policy/parse/bounds.ts). */
+/** Maximum size of the list as JSON, in bytes: every decision entry of the agent contains it, and entries have a limit (src/domain/policy/parse/bounds.ts). */
 const MAX_TOOLS = 13_200;
 
 export function registerAgent(

@@ -43,7 +43,7 @@ export type AgentBody = Static<typeof AgentBody>;
 export const AgentPatch = Type.Object(changeable, {
   additionalProperties: false,
   minProperties: 1,
-  description: "What is absent stays as it is.",
+  description: "Absent members are not changed.",
   examples: [{ allowed_tools: ["stripe"] }],
 });
 export type AgentPatch = Static<typeof AgentPatch>;
@@ -77,7 +77,7 @@ export const AgentRecord = Type.Object(
     status: Type.Union([Type.Literal("active"), Type.Literal("suspended")]),
     suspended_at: Type.Union([Time, Type.Null()]),
     suspended_reason: nullable(Type.String()),
-    version: Type.Integer({ description: "Grows with every change; the `ETag`." }),
+    version: Type.Integer({ description: "Increases with every change; also the `ETag`." }),
     created_by: nullable(Type.String({ description: "Key." })),
     created_at: Time,
     updated_at: Time,

@@ -41,7 +41,8 @@ export default defineCorePlugin({
         path: "/v1/api-keys",
         tag: TAG,
         summary: "List keys, newest first",
-        description: "A key without `keys:manage` sees itself, and one that is bound to an agent those of that agent.",
+        description:
+          "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
         scope: host.scopes,
         query: schema.ListQuery,
         responses: { 200: { description: "A page; revoked and expired ones included.", schema: schema.KeyList } },
@@ -58,10 +59,11 @@ export default defineCorePlugin({
         idempotent: true,
         responses: {
           200: {
-            description: "It was made by an earlier request with this Idempotency-Key; the value is not shown again.",
+            description:
+              "An earlier request with this Idempotency-Key created the key; its value is not returned again.",
             schema: schema.CreatedKey,
           },
-          201: { description: "The key, with its value this once.", schema: schema.CreatedKey },
+          201: { description: "The key. Only this response contains its value.", schema: schema.CreatedKey },
         },
         errors: ["SCOPE_ESCALATION", "KEY_NAME_TAKEN", "IDEMPOTENCY_CONFLICT"],
         handle: ({ body, headers, credential }) => create(host, body, headers, credential),
@@ -70,8 +72,9 @@ export default defineCorePlugin({
         method: "GET",
         path: "/v1/api-keys/:id",
         tag: TAG,
-        summary: "Look at a key",
-        description: "A key without `keys:manage` sees itself, and one that is bound to an agent those of that agent.",
+        summary: "Read a key",
+        description:
+          "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
         scope: host.scopes,
         params: schema.IdParams,
         responses: { 200: { description: "The key, revoked and expired ones included.", schema: schema.KeyRecord } },
@@ -88,7 +91,7 @@ export default defineCorePlugin({
         path: "/v1/api-keys/:id",
         tag: TAG,
         summary: "Revoke a key",
-        description: "What it submitted is cancelled where it waits for approval, or may start and has not.",
+        description: "Cancels its actions that are pending, allowed or approved.",
         scope: "keys:manage",
         params: schema.IdParams,
         responses: { 200: { description: "The revoked key.", schema: schema.KeyRecord } },
@@ -137,14 +140,14 @@ async function create(
   if (hasScope(scopes, "approvals:decide") && typeof wanted.owner !== "string") {
     throw new Refusal(
       "VALIDATION_FAILED",
-      `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner: votes are counted by the people behind them`,
+      `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner, because votes are counted by person`,
       { errors: [{ pointer: "/owner", detail: "the name of the person who decides with it" }] },
     );
   }
   if (typeof wanted.owner === "string" && !isValidOwner(wanted.owner)) {
     throw new Refusal(
       "VALIDATION_FAILED",
-      `the owner ${JSON.stringify(wanted.owner)} has nothing visible in it or is too long; give the name of a person or team, or leave it out`,
+      `the owner ${JSON.stringify(wanted.owner)} has no visible characters or is too long; give the name of a person or team, or omit it`,
       {
         errors: [{ pointer: "/owner", detail: "a visible name" }],
       },
@@ -173,7 +176,7 @@ async function create(
     if (earlierKey !== null) return { row: earlierKey, replayed: true };
     const lacking = scopes.filter((scope) => !who.hasScope(scope));
     if (lacking.length > 0)
-      throw new Refusal("SCOPE_ESCALATION", `this key does not hold ${lacking.join(", ")} and cannot give it away`);
+      throw new Refusal("SCOPE_ESCALATION", `this key does not have ${lacking.join(", ")}, so it cannot grant it`);
     if (!canManage(who, { agent_id: wanted.agent_id ?? null })) {
       throw new Refusal(
         "SCOPE_ESCALATION",
@@ -222,7 +225,7 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     if (unreachable.length > 0)
       throw new Refusal(
         "SCOPE_ESCALATION",
-        `the key holds ${unreachable.join(", ")}, which this key does not; a key revokes only what it could have made`,
+        `the key has ${unreachable.join(", ")}, which this key does not have; a key can only revoke keys that it could have created`,
       );
     if (isAdmin(key)) {
       const others = (await tx.keys()).filter(

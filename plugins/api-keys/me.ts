@@ -12,8 +12,8 @@ const NullableString = Type.Union([Type.String(), Type.Null()]);
 
 const Me = Type.Object(
   {
-    principal: Type.String({ description: "As it stands in records: `owner:<owner>` or `key:<id>`." }),
-    scopes: Type.Array(Type.String(), { description: "All that this key may, presets and `admin` spelled out." }),
+    principal: Type.String({ description: "As in records: `owner:<owner>` or `key:<id>`." }),
+    scopes: Type.Array(Type.String(), { description: "All scopes of this key, with presets and `admin` expanded." }),
     key: Type.Object(
       {
         id: Type.String({ format: "uuid" }),
@@ -46,7 +46,7 @@ const Names = Type.Object(
         { id: Type.String({ format: "uuid" }), name: Type.String(), owner: NullableString },
         { additionalProperties: false },
       ),
-      { description: "Those that are there, revoked and expired ones included, in no order." },
+      { description: "The existing keys, including revoked and expired ones, in no particular order." },
     ),
   },
   { additionalProperties: false },
@@ -58,9 +58,9 @@ export function meRoutes(host: CoreHost): Route[] {
       method: "GET",
       path: "/v1/me",
       tag: TAG,
-      summary: "Which key this is, and what it may do",
+      summary: "Describe the caller's key",
       scope: host.scopes,
-      responses: { 200: { description: "About the key that the request came with.", schema: Me } },
+      responses: { 200: { description: "The key of the request.", schema: Me } },
       handle({ credential }) {
         const { id, name, owner, agent_id, expires_at } = credential.key;
         return {
@@ -77,7 +77,7 @@ export function meRoutes(host: CoreHost): Route[] {
       method: "GET",
       path: "/v1/api-keys/names",
       tag: TAG,
-      summary: "Names of keys that records name by id",
+      summary: "Resolve ids of keys to names",
       scope: ["actions:read", "provenance:read", "keys:manage"],
       query: NamesQuery,
       responses: { 200: { description: "The names.", schema: Names } },

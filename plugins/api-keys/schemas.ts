@@ -1,4 +1,4 @@
-/** What the key routes take and answer. */
+/** Schemas of the key routes. */
 import { Type, type Static } from "@sinclair/typebox";
 import { type Preset, PRESETS } from "../../src/core.ts";
 import { PAGE_QUERY, type Scope } from "../../src/plugin.ts";
@@ -7,7 +7,7 @@ const NullableString = Type.Union([Type.String(), Type.Null()]);
 const Label = (description: string) =>
   Type.String({ minLength: 1, maxLength: 100, pattern: "^[^\\u0000-\\u001f\\u007f]*$", description });
 
-/** @param scopes all that there are */
+/** @param scopes all existing scopes */
 export const keyBody = (scopes: readonly Scope[]) =>
   Type.Object(
     {
@@ -15,7 +15,7 @@ export const keyBody = (scopes: readonly Scope[]) =>
       preset: Type.Optional(
         Type.Union(
           Object.keys(PRESETS).map((name) => Type.Literal(name as Preset)),
-          { description: "Scopes by purpose; joined with `scopes`. `agent` where neither is sent." },
+          { description: "A predefined set of scopes, added to `scopes`. `agent` if both are absent." },
         ),
       ),
       scopes: Type.Optional(
@@ -38,7 +38,7 @@ export const keyBody = (scopes: readonly Scope[]) =>
       owner: Type.Optional(
         Type.Union([
           Label(
-            "Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions; capitals and spaces make no other owner.",
+            "Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared.",
           ),
           Type.Null(),
         ]),
@@ -61,7 +61,7 @@ const fields = {
   expires_at: NullableString,
   revoked_at: NullableString,
   last_used_at: Type.Union([Type.String({ format: "date-time" }), Type.Null()], {
-    description: "To within two minutes; null when never.",
+    description: "Accurate to two minutes; null if the key was never used.",
   }),
 };
 export const KeyRecord = Type.Object(fields, { title: "ApiKey", additionalProperties: false });
@@ -70,9 +70,9 @@ export const CreatedKey = Type.Object(
     ...fields,
     key: Type.Union([Type.String(), Type.Null()], {
       description:
-        "The value. It is shown this once and kept nowhere; null when the same Idempotency-Key is sent again.",
+        "The value of the key. It is returned only once and not stored; null if the Idempotency-Key was used before.",
     }),
-    warnings: Type.Array(Type.String(), { description: "What to think of before the key is given away." }),
+    warnings: Type.Array(Type.String(), { description: "Points to consider before handing out the key." }),
   },
   { additionalProperties: false },
 );
@@ -80,7 +80,7 @@ export const KeyList = Type.Object(
   { api_keys: Type.Array(KeyRecord), next_cursor: Type.Union([Type.String(), Type.Null()]) },
   { additionalProperties: false },
 );
-/** Of any form: what is no id is nobody's. */
+/** Accepts any text, because a text that is not an id belongs to no key. */
 export const IdParams = Type.Object(
   { id: Type.String({ examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },

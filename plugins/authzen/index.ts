@@ -7,7 +7,7 @@ import { cancelTask, requestAccess, task } from "./requests.ts";
 
 const Options = Type.Object(
   {
-    enabled: Type.Boolean({ default: false, description: "Opens the routes below `/access/v1`." }),
+    enabled: Type.Boolean({ default: false, description: "Enables the routes below `/access/v1`." }),
     answers: Type.Union([Type.Literal("full"), Type.Literal("decision")], {
       default: "full",
       description:
@@ -33,7 +33,7 @@ export default definePlugin({
   options: Options,
   setup(host, { enabled, answers }) {
     if (!enabled) return {};
-    // Never the request's Host: the client chooses it, and metadata is cached for others.
+    // Never use the Host header: the client chooses it, and the metadata may be cached for others.
     const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
     const requests = `${base ?? ""}/access/v1/requests`;
     const facade = (
@@ -53,7 +53,7 @@ export default definePlugin({
           return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
         }
       },
-      // Whoever sent too much or in a form that is not read is told so in the protocol's one word for it.
+      // The protocol has only 400 for requests that are too large or have the wrong form.
       fault: ({ status, code, detail }) => ({
         status: status === 413 || status === 415 || status === 422 ? 400 : status,
         json: { error: detail, code },
@@ -76,7 +76,7 @@ export default definePlugin({
           method: "GET",
           path: "/.well-known/authzen-configuration",
           tag: "authzen",
-          summary: "Where AuthZEN requests go",
+          summary: "AuthZEN metadata",
           scope: null,
           responses: { 200: { description: "Metadata of the policy decision point.", schema: Metadata } },
           errors: ["NOT_FOUND"],
@@ -84,7 +84,7 @@ export default definePlugin({
             if (base === null)
               throw new Refusal(
                 "NOT_FOUND",
-                "AuthZEN metadata consists of absolute URLs: set `server.public_url` in the configuration",
+                "AuthZEN metadata contains absolute URLs: set `server.public_url` in the configuration",
               );
             return {
               status: 200,
@@ -103,7 +103,7 @@ export default definePlugin({
   },
 });
 
-/** Section 10.1: the client's id comes back, whatever the service calls the request itself. */
+/** Returns the request id of the client in the response (section 10.1). */
 function echo(request: Request, reply: Reply): Reply {
   const id = request.headers.get("x-request-id");
   return id === null || id.length > 256 ? reply : { ...reply, headers: { ...reply.headers, "X-Request-Id": id } };

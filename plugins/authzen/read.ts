@@ -1,4 +1,4 @@
-/** Reads requests of the AuthZEN Authorization API 1.0: what is unknown is ignored, what is missing is an error. */
+/** Reads requests of the AuthZEN Authorization API 1.0. Ignores unknown members, and rejects requests with missing ones. */
 import {
   canonicalText,
   type GateRequest,
@@ -12,13 +12,13 @@ import {
 const SEMANTICS = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"] as const;
 export type Semantic = (typeof SEMANTICS)[number];
 
-/** More than any page of a screen asks for at once; each is an action of its own. */
-const MOST_EVALUATIONS = 50;
+/** Maximum number of evaluations in one request, enough for a page of a user interface. Each is a separate action. */
+const MAX_EVALUATIONS = 50;
 
-/** Members of `context` that are the protocol's own, and say nothing of what is asked for (ARAP, "Authorization-Relevant Context"). */
+/** Members of `context` that belong to the protocol and are not part of the request (ARAP, "Authorization-Relevant Context"). */
 const PROTOCOL_CONTEXT = ["approval", "access_request", "evaluation_id", "evaluated_at", "reason"];
 
-/** Throws Unreadable, also for another content type. */
+/** Parses the body. Throws UnreadableRequest, also for another content type. */
 export function readBody(request: Request, bytes: Uint8Array): JsonObject {
   const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
   if (type !== "application/json") throw new UnreadableRequest("send the body as application/json");
@@ -27,11 +27,11 @@ export function readBody(request: Request, bytes: Uint8Array): JsonObject {
 
 export interface Evaluation {
   request: GateRequest;
-  /** `context.approval`, where there is one: what an approved access request gave. */
+  /** `context.approval`, which the caller got from an approved access request; null if absent. */
   approval: JsonObject | null;
 }
 
-/** Section 6.1 of the specification. Throws Unreadable. */
+/** Reads one evaluation (section 6.1 of the specification). Throws UnreadableRequest. */
 export function readEvaluation(body: JsonObject): Evaluation {
   const subject = entity(body, "subject");
   const resource = entity(body, "resource");
@@ -52,7 +52,7 @@ export function readEvaluation(body: JsonObject): Evaluation {
   };
 }
 
-/** Section 7.1: null where there are no evaluations, and the request is one. Throws Unreadable. */
+/** Reads a batch (section 7.1). Returns null if the body is a single evaluation. Throws UnreadableRequest. */
 export function readEvaluations(body: JsonObject): { items: JsonObject[]; semantic: Semantic } | null {
   const options = body["options"] === undefined ? {} : member(body, "options");
   const semantic = options["evaluations_semantic"] ?? "execute_all";
@@ -61,9 +61,9 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
   const given = body["evaluations"];
   if (given === undefined || (Array.isArray(given) && given.length === 0)) return null;
   if (!Array.isArray(given)) throw new UnreadableRequest("evaluations must be a list");
-  if (given.length > MOST_EVALUATIONS)
+  if (given.length > MAX_EVALUATIONS)
     throw new UnreadableRequest(
-      `at most ${MOST_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`,
+      `at most ${MAX_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`,
     );
   const { subject, action, resource, context } = body;
   const defaults = Object.fromEntries(
@@ -80,7 +80,7 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
   };
 }
 
-/** Whether a second request asks for what the first asked for: ARAP, "Decision and Binding Integrity". */
+/** Returns whether a later request is for the same access as an earlier one (ARAP, "Decision and Binding Integrity"). */
 export function asksTheSame(
   request: GateRequest,
   earlier: Pick<GateRequest, "tool" | "operation" | "params"> & { context: JsonObject },
@@ -91,7 +91,7 @@ export function asksTheSame(
     request.tool === earlier.tool &&
     request.operation === earlier.operation &&
     same(request.params, earlier.params) &&
-    // What the requester adds is for the approver; what was decided on must be there, as it was.
+    // The requester may add context for the approver, but all decided members must be unchanged.
     Object.entries(earlier.context).every(([key, value]) => context[key] !== undefined && same(context[key], value))
   );
 }
@@ -114,7 +114,7 @@ function text(given: JsonObject, of: string, name: string): string {
   return value;
 }
 
-/** Always there, so that a rule can ask `has(params.resource.properties.status)`. */
+/** Never absent, so that a rule can test `has(params.resource.properties.status)`. */
 function propertiesOf(given: JsonObject, of: string): { properties: JsonObject } {
   const value = given["properties"];
   if (value === undefined) return { properties: {} };

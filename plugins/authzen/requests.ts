@@ -1,4 +1,4 @@
-/** Access requests and their tasks (Access Request and Approval Profile, draft 1): both are the action that waits. */
+/** Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending action. */
 import { type GateAction, readFault } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
 import { asksTheSame, member, readBody, readEvaluation } from "./read.ts";
@@ -17,11 +17,11 @@ const STATUS: Readonly<Record<string, string>> = {
   cancelled: "cancelled",
 };
 
-/** The evaluation has made the action already: what is checked here is that the request speaks of it. */
+/** Handles an access request. The evaluation already created the action, so this only checks that the request refers to it. */
 export async function requestAccess(call: FacadeCall, requests: string): Promise<Reply> {
   const body = readBody(call.request, call.body);
   if (body["items"] !== undefined)
-    return problem(400, "not_requestable", "items are not taken: send one request for each");
+    return problem(400, "not_requestable", "items are not supported: send one request for each");
   const { request } = readEvaluation(body);
   const id = member(body, "denial")["evaluation_id"];
   const action = typeof id === "string" ? await actionOf(call, id) : null;
@@ -49,7 +49,7 @@ export async function cancelTask(call: FacadeCall, requests: string): Promise<Re
   return status === 409 ? problem(409, "invalid_task_state", detail) : { status, json: { error: detail } };
 }
 
-/** Null for an id that is none of an action that this key sees. */
+/** Returns the action, or null if this key cannot see an action with this id. */
 async function actionOf(call: FacadeCall, id: string): Promise<GateAction | null> {
   const answer = await call.callApi("GET", `/v1/actions/${encodeURIComponent(id)}`);
   return answer.status === 200 ? (answer.json as GateAction) : null;

@@ -1,4 +1,4 @@
-/** What was sent to people and programs, what waits and what was given up. */
+/** Lists and retries deliveries of notifications. */
 import {
   confirmWithScope,
   type CoreHost,
@@ -56,7 +56,7 @@ function routes(host: CoreHost): Route[] {
       method: "GET",
       path: "/v1/deliveries/:id",
       tag,
-      summary: "Look at a delivery",
+      summary: "Read a delivery",
       scope: "deliveries:read",
       params: schema.DeliveryParams,
       responses: { 200: one },
@@ -70,11 +70,11 @@ function routes(host: CoreHost): Route[] {
       method: "POST",
       path: "/v1/deliveries/:id/retry",
       tag,
-      summary: "Try a delivery now",
+      summary: "Retry a delivery now",
       scope: "deliveries:retry",
       params: schema.DeliveryParams,
       description:
-        "One that was given up is tried for another three days; one that waits is tried now, whatever its pause.",
+        "A failed delivery is retried for another three days. A waiting delivery is attempted now instead of at its next attempt.",
       responses: { 200: one },
       errors: ["DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD"],
       async handle({ params: { id }, credential }) {
@@ -84,7 +84,7 @@ function routes(host: CoreHost): Route[] {
           if (before.state !== "dead" && before.state !== "waiting")
             throw new Refusal(
               "DELIVERY_NOT_DEAD",
-              `the delivery is ${before.state}; only one that waits or was given up can be retried`,
+              `the delivery is ${before.state}; only waiting and dead deliveries can be retried`,
             );
           await tx.updateDelivery(id, before, {
             state: "waiting",
@@ -100,7 +100,7 @@ function routes(host: CoreHost): Route[] {
   ];
 }
 
-/** Who approves, and how they are reached, is nothing for an agent. */
+/** Refuses keys of agents, which must not see who approves and how approvers are notified. */
 function assertUnbound(credential: Credential): void {
   if (credential.key.agent_id !== null)
     throw new Refusal(

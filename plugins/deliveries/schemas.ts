@@ -7,7 +7,7 @@ const State = Type.Union(
   (["scheduled", "waiting", "delivered", "dead", "obsolete"] as const).map((state) => Type.Literal(state)),
   {
     description:
-      "scheduled: not before next_attempt_at. waiting: to be delivered, not before next_attempt_at. dead: given up, may be retried. obsolete: there was nothing left to say.",
+      "scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed.",
   },
 );
 const Kind = Type.Union(
@@ -18,14 +18,16 @@ const Kind = Type.Union(
 
 export const DeliveryRecord = Type.Object(
   {
-    id: Type.String({ description: "The same for every attempt; receivers know what they have by it." }),
+    id: Type.String({ description: "The same for every attempt, so that receivers can detect duplicates." }),
     kind: Kind,
     state: State,
-    destination: Type.String({ description: "Notifier and recipient: its deliveries are made one at a time." }),
-    notifier: Type.String({ description: "Empty where a policy names a channel that is not configured." }),
+    destination: Type.String({
+      description: "Notifier and recipient. Messages to one destination are delivered one at a time.",
+    }),
+    notifier: Type.String({ description: "Empty if a policy names a channel that is not configured." }),
     recipient: Type.String(),
     channel: Nullable(Type.String({ description: "Channel of a policy; null for feeds." })),
-    person: Nullable(Type.String({ description: "Owner that got a link of their own; null for places and feeds." })),
+    person: Nullable(Type.String({ description: "Owner who received a personal link; null for places and feeds." })),
     action_id: Nullable(Type.String()),
     seq: Type.Integer({ description: "Ledger entry that caused it." }),
     attempts: Type.Integer(),
@@ -33,7 +35,7 @@ export const DeliveryRecord = Type.Object(
     give_up_at: Time,
     last_error: Nullable(
       Type.String({
-        description: "Why it failed, or why its destination did while it waits; null once it was delivered.",
+        description: "Why the delivery failed, or why its destination failed while it waits; null after delivery.",
       }),
     ),
     delivered_at: Nullable(Time),

@@ -1,6 +1,6 @@
 /**
- * The ledger's newest entries, shared by all streams of this process: one read of the store, or
- * none, for however many subscribers. Older entries come from the store.
+ * Caches the newest entries of the ledger for all streams of this process, so that many subscribers need at most one read
+ * of the store. Older entries are read from the store.
  */
 import type { CoreHost } from "../../src/core.ts";
 import { type EntryRow, assertContiguous } from "../../src/storage/index.ts";
@@ -9,11 +9,11 @@ export const PAGE = 256;
 const KEPT = 2048;
 
 export interface Feed {
-  /** Entries from `seq` on, in order, without a gap; at most PAGE. Empty when there are none yet. */
+  /** Resolves to at most PAGE entries from `seq` on, in order and without gaps. Empty if there are none yet. */
   page(seq: number): Promise<readonly EntryRow[]>;
-  /** Resolves to true when an entry `seq` may be there, to false after `ms` or when `signal` aborts. */
+  /** Resolves to true as soon as the entry `seq` may exist, or to false after `ms` or when `signal` aborts. */
   wait(seq: number, ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Whoever reads joins first: entries are kept for as long as anybody has. Returns a function that leaves. */
+  /** Must be called before reading: entries are cached while there are subscribers. Returns a function that unsubscribes. */
   join(): () => void;
 }
 
@@ -60,7 +60,7 @@ export function createFeed(host: CoreHost): Feed {
       return () => {
         if (--readers > 0) return;
         unsubscribe();
-        // What comes before the next one joins is not among these.
+        // No subscriber is left, so later entries would not be added to the cache.
         kept = [];
       };
     },

@@ -1,4 +1,4 @@
-/** Which ledger entries a subscriber gets, and how they look. */
+/** Selects the ledger entries for a subscriber, and renders them as events. */
 import { canSee, type CoreHost, decodeEntry, type JsonObject, toHex } from "../../src/core.ts";
 import { type Credential, toRfc3339 } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
@@ -7,7 +7,7 @@ import type { Event, EventsQuery } from "./schemas.ts";
 const KNOWN_TOOLS = 10_000;
 
 export interface EventFilter {
-  /** False for what the subscriber does not get. */
+  /** Resolves to whether the subscriber receives the entry. */
   passes(row: EntryRow): Promise<boolean>;
 }
 
@@ -25,7 +25,7 @@ export function eventOf(row: EntryRow): Event {
 
 const texts = new WeakMap<EntryRow, string>();
 
-/** The event as JSON: written once for however many streams, of which the newest entries are the same objects. */
+/** Returns the event as JSON. Cached by entry, because all streams share the objects of the newest entries. */
 export function textOf(row: EntryRow): string {
   let text = texts.get(row);
   if (text === undefined) {
@@ -35,7 +35,7 @@ export function textOf(row: EntryRow): string {
   return text;
 }
 
-/** The tool of an action, which only its decision names. It never changes. */
+/** Resolves to the tool of an action, which only its decision entry contains. */
 export type ToolOf = (actionId: string) => Promise<string | null>;
 
 export function toolLookup(host: CoreHost): ToolOf {

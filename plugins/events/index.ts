@@ -1,4 +1,4 @@
-/** The ledger as a stream of events: server-sent, or polled by sequence. */
+/** Serves the ledger as events: as server-sent events, or in pages by sequence number. */
 import { Type } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
@@ -14,31 +14,32 @@ const Options = Type.Object(
       default: 20,
       minimum: 1,
       maximum: 100_000,
-      description: "Open streams of one API key.",
+      description: "Maximum number of open streams for one API key.",
     }),
     max_streams: Type.Integer({
       default: 1000,
       minimum: 1,
       maximum: 1_000_000,
-      description: "Open streams of this process.",
+      description: "Maximum number of open streams in this process.",
     }),
     heartbeat_seconds: Type.Number({
       default: 15,
       minimum: 0.05,
       maximum: 300,
-      description: "A comment after so long without an event keeps proxies from closing the connection.",
+      description: "Interval of comments in a stream without events, which keep proxies from closing the connection.",
     }),
     retry_milliseconds: Type.Integer({
       default: 1000,
       minimum: 1,
       maximum: 600_000,
-      description: "How long a client waits before it connects again.",
+      description: "Time that a client waits before it reconnects.",
     }),
     stall_seconds: Type.Number({
       default: 30,
       minimum: 0.05,
       maximum: 3600,
-      description: "A client that leaves a batch unread for so long is cut off; it resumes by sequence.",
+      description:
+        "A client that does not read a batch within this time is disconnected. It can resume by sequence number.",
     }),
   },
   { additionalProperties: false },
@@ -98,13 +99,13 @@ export default defineCorePlugin({
       };
     }
 
-    /** The ledger's size, once it holds what the client says it has seen. */
-    async function sizeBehind(last: number | undefined): Promise<number> {
+    /** Resolves to the size of the ledger. Throws if it does not contain the last event that the client has received. */
+    async function sizeAfter(last: number | undefined): Promise<number> {
       const { size } = await host.ledger.head();
       if (last !== undefined && last >= size)
         throw new Refusal(
           "INVALID_RANGE",
-          `there is no event ${last} yet: the newest is ${size - 1}; was the store replaced by an older one?`,
+          `there is no event ${last} yet: the newest is ${size - 1}; the store may have been replaced by an older one`,
         );
       return size;
     }
@@ -114,16 +115,16 @@ export default defineCorePlugin({
       if (!acceptsStream(headers.get("accept")))
         throw new Refusal(
           "NOT_ACCEPTABLE",
-          "this is a stream, text/event-stream; GET /v1/events/page answers the same events as JSON",
+          "this route is a stream of text/event-stream; GET /v1/events/page returns the same events as JSON",
         );
       const last = lastEventId(headers) ?? query.after;
-      const size = await sizeBehind(last);
+      const size = await sizeAfter(last);
       return stream(query, credential, last === undefined ? size : last + 1);
     }
 
     async function page({ query, credential, reserveResponseBytes: holdResponse }: PageRequest): Promise<Reply> {
       checkAgent(query);
-      const size = await sizeBehind(query.after);
+      const size = await sizeAfter(query.after);
       return {
         status: 200,
         json: await poll(host, query, createFilter(query, credential, toolOf), size, holdResponse),
@@ -141,13 +142,16 @@ export default defineCorePlugin({
           query: eventsQuery(host.entryTypes),
           headers: Type.Object({
             "Last-Event-ID": Type.Optional(
-              Type.String({ description: "What a client that reconnects has seen last; wins over `after`." }),
+              Type.String({
+                description:
+                  "Id of the last event that a reconnecting client has received; takes precedence over `after`.",
+              }),
             ),
           }),
           description: STREAM,
           responses: {
             200: {
-              description: "A stream, which does not end by itself. The schema is that of each event's `data`.",
+              description: "A stream without an end. The schema is that of each event's `data`.",
               contentType: "text/event-stream",
               schema: Type.Union([Event, Position]),
             },
@@ -174,8 +178,8 @@ export default defineCorePlugin({
 });
 
 /**
- * What a client that reconnects sends. Anything that is no number of ours is refused, or the client would silently miss
- * events.
+ * Returns the Last-Event-ID of a reconnecting client. Throws VALIDATION_FAILED for anything but a sequence number, because
+ * the client would otherwise silently miss events.
  */
 function lastEventId(headers: Headers): number | null {
   const id = headers.get("last-event-id");

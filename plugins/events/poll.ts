@@ -1,14 +1,14 @@
-/** One page of events, for those who ask again instead of holding a stream. */
+/** Reads one page of events, for clients that poll instead of holding a stream. */
 import type { CoreHost } from "../../src/core.ts";
 import { assertContiguous } from "../../src/storage/index.ts";
 import { PAGE } from "./feed.ts";
 import { eventOf, type EventFilter } from "./filter.ts";
 import type { Event, EventPage, PageQuery } from "./schemas.ts";
 
-/** Entries that one poll looks at: a narrow filter over a long ledger must not keep others waiting. */
-const MAX_LOOKED_AT = 10 * PAGE;
+/** Maximum number of entries that one poll reads, so that a narrow filter over a long ledger does not delay other requests. */
+const MAX_SCANNED = 10 * PAGE;
 
-/** @param size of the ledger, more than `query.after` */
+/** @param size number of ledger entries, more than `query.after` */
 export async function poll(
   host: CoreHost,
   query: PageQuery,
@@ -21,7 +21,7 @@ export async function poll(
   let bytes = 0;
   let full = false;
   let next = (query.after ?? -1) + 1;
-  const end = Math.min(size, next + MAX_LOOKED_AT);
+  const end = Math.min(size, next + MAX_SCANNED);
   while (next < end && events.length < limit && !full) {
     await host.waitForReadSlot();
     const to = Math.min(end, next + PAGE);
@@ -29,7 +29,7 @@ export async function poll(
       if (events.length === limit) break;
       const passes = await filter.passes(row);
       bytes += passes ? row.bytes.length : 0;
-      // A page holds one event at least.
+      // A page contains at least one event.
       if (bytes > host.config.server.max_page_bytes && events.length > 0) {
         full = true;
         break;

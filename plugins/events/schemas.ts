@@ -8,7 +8,7 @@ function filters(types: readonly EntryType[], withoutAfter: string) {
       Type.Integer({
         minimum: -1,
         maximum: Number.MAX_SAFE_INTEGER,
-        description: `Only events with a greater sequence; -1 for all there ever were. ${withoutAfter}`,
+        description: `Only events with a greater sequence number; -1 for all events. ${withoutAfter}`,
       }),
     ),
     type: Type.Optional(
@@ -27,20 +27,20 @@ function filters(types: readonly EntryType[], withoutAfter: string) {
   };
 }
 
-/** @param types of entries that there are */
+/** @param types all entry types */
 export function eventsQuery(types: readonly EntryType[]) {
   const fields = filters(types, "A stream without it begins now. `Last-Event-ID` wins over it.");
   return Type.Object(fields, { additionalProperties: false });
 }
 export type EventsQuery = Static<ReturnType<typeof eventsQuery>>;
 
-/** @param types of entries that there are */
+/** @param types all entry types */
 export function pageQuery(types: readonly EntryType[]) {
   return Type.Object(
     {
       ...filters(types, "Without it, from the beginning."),
       limit: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Most events of one page." }),
+        Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of events on a page." }),
       ),
     },
     { additionalProperties: false },
@@ -81,10 +81,10 @@ export const Event = Type.Object(
   {
     seq: Type.Integer({ description: "Ledger sequence; the SSE `id`." }),
     hash: Type.String({ description: "Leaf hash, hex." }),
-    type: Type.String({ description: "Of the entry; `<plugin>:<type>` where a plugin recorded it." }),
+    type: Type.String({ description: "Type of the entry; `<plugin>:<type>` if a plugin recorded it." }),
     at: Type.String({ format: "date-time" }),
     action_id: Type.Union([Type.String({ format: "uuid" }), Type.Null()], {
-      description: "The action that it is about; null for changes of keys, agents and policies.",
+      description: "Id of the action; null for changes of keys, agents and policies.",
     }),
     entry: LedgerEntry,
   },
@@ -95,7 +95,9 @@ export type Event = Static<typeof Event>;
 export const Position = Type.Object(
   {
     type: Type.Literal("position"),
-    seq: Type.Integer({ description: "Everything up to here was there before, or was looked at; -1 for nothing." }),
+    seq: Type.Integer({
+      description: "Last sequence number that was filtered or existed before; -1 if there is none.",
+    }),
   },
   { title: "Position", additionalProperties: false },
 );
@@ -103,10 +105,10 @@ export const Position = Type.Object(
 export const EventPage = Type.Object(
   {
     events: Type.Array(Event),
-    next_after: Type.Integer({ description: "`after` of the next poll: everything up to here was looked at." }),
+    next_after: Type.Integer({ description: "Value of `after` for the next poll." }),
     head: Type.Integer({
       description:
-        "Sequence of the newest event of all; -1 when there is none. The poll has caught up when `next_after` is as large.",
+        "Sequence number of the newest event; -1 if there is none. The poll has caught up when `next_after` equals it.",
     }),
   },
   { title: "EventPage", additionalProperties: false, examples: [{ events: [EXAMPLE], next_after: 41, head: 41 }] },

@@ -1,7 +1,6 @@
 /**
- * One subscriber's stream (the HTML standard, section 9.2, Server-sent events). It reads only when
- * the client does: what is buffered for a slow client is one batch, and it loses nothing, because
- * where it goes on is a sequence and not a place in a queue.
+ * The stream of one subscriber (HTML standard, section 9.2, server-sent events). Reads from the ledger only as fast as the
+ * client reads, so a slow client buffers one batch. It loses nothing, because it continues from a sequence number.
  */
 import type { CoreHost } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
@@ -13,17 +12,17 @@ export interface StreamOptions {
   feed: Feed;
   filter: EventFilter;
   credential: Credential;
-  /** First sequence to look at. */
+  /** First sequence number to read. */
   from: number;
   heartbeatMs: number;
   retryMs: number;
-  /** How long a client may leave a batch unread before it is cut off. It resumes by sequence. */
+  /** Time after which a client that does not read a batch is disconnected. It can resume by sequence number. */
   stallMs: number;
-  /** Called once, however the stream ends. */
+  /** Called once when the stream ends for any reason. */
   ended(): void;
 }
 
-/** Bytes after which a batch is sent, though more is there. */
+/** Size in bytes above which a batch is sent. */
 const CHUNK = 256 * 1024;
 const encoder = new TextEncoder();
 
@@ -32,7 +31,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, host.stopping]);
   let next = options.from;
-  /** The last sequence that the client was anchor. Null before the first block. */
+  /** The last sequence number that was sent to the client; null before the first event. */
   let anchor: number | null = null;
   let credential = options.credential;
   let sentAt = performance.now();
@@ -50,7 +49,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
     controller.enqueue(encoder.encode(text));
     stalled = setTimeout(() => {
       finish();
-      controller.error(new Error("the client does not read"));
+      controller.error(new Error("the client stopped reading"));
     }, options.stallMs);
     stalled.unref?.();
   }
@@ -62,16 +61,15 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
   }
 
   /**
-   * Where the stream is, for a client to resume from: an event with a name, an id and data. Several clients hand out an
-   * event for any block that ends in an empty line, one with an id alone and a comment included; so no block of ours is
-   * without data, and a comment is a line and no block.
+   * Returns a named event with the current position, from which a client can resume. It has data, because several clients
+   * dispatch an event for every block that ends in an empty line, even a block with only an id or a comment.
    */
   function position(): string {
     anchor = next - 1;
     return `id: ${anchor}\nevent: position\ndata: ${JSON.stringify({ type: "position", seq: anchor })}\n\n`;
   }
 
-  /** Events as text, and how far it got. A key that is revoked ends the stream at its own entry. */
+  /** Reads the next events as text, and how far they go. The entry that revokes the stream's key ends the stream. */
   async function batch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
     let text = "";
     let looked = 0;
@@ -101,7 +99,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
     if (anchor === null) return send(controller, `retry: ${options.retryMs}\n${position()}`);
     while (!over.signal.aborted) {
       if (host.stopping.aborted) return end(controller, "the service is stopping; connect again");
-      // A client that reads fast asks for the next batch at once: without this its replay would run in one turn.
+      // A fast client requests batches continuously, so wait for a slot before each, or its replay would block the event loop.
       await host.waitForReadSlot();
       if (over.signal.aborted) return;
       const { text, looked, last, keysChanged } = await batch();
@@ -111,9 +109,9 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
       if (text !== "") return send(controller, text);
       const quiet = performance.now() - sentAt;
       if (quiet >= heartbeatMs) {
-        // Expiry of a key has no entry.
+        // The expiry of a key is not an entry, so it is checked here.
         if (!(await isLive())) return end(controller, "the API key has expired");
-        // A filter that lets little through must not make a client read the same entries again.
+        // Send the position, so that a client with a narrow filter does not start again before the filtered entries.
         return send(controller, anchor === next - 1 ? ": heartbeat\n" : position());
       }
       if (looked === 0) await feed.wait(next, heartbeatMs - quiet, signal);
@@ -127,7 +125,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
           await pull(controller);
         } catch (error) {
           if (over.signal.aborted) return;
-          host.log.warn("an event stream failed; its client resumes by sequence", { error: String(error) });
+          host.log.warn("an event stream failed; its client can resume by sequence number", { error: String(error) });
           finish();
           controller.error(error);
         }

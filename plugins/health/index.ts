@@ -4,7 +4,7 @@ import { type CoreHost, defineCorePlugin, listActiveStops, type PolicyState } fr
 import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 
-/** A batch or two is in flight at any time under load. */
+/** Lag above which the detail reports that event streams are behind. Under load some batches are always in flight. */
 const FAR_BEHIND = 10_000;
 
 const Check = Type.Object({ ok: Type.Boolean(), detail: Type.String() }, { additionalProperties: false });
@@ -16,7 +16,7 @@ const Ready = Type.Object(
       { ok: Type.Boolean(), detail: Type.String(), applied: Type.Integer(), known: Type.Integer() },
       {
         additionalProperties: false,
-        description: "Steps of the schema that the store has had, and that this version knows.",
+        description: "Migrations of the store, and migrations that this version knows.",
       },
     ),
     ledger: Check,
@@ -25,7 +25,7 @@ const Ready = Type.Object(
       {
         additionalProperties: false,
         description:
-          "Committed entries that this process's event streams have not been given yet. Does not count for readiness: decisions are not late.",
+          "Committed entries that the event streams of this process have not received yet. Does not affect readiness, because decisions are not delayed.",
       },
     ),
     replicas: Type.Object(
@@ -33,14 +33,14 @@ const Ready = Type.Object(
       {
         additionalProperties: false,
         description:
-          "Processes that share the store, this one among them. One that died is counted for half a minute. Does not count for readiness.",
+          "Number of processes that share the store, including this one. A crashed process is counted for half a minute. Does not affect readiness.",
       },
     ),
     stops: Type.Object(
       { ok: Type.Boolean(), detail: Type.String(), held: Type.Integer() },
       {
         additionalProperties: false,
-        description: "Stops that hold. Does not count for readiness: to deny is to decide.",
+        description: "Number of active stops. Does not affect readiness, because a stopped service still decides.",
       },
     ),
     policies: Type.Object(
@@ -54,24 +54,28 @@ const Ready = Type.Object(
             Type.Object({ kind: Type.String(), commit: Type.Optional(Type.String()) }, { additionalProperties: false }),
             Type.Null(),
           ],
-          { description: "Where the active set came from, and the commit where that is git." },
+          { description: "Source of the active set, with the commit if it is a git repository." },
         ),
         offers: Type.Array(
           Type.Object(
             {
               source: Type.String({ description: "Name of the source." }),
-              commit: Type.Union([Type.String(), Type.Null()], { description: "Where it is a git repository." }),
-              taken: Type.Boolean({ description: "False where it was refused: the last good set is served." }),
+              commit: Type.Union([Type.String(), Type.Null()], {
+                description: "The commit, if the source is a git repository.",
+              }),
+              taken: Type.Boolean({
+                description: "False if the policies were rejected: the service continues with the last valid set.",
+              }),
             },
             { additionalProperties: false },
           ),
           {
             description:
-              "What each source was seen to offer last. A commit that changes no policy is taken and makes no new set.",
+              "The last policies that each source provided. A commit that changes no policy is accepted but creates no new set.",
           },
         ),
         stale_since: Type.Union([Type.String(), Type.Null()], {
-          description: "Since when a source has offered something that could not be taken.",
+          description: "Time since which a source provides policies that cannot be accepted.",
         }),
         faults: Type.Array(
           Type.Object(
@@ -82,7 +86,7 @@ const Ready = Type.Object(
             },
             { additionalProperties: false },
           ),
-          { description: "Where it could not be taken, the first ten; what is wrong there is in the service's log." },
+          { description: "Locations of the first ten faults. The log of the service contains the messages." },
         ),
       },
       { additionalProperties: false },
@@ -113,7 +117,7 @@ export default defineCorePlugin({
         scope: null,
         exemptFromRateLimit: true,
         description:
-          "503 while the store takes no writes, the ledger is halted, no policy is active, or the service stops.",
+          "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, or the service stops.",
         responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } },
         async handle() {
           const storage = await probe(() => host.storage.ping());
@@ -206,7 +210,7 @@ async function replicasOf(host: CoreHost): Promise<{ ok: boolean; detail: string
   }
 }
 
-/** Which they are is for who has a key. */
+/** Returns only the number of stops, because this route needs no key. */
 async function stopsOf(host: CoreHost): Promise<{ ok: boolean; detail: string; held: number }> {
   try {
     const held = listActiveStops(await host.stops.list(), host.clock());
@@ -226,18 +230,18 @@ async function policyState(read: () => Promise<PolicyState>): Promise<{ state: P
   return { state, trouble: ok ? null : detail };
 }
 
-/** A fault of the source as a whole names its address or its path. */
+/** Hides the URL or path that a fault of the whole source contains. */
 function inside(file: string): string {
   return file.startsWith("/") || /[:\\]/.test(file) ? "(the source)" : file;
 }
 
-/** Addresses and paths are for the log. */
+/** Omits URLs and paths, which only the log contains. */
 function sourceOf({ source }: PolicyState): { kind: string; commit?: string } | null {
   const { kind, commit } = source ?? {};
   return kind === undefined ? null : { kind, ...(commit === undefined ? {} : { commit }) };
 }
 
-/** The kind of a fault is said to anybody; its words may name paths and hosts. */
+/** Reports only the kind of an error, because its message may contain paths and hosts. */
 async function probe(work: () => Promise<void>): Promise<{ ok: boolean; detail: string }> {
   try {
     await work();

@@ -1,4 +1,4 @@
-/** What LiteLLM asks about a model's answer (`guardrail: generic_guardrail_api`, `mode: post_call`). */
+/** A facade for LiteLLM, which asks about the response of a model (`guardrail: generic_guardrail_api`, `mode: post_call`). */
 import { Type } from "@sinclair/typebox";
 import {
   describeFault,
@@ -13,14 +13,19 @@ import { callsIn } from "./read.ts";
 
 const Options = Type.Object(
   {
-    enabled: Type.Boolean({ default: false, description: "Opens the address." }),
-    tool: Type.String({ default: "litellm", minLength: 1, maxLength: 256, description: "The actions' tool." }),
+    enabled: Type.Boolean({ default: false, description: "Enables the endpoint." }),
+    tool: Type.String({
+      default: "litellm",
+      minLength: 1,
+      maxLength: 256,
+      description: "The tool of the submitted actions.",
+    }),
     wait_seconds: Type.Integer({
       default: 0,
       minimum: 0,
       maximum: 300,
       description:
-        "How long people are waited for, for all calls of an answer together; less than LiteLLM's own time limit.",
+        "How long to wait for approvals, for all calls of a response together; less than LiteLLM's own timeout.",
     }),
   },
   { additionalProperties: false },
@@ -34,7 +39,7 @@ export default definePlugin({
       ? {
           facades: [
             {
-              // LiteLLM puts all but the first part behind its `api_base`.
+              // LiteLLM appends everything after the first segment to its `api_base`.
               path: "/litellm/beta/litellm_basic_guardrail_api",
               title: "LiteLLM generic guardrail",
               methods: ["POST"],
@@ -61,5 +66,5 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   );
 }
 
-/** Always 200: LiteLLM can be configured to go on after every other status, and after none of its answers. */
+/** Always 200, because LiteLLM can be configured to continue after any other status. */
 const blocked = (reason: string): Reply => ({ status: 200, json: { action: "BLOCKED", blocked_reason: reason } });

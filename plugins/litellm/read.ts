@@ -1,4 +1,4 @@
-/** The tool calls in LiteLLM's question: all of them, whole, or it is refused. */
+/** Reads the tool calls in a request of LiteLLM. Refuses the request unless all of them are complete. */
 import {
   canonicalText,
   type GateRequest,
@@ -10,32 +10,32 @@ import {
   utf8,
 } from "../../src/core.ts";
 
-/** More than any model calls at once; each is an action of its own. */
-const MOST_CALLS = 20;
-/** Of LiteLLM's own key, by which it knows its caller. Whose call it is belongs to what is asked. */
+/** Maximum number of calls in one request, more than models make at once. Each is a separate action. */
+const MAX_CALLS = 20;
+/** Members of LiteLLM's own key that identify the caller, which is part of the action. */
 const CALLER = ["hash", "alias", "user_id", "end_user_id", "team_id", "org_id"];
 
-/** Throws Unreadable. */
+/** Returns the action of each call. Throws UnreadableRequest. */
 export function callsIn(body: JsonObject, tool: string): GateRequest[] {
-  // Of a request it is told what was called before, and of a call of MCP the texts without their names.
+  // For other input types LiteLLM sends earlier calls, or the arguments of MCP calls without their names.
   if (body["input_type"] !== "response")
     throw new UnreadableRequest("it is no answer of a model: set mode to post_call");
   if (!("tool_calls" in body)) throw new UnreadableRequest("it does not say which tools are called");
   const calls = body["tool_calls"] ?? [];
   if (!Array.isArray(calls)) throw new UnreadableRequest("the tool calls are no list");
-  if (calls.length > MOST_CALLS) throw new UnreadableRequest(`more than ${MOST_CALLS} tools are called at once`);
+  if (calls.length > MAX_CALLS) throw new UnreadableRequest(`more than ${MAX_CALLS} tools are called at once`);
   if (calls.length === 0) return [];
   const caller = callerOf(body["request_data"]);
   const alias = caller["key_alias"];
   const requests = calls.map((call) => ({
-    // Who names LiteLLM's keys names no agents of ours.
+    // Prefixed, so that names of LiteLLM keys cannot equal names of other agents.
     agent_id: typeof alias === "string" && alias !== "" ? `litellm:${alias}` : "litellm",
     tool,
     ...callOf(call),
     context: { caller },
     meta: { via: "litellm" },
   }));
-  // They would be one action, which starts once, and two calls.
+  // Two equal calls would be one action, which can only start once.
   if (new Set(requests.map(({ operation, params }) => canonicalText({ operation, params }))).size < requests.length)
     throw new UnreadableRequest("two of the calls are the same");
   return requests;
@@ -47,11 +47,11 @@ function callOf(call: JsonValue): { operation: string; params: JsonObject } {
   const { name, arguments: args } = call["function"];
   if (typeof name !== "string" || name === "" || typeof args !== "string")
     throw new UnreadableRequest("one of the calls has no name, or no arguments");
-  // Of a function without parameters some providers give nothing.
+  // Some providers send an empty text for a function without parameters.
   return { operation: name, params: args.trim() === "" ? {} : readJsonObject(utf8(args)) };
 }
 
-/** An approval of one is none of another's: without the key it would be everybody's. */
+/** The caller is part of the action, so that an approval for one caller is not valid for another. Throws if there is no key. */
 function callerOf(given: JsonValue | undefined): JsonObject {
   const caller: JsonObject = {};
   for (const name of CALLER) {

@@ -1,4 +1,4 @@
-/** What MCP gateways ask before they pass a call on: Docker's interceptor, and ToolHive's validating webhook. */
+/** Facades for MCP gateways that ask before they forward a call: Docker's interceptor, and ToolHive's validating webhook. */
 import { Type } from "@sinclair/typebox";
 import {
   describeFault,
@@ -14,16 +14,16 @@ import { callOfDocker, callOfMessage, type ToolCall } from "./read.ts";
 
 const Options = Type.Object(
   {
-    enabled: Type.Boolean({ default: false, description: "Opens both addresses." }),
+    enabled: Type.Boolean({ default: false, description: "Enables both endpoints." }),
     tool: Type.Union([Type.Null(), Type.String({ minLength: 1, maxLength: 256 })], {
       default: null,
-      description: "The actions' tool. Default: `docker-mcp`, and with ToolHive the server's name.",
+      description: "The tool of the submitted actions. Default: `docker-mcp`, or the name of the server with ToolHive.",
     }),
     wait_seconds: Type.Integer({
       default: 0,
       minimum: 0,
       maximum: 300,
-      description: "How long people are waited for; less than ToolHive's `timeout`.",
+      description: "How long to wait for approvals; less than ToolHive's `timeout`.",
     }),
   },
   { additionalProperties: false },
@@ -32,7 +32,7 @@ const Options = Type.Object(
 interface Answered {
   allowed: boolean;
   code: string;
-  /** In words for a model. */
+  /** Message for a model. */
   message: string;
 }
 
@@ -44,8 +44,8 @@ export default definePlugin({
 });
 
 /**
- * `--interceptor before:http:<url>`: whatever has no body lets the call through, with any status, and JSON is the call's
- * result. So there is always a body, but for the one answer that means yes.
+ * `--interceptor before:http:<url>`: a response without a body lets the call through, whatever its status, and JSON becomes
+ * the result of the call. So every response has a body except an allow.
  */
 function docker(tool: string, wait: number): Facade {
   const reply = (answered: Answered, status = 200): Reply =>
@@ -71,7 +71,7 @@ function docker(tool: string, wait: number): Facade {
   };
 }
 
-/** ToolHive reads `allowed` with status 200 alone; for every other one its own `failure_policy` decides. */
+/** ToolHive reads `allowed` only if the status is 200. For any other status its own `failure_policy` applies. */
 function toolhive(tool: string | null, wait: number): Facade {
   const reply = ({ allowed, code, message }: Answered, uid: unknown = ""): Reply => ({
     status: 200,
@@ -99,12 +99,12 @@ function toolhive(tool: string | null, wait: number): Facade {
         const subject = isJsonObject(principal) && typeof principal["sub"] === "string" ? principal["sub"] : null;
         if (tool === null && (typeof server !== "string" || server === ""))
           throw new UnreadableRequest("it names no server");
-        // Whose call it is belongs to what is asked: an approval of one is none of another's.
-        const who: GateRequest["params"] = subject === null ? {} : { principal: subject };
+        // The caller is part of the request, so that an approval for one caller is not valid for another.
+        const caller: GateRequest["params"] = subject === null ? {} : { principal: subject };
         return {
           agent_id: subject ?? "toolhive",
           tool: tool ?? (server as string),
-          ...requestOf(toolCall, who),
+          ...requestOf(toolCall, caller),
           meta: { via: "toolhive" },
         };
       });
@@ -114,12 +114,12 @@ function toolhive(tool: string | null, wait: number): Facade {
   };
 }
 
-function requestOf({ name, args, more }: ToolCall, who = {}): Pick<GateRequest, "operation" | "params" | "context"> {
-  const context = { ...who, ...(Object.keys(more).length === 0 ? {} : { mcp: more }) };
+function requestOf({ name, args, more }: ToolCall, caller = {}): Pick<GateRequest, "operation" | "params" | "context"> {
+  const context = { ...caller, ...(Object.keys(more).length === 0 ? {} : { mcp: more }) };
   return { operation: name, params: args, ...(Object.keys(context).length === 0 ? {} : { context }) };
 }
 
-/** @param read gives null for what calls no tool */
+/** @param read returns null for a message that calls no tool */
 async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest | null): Promise<Answered> {
   let request: GateRequest | null;
   try {

@@ -1,24 +1,24 @@
-/** The call in a message of an MCP gateway: what one server could read in another way than the next is refused. */
+/** Reads the call in a message of an MCP gateway. Refuses messages that servers could interpret differently. */
 import { isJsonObject, type JsonObject, type JsonValue, UnreadableRequest } from "../../src/core.ts";
 
-/** Of MCP, what runs no tool. What is not here and is not `tools/call` is refused. */
+/** MCP methods that run no tool. All others except `tools/call` are refused. */
 const OPEN =
   /^(?:initialize|ping|server\/discover|logging\/setLevel|completion\/complete|subscriptions\/listen|prompts\/get|(?:tools|prompts|resources|resources\/templates|roots)\/list|resources\/(?:read|subscribe|unsubscribe)|tasks\/(?:get|list|result|cancel|update)|notifications\/[a-z_/]{1,100})$/;
 
 export interface ToolCall {
   name: string;
   args: JsonObject;
-  /** Whatever else of the parameters reaches the tool: answers to what it asked in an earlier round. */
+  /** Other parameters that reach the tool: answers to its requests in an earlier round. */
   more: JsonObject;
 }
 
-/** The parameters of a request that Docker's gateway writes out: `{"Session": …, "Params": {…}, "Extra": …}`. */
+/** Reads the call in the format of Docker's gateway: `{"Session": …, "Params": {…}, "Extra": …}`. */
 export function callOfDocker(body: JsonObject): ToolCall {
   const { params } = membersOf(body, ["params"], "fold");
   return callOf(params);
 }
 
-/** A JSON-RPC message. Null: it calls no tool. */
+/** Reads the call in a JSON-RPC message. Returns null if it calls no tool. */
 export function callOfMessage(message: JsonValue | undefined): ToolCall | null {
   if (!isJsonObject(message)) throw new UnreadableRequest("it holds no message of MCP");
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
@@ -38,13 +38,13 @@ function callOf(params: JsonValue | undefined): ToolCall {
 }
 
 /**
- * Those members by their names. Go reads `Method` as `method`, and the last of both counts: only one spelling is taken,
- * the exact one unless it was Go that wrote it.
+ * Returns the named members of the object. Go ignores the case of member names and uses the last one, so a message must
+ * have only one spelling of a name: the exact one, unless Go wrote the message.
  */
 function membersOf(object: JsonObject, names: readonly string[], mode: "exact" | "fold" = "exact"): JsonObject {
   const members: [string, JsonValue][] = [];
   for (const [key, value] of Object.entries(object)) {
-    // Of the letters beyond ASCII, some fold into it.
+    // Some non-ASCII letters fold to ASCII.
     const folded = key.toUpperCase().toLowerCase();
     if (!names.includes(folded)) continue;
     if ((mode === "exact" && key !== folded) || members.some(([name]) => name === folded))

@@ -1,4 +1,4 @@
-/** What the service does and how it is, for Prometheus (text format 0.0.4). */
+/** Serves metrics for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { type CoreHost, type DecisionEntry, decodeEntry, defineCorePlugin, listActiveStops } from "../../src/core.ts";
@@ -43,14 +43,14 @@ export default defineCorePlugin({
       for (const row of rows) {
         entries.inc({ type: row.type });
         if (row.type !== "decision") continue;
-        // Parsed, and not searched: what stands in the texts of an entry must not decide what is counted.
+        // Parsed instead of searched, because texts in the entry must not affect the counts.
         const { effect, reason_code } = decodeEntry<DecisionEntry>(row.bytes).decision;
         decisions.inc({ effect, reason_code });
       }
     }
 
     return {
-      // The route and not the path: what a client makes up must not become a label.
+      // Uses the route instead of the path, because clients choose paths, and labels must be bounded.
       onResponse: ({ method, route, status, ms }) =>
         requests.observe({ method: route === null ? "other" : method, route: route ?? "none", status }, ms / 1000),
       routes: [
@@ -80,7 +80,7 @@ export default defineCorePlugin({
   },
 });
 
-/** Read when they are asked for. A store that is not there leaves the last value out instead of repeating it. */
+/** Registers gauges that are read on each scrape. If the store is unavailable, a gauge is omitted instead of repeating its last value. */
 function gauges(host: CoreHost, register: Registry): void {
   const gauge = (
     name: string,
@@ -103,38 +103,38 @@ function gauges(host: CoreHost, register: Registry): void {
       },
     });
   };
-  gauge("assent_http_body_bytes", "Bytes of request bodies that are in flight, of server.max_bytes_in_flight.", (it) =>
+  gauge("assent_http_body_bytes", "Bytes of request bodies in memory. Limit: server.max_bytes_in_flight.", (it) =>
     it.set(host.load.bodyBytes()),
   );
   gauge(
     "assent_http_response_bytes",
-    "Bytes of large responses that are put together or not read yet, of server.max_response_bytes.",
+    "Bytes of large responses in memory that are being built or not read yet. Limit: server.max_response_bytes.",
     (it) => it.set(host.load.responseBytes()),
   );
-  gauge("assent_ledger_queue_requests", "Requests of agents on their way into the ledger, of ledger.max_queue.", (it) =>
+  gauge("assent_ledger_queue_requests", "Requests of agents that wait for the ledger. Limit: ledger.max_queue.", (it) =>
     it.set(host.load.queued()),
   );
   gauge("assent_ledger_size", "Entries in the ledger.", async (it) => it.set((await host.ledger.head()).size));
   gauge(
     "assent_ledger_lag_entries",
-    "Committed entries that this process's event streams have not been given yet.",
+    "Committed entries that the event streams of this process have not received yet.",
     async (it) => it.set(await host.ledger.lag()),
   );
   gauge(
     "assent_ledger_clock_ahead_seconds",
-    "By how much the ledger's clock is ahead of this machine's, because the last entry is; 0 when it is not.",
+    "Seconds by which the last entry is ahead of this machine's clock; 0 if it is not.",
     (it) => it.set(host.ledger.clockAhead() / 1000),
   );
   const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
-  gauge("assent_stops_held", "Stops that hold.", async (it) =>
+  gauge("assent_stops_held", "Active stops.", async (it) =>
     it.set(listActiveStops(await host.stops.list(), host.clock()).length),
   );
-  gauge("assent_approvals_pending", "Actions that wait for a person and have not run out.", async (it) =>
+  gauge("assent_approvals_pending", "Pending actions that have not expired.", async (it) =>
     it.set(await host.storage.pendingCount({ all: true }, host.clock())),
   );
   gauge(
     "assent_approvals_pending_oldest_age_seconds",
-    "For how long the oldest of them has waited; absent while none does.",
+    "Age of the oldest pending action; absent if there is none.",
     async (it) => {
       const since = await host.storage.oldestPending(host.clock());
       if (since === null) it.remove();
@@ -143,7 +143,7 @@ function gauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_deliveries",
-    "Messages that are to go at a later time (scheduled), that are to go or go again (waiting), and that were given up (dead).",
+    "Deliveries by state: created for a later time (scheduled), to be attempted (waiting), or failed for good (dead).",
     async (it) => {
       for (const [state, { count }] of Object.entries(await host.storage.deliveryBacklog())) it.set({ state }, count);
     },
@@ -151,7 +151,7 @@ function gauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_deliveries_oldest_age_seconds",
-    "How long ago the oldest of them was made; absent while there is none.",
+    "Age of the oldest of these deliveries; absent if there is none.",
     async (it) => {
       for (const [state, { oldest }] of Object.entries(await host.storage.deliveryBacklog()))
         if (oldest !== null) it.set({ state }, age(oldest));
@@ -163,16 +163,18 @@ function gauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_policy_set_info",
-    "The active set, by its digest.",
+    "Digest of the active policy set, as a label.",
     async (it) => it.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1),
     ["policy_set"],
   );
-  gauge("assent_policy_source_stale", "1 while a policy source offers something that could not be taken.", async (it) =>
-    it.set((await host.policies.state()).stale_since === null ? 0 : 1),
+  gauge(
+    "assent_policy_source_stale",
+    "1 while a policy source provides policies that cannot be accepted.",
+    async (it) => it.set((await host.policies.state()).stale_since === null ? 0 : 1),
   );
   gauge(
     "assent_policy_source_stale_since_seconds",
-    "Since when, as a Unix time; absent while none does.",
+    "Unix time since which a policy source provides policies that cannot be accepted; absent if there is none.",
     async (it) => {
       const since = (await host.policies.state()).stale_since;
       if (since === null) it.remove();
@@ -181,14 +183,14 @@ function gauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_policy_source_fault",
-    "1 for each place where it could not be taken.",
+    "1 for each fault in such policies.",
     async (it) => {
       for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20))
         it.set({ file, line: line ?? "", column: column ?? "" }, 1);
     },
     ["file", "line", "column"],
   );
-  gauge("assent_process_resident_memory_bytes", "Memory that the process holds.", (it) =>
+  gauge("assent_process_resident_memory_bytes", "Resident memory of the process.", (it) =>
     it.set(process.memoryUsage().rss),
   );
   gauge("assent_process_start_time_seconds", "When the process started, as a Unix time.", (it) =>

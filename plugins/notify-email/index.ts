@@ -1,4 +1,4 @@
-/** Asks by mail, over SMTP with TLS. */
+/** A notifier that sends approval requests by email, over SMTP with TLS. */
 import { readFileSync } from "node:fs";
 import type { Static } from "@sinclair/typebox";
 import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
@@ -21,11 +21,11 @@ const Options = Type.Object(
 
 export type EmailOptions = Static<typeof Options>;
 
-/** Of one step of the conversation. Milliseconds; the courier bounds the whole. */
+/** Timeout of one SMTP step, in milliseconds. The courier limits the whole delivery. */
 const STEP = 20_000;
-/** On the machine itself nobody listens in between. */
+/** Hosts to which plain text is allowed, because the connection does not leave the machine. */
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
-/** One plain address: nothing that a mail program could read as a second one, or as another header. */
+/** A single plain address, without characters that a mail program could parse as another address or header. */
 const ADDRESS = /^[^\s@<>(),:;"\\[\]\p{Cc}\p{Cf}]{1,64}@[^\s@<>(),:;"\\[\]\p{Cc}\p{Cf}]{1,255}$/u;
 
 export default definePlugin({
@@ -35,24 +35,26 @@ export default definePlugin({
     Object.keys(options).length === 0 ? {} : { notifiers: [await createNotifier(options)] },
 });
 
-/** Rejects with Error for what the schema cannot say. */
+/** Creates the notifier. Rejects with Error for invalid options that the schema cannot express. */
 export async function createNotifier(options: EmailOptions): Promise<Notifier> {
   const { host, from: sender, user, password } = options;
   if (host === undefined || sender === undefined)
     throw new Error(`the option "${host === undefined ? "host" : "from"}" is missing`);
   if ((user === undefined) !== (password === undefined))
-    throw new Error(`the option "${user === undefined ? "user" : "password"}" is missing beside the other of the two`);
+    throw new Error(
+      `the option "${user === undefined ? "user" : "password"}" is missing; user and password belong together`,
+    );
   const from = readMailbox("from", sender);
   const replyTo = options.reply_to === undefined ? undefined : readMailbox("reply_to", options.reply_to);
   const secure = options.secure ?? options.port === 465;
   const ca = options.tls_ca_file === undefined ? {} : { ca: readFileSync(options.tls_ca_file, "utf8") };
-  // Loaded when mail is sent at all: most services start without it.
+  // Loaded only if email is configured, because most services do not use it.
   const { createTransport } = await import("nodemailer");
   const transport = createTransport({
     host,
     port: options.port ?? (secure ? 465 : 587),
     secure,
-    // A mail holds a link that decides: without TLS it does not leave the machine, and a server that hides STARTTLS is refused.
+    // A mail contains an approval link, so it must not leave the machine without TLS, even if a server does not offer STARTTLS.
     requireTLS: !secure && options.allow_plaintext !== true && !LOOPBACK.includes(host),
     ...(user === undefined ? {} : { auth: { user, pass: password } }),
     tls: { minVersion: "TLSv1.2", ...ca },
@@ -64,7 +66,7 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
     disableUrlAccess: true,
   });
 
-  /** Every message a connection of its own: there is none to close when the service stops but the ones whose signal aborts. */
+  /** Uses a new connection for each message, so that no idle connection has to be closed when the service stops. */
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-email has no feeds", { permanent: true });
     const messageId = `<${message.id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`;
@@ -86,7 +88,7 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
         signal,
       });
     } catch (error) {
-      throw signal.aborted ? (signal.reason as Error) : translated(error);
+      throw signal.aborted ? (signal.reason as Error) : toNotifierError(error);
     }
     return { reference: messageId };
   }
@@ -98,7 +100,7 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
   };
 }
 
-/** `anna@example.com`, or `Anna <anna@example.com>`. Throws Error. */
+/** Parses `anna@example.com` or `Anna <anna@example.com>`. Throws Error. */
 function readMailbox(option: string, text: string): { name: string; address: string } {
   const [, name = "", inner] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
   const address = inner ?? text;
@@ -107,16 +109,16 @@ function readMailbox(option: string, text: string): { name: string; address: str
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address };
 }
 
-/** Whether this is a message id as we keep them: nothing else may become a header. */
+/** Returns whether the text is a message id in our form. Nothing else may become a header. */
 function isMessageId(reference: string | null): reference is string {
   return reference !== null && /^<[^<>\s\p{Cc}]+>$/u.test(reference);
 }
 
 /**
- * A 5xx reply is about this mail or its recipient and will be the same again. One to the log-in is about the account, which
- * the operator may mend, so that what waits then goes.
+ * Turns an error of nodemailer into a NotifierError. A 5xx reply to the mail or its recipient is permanent. A 5xx reply to
+ * the login is not, because the operator can fix the account.
  */
-function translated(error: unknown): unknown {
+function toNotifierError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { responseCode, code } = error as Error & { responseCode?: number; code?: string };
   const permanent = responseCode !== undefined && responseCode >= 500 && (code === "EENVELOPE" || code === "EMESSAGE");

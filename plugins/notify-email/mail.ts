@@ -1,4 +1,4 @@
-/** What stands in a mail: the same words as text and as HTML. */
+/** Renders a mail as text and as HTML with the same content. */
 import { FOLD } from "../../src/core.ts";
 import {
   type ApprovalMessage,
@@ -13,7 +13,7 @@ import {
   stopMessageTitle,
 } from "../../src/plugin.ts";
 
-/** Mail programs clip large messages without saying what is missing: folds do. */
+/** Lines are folded visibly, because mail programs clip large messages without notice. */
 const FOLDED = "Some lines are folded. The approval page shows all of them.";
 
 export interface Mail {
@@ -75,14 +75,14 @@ interface Parts {
   title: string;
   opening: string;
   link: string | null;
-  /** What stands on the link. */
+  /** Label of the link. */
   button: string;
   about: string | null;
   facts: [string, string][];
   request: [name: string, lines: string[]][];
 }
 
-/** Inline styles, nothing that is fetched. What an agent wrote is isolated, so that a text of another direction moves nothing beside it. */
+/** Renders HTML with inline styles and without remote content. Text of agents is in <bdi>, so that right-to-left text does not move other text. */
 function html({ title, opening, link, button: label, about, facts, request }: Parts): string {
   const cell = 'style="padding:4px 12px 4px 0;vertical-align:top"';
   const button =

@@ -1,10 +1,10 @@
-/** Slack's Web API, as far as it is used: JSON in, `{ok, error}` out. */
+/** A minimal client of Slack's Web API: sends JSON and reads `{ok, error}`. */
 import { NotifierError } from "../../src/plugin.ts";
 
-/** Bytes. Slack echoes what was posted. */
+/** Maximum size of a response in bytes. Slack echoes the posted message. */
 const MAX_ANSWER = 1_048_576;
 
-/** No later attempt can do better: the place, the app or what is sent must change first. */
+/** Error codes for which retrying is useless: the channel, the app or the message must change first. */
 const PERMANENT = new Set([
   "channel_not_found",
   "user_not_found",
@@ -36,9 +36,9 @@ const PERMANENT = new Set([
   "unknown_method",
 ]);
 
-/** Slack took the call and said no. */
+/** An error that Slack returned. */
 export class SlackError extends NotifierError {
-  /** Slack's word for it, such as `channel_not_found`. */
+  /** Slack's error code, such as `channel_not_found`. */
   readonly code: string;
   constructor(method: string, code: string, retryAfterMs: number | null) {
     super(`Slack answered ${method} with ${code}`, { permanent: PERMANENT.has(code), retryAfterMs });
@@ -49,7 +49,11 @@ export class SlackError extends NotifierError {
 
 export type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
 
-/** @param apiUrl without a slash at its end. The call rejects with SlackError, with NotifierError for a rate limit, with Error for what is no answer of Slack. */
+/**
+ * Returns a function that calls a method. It rejects with SlackError for an error of Slack, with NotifierError for a rate
+ * limit, and with Error if the response is not from Slack.
+ * @param apiUrl base URL without a trailing slash
+ */
 export function createSlackCall(apiUrl: string, token: string): SlackCall {
   return async (method, body, signal) => {
     const response = await fetch(`${apiUrl}/${method}`, {
@@ -71,7 +75,7 @@ export function createSlackCall(apiUrl: string, token: string): SlackCall {
       );
     }
     const answer = readAnswer(await readText(response));
-    if (answer === null) throw new Error(`what answered ${method} is not Slack: no JSON with "ok"`);
+    if (answer === null) throw new Error(`the response to ${method} is not from Slack: it is not JSON with "ok"`);
     if (answer["ok"] !== true)
       throw new SlackError(
         method,

@@ -1,6 +1,6 @@
 /**
- * What stands in Slack. What an agent wrote goes into plain text or a code block, with Slack's three control characters
- * escaped: it is no markup, no link and no mention.
+ * Renders messages as Slack blocks. Text of agents goes into plain text or code blocks, with Slack's three control
+ * characters escaped, so that it cannot become markup, a link or a mention.
  */
 import { FOLD } from "../../src/core.ts";
 import {
@@ -16,21 +16,21 @@ import {
   stopMessageTitle,
 } from "../../src/plugin.ts";
 
-/** Slack's limits, in characters as they are sent. */
+/** Slack's limits, in characters after escaping. */
 const MAX_HEADER = 150;
 const MAX_FIELD = 2000;
 const MAX_FIELDS = 10;
 const MAX_TEXT = 3000;
-/** Of ours: a message may have 50 blocks, but Slack refuses one that is very long as a whole. */
+/** Our own limit: Slack allows 50 blocks, but rejects messages that are very long in total. */
 const MAX_CODE_BLOCKS = 3;
 
 export interface Shown {
-  /** For notifications and screen readers. */
+  /** Text for notifications and screen readers. */
   text: string;
   blocks: object[];
 }
 
-/** `brief` leaves the request itself to the page. */
+/** Renders a message. With `brief`, the request itself is only on the approval page. */
 export function show(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
@@ -44,7 +44,7 @@ export function show(message: ApprovalMessage | ClosedMessage, { brief = false }
   return { text: within(title, MAX_TEXT), blocks };
 }
 
-/** For a thread under the request, which shows the rest. */
+/** Renders a reminder for the thread of the request message. */
 export function showReminder(message: ApprovalMessage): Shown {
   const title = messageTitle(message);
   return {
@@ -114,13 +114,13 @@ function plain(text: string, max: number): object {
   return { type: "plain_text", emoji: false, text: within(text, max) };
 }
 
-/** Escaped, at most `max` characters with an ellipsis in place of what is left out. Slack refuses an empty text. */
+/** Escapes the text and shortens it to at most `max` characters with an ellipsis. Never empty, because Slack rejects empty text. */
 function within(text: string, max: number): string {
   const [first = " ", second] = split(text, max);
   return second === undefined ? first : `${split(text, max - 1)[0] as string}…`;
 }
 
-/** Escaped and cut into parts of at most `max` characters, never inside an entity, a mark or a character; at line ends where there are some. */
+/** Escapes the text and splits it into parts of at most `max` characters, at line ends if possible, and never inside an entity or a character. */
 function split(text: string, max: number): string[] {
   const parts: string[] = [];
   let part = "";

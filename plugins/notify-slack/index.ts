@@ -1,9 +1,9 @@
-/** Asks in Slack: a message with a button to the approval page, changed in place when the request is over. */
+/** A notifier that posts approval requests to Slack with a button to the approval page, and updates the message when the request ends. */
 import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
 import { createSlackCall, SlackError } from "./api.ts";
 import { show, showReminder, showStop, type Shown } from "./blocks.ts";
 
-/** The request is no longer there, or may not be changed or answered: a new message says it all. */
+/** Errors that mean that the earlier message is gone or cannot be changed. A new message is posted instead. */
 const LOST = [
   "message_not_found",
   "thread_not_found",
@@ -12,9 +12,9 @@ const LOST = [
   "edit_window_closed",
   "channel_not_found",
 ];
-/** Slack does not take the blocks: they are too long in some way. */
+/** Errors that mean that the blocks are too long. */
 const REFUSED = ["invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long"];
-/** What is given to people must not be read by others, nor be changed on the way. */
+/** Hosts to which plain HTTP is allowed, because the connection does not leave the machine. */
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 export interface SlackOptions {
@@ -35,7 +35,7 @@ export default definePlugin({
   },
 });
 
-/** Throws Error for what the schema cannot say. */
+/** Creates the notifier. Throws Error for invalid options that the schema cannot express. */
 export function createNotifier({ token, api_url = "https://slack.com/api" }: SlackOptions): Notifier {
   if (!/^xoxb-[\x21-\x7e]+$/.test(token))
     throw new Error('the option "token" must be a bot token, which begins with xoxb-');
@@ -77,10 +77,10 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
   return { name: "notify-slack", check: checkRecipient, deliver };
 }
 
-/** No markup and no mentions in `text`; blocks say it for themselves. */
+/** Disables markup and mentions in `text`. Blocks declare this themselves. */
 const INERT = { parse: "none", link_names: false, mrkdwn: false };
 
-/** An agent must not keep people from being asked by making its request too long for Slack. */
+/** Posts again with brief blocks if Slack rejects the long ones, so that an agent cannot suppress a notification with a long request. */
 async function withoutRefusal(
   message: Exclude<Message, { kind: "event" | "stop" }>,
   send: (shown: Shown) => Promise<Delivered>,

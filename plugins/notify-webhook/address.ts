@@ -1,7 +1,7 @@
-/** Which addresses are of the public internet: a webhook must not become a way into the network that the service stands in. */
+/** Detects public IP addresses, so that a webhook cannot reach the internal network of the service. */
 import { isIP } from "node:net";
 
-/** IANA special-purpose registry (IPv4): what is not globally reachable, and multicast. */
+/** IPv4 networks that are not globally reachable (IANA special-purpose registry), and multicast. */
 const CLOSED_V4: readonly [network: string, bits: number][] = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -20,7 +20,7 @@ const CLOSED_V4: readonly [network: string, bits: number][] = [
   ["240.0.0.0", 4],
 ];
 
-/** Inside global unicast (2000::/3): Teredo and other protocol assignments, documentation, 6to4. */
+/** Networks inside global unicast (2000::/3) that are not public: Teredo and other protocol assignments, documentation, 6to4. */
 const CLOSED_V6: readonly [network: string, bits: number][] = [
   ["2001::", 23],
   ["2001:db8::", 32],
@@ -29,9 +29,8 @@ const CLOSED_V6: readonly [network: string, bits: number][] = [
 ];
 
 /**
- * Whether an IP address in text is public. False for anything that is no address, for zones, and for every form that
- * carries an IPv4 address inside (mapped, compatible, 6to4, Teredo), but for NAT64's well-known prefix, where the
- * carried address decides.
+ * Returns whether the text is a public IP address. Returns false for invalid addresses, zones, and addresses that embed an
+ * IPv4 address (mapped, compatible, 6to4, Teredo). For NAT64's well-known prefix the embedded address is checked.
  */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
@@ -57,7 +56,7 @@ function v4(address: string): bigint {
   return address.split(".").reduce((value, part) => (value << 8n) | BigInt(part), 0n);
 }
 
-/** Of an address that isIP has taken for 6. */
+/** Parses an IPv6 address that `isIP` has validated. */
 function v6(address: string): bigint {
   const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(address);
   const tail = dotted === null ? 0n : v4(dotted[2] as string);

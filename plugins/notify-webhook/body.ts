@@ -1,13 +1,14 @@
-/** The JSON that is sent: `{type, timestamp, data}`. */
+/** Builds the JSON body of a webhook: `{type, timestamp, data}`. */
 import { canonicalBytes, type JsonObject, sha256, toHex } from "../../src/core.ts";
 import { type Message, type MessageAction, NotifierError, requestSections } from "../../src/plugin.ts";
 
-/** Bytes. */
+/** Maximum size in bytes. */
 export const MAX_BODY = 262_144;
 
 /**
- * Type is the message's kind, or `ledger.` and the entry's type. Parameters, and then the context, that would make it larger
- * than `max` bytes are replaced by their SHA-256, and `truncated` says so. Throws NotifierError (permanent) when it is too large even so.
+ * Returns the body. The type is the kind of the message, or `ledger.` and the type of the entry. If the body is larger than
+ * `max` bytes, replaces the parameters and then the context by their SHA-256 and sets `truncated`. Throws a permanent
+ * NotifierError if it is still too large.
  */
 export function bodyOf(message: Message, max = MAX_BODY): string {
   if (message.kind === "event") {
@@ -37,7 +38,7 @@ export function bodyOf(message: Message, max = MAX_BODY): string {
   );
 }
 
-/** The first that fits. */
+/** Returns the first candidate that fits. */
 function fitting(candidates: readonly object[], max: number): string {
   for (const candidate of candidates) {
     const text = JSON.stringify(candidate);
@@ -48,14 +49,14 @@ function fitting(candidates: readonly object[], max: number): string {
   });
 }
 
-/** The request as people see it in every other place. */
+/** Renders the request as approvers see it. */
 function textOf(action: MessageAction): string {
   return requestSections(action)
     .map(([name, lines]) => `${name}:\n${lines.join("\n")}`)
     .join("\n\n");
 }
 
-/** Of the canonical JSON. */
+/** Returns the SHA-256 of the canonical JSON. */
 function digest(value: JsonObject): string {
   return `sha256:${toHex(sha256(canonicalBytes(value)))}`;
 }

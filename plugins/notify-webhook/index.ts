@@ -1,4 +1,4 @@
-/** Tells other programs: signed by Standard Webhooks 1.0.0, to addresses of the public internet unless the operator says otherwise. */
+/** A notifier that sends webhooks, signed as in Standard Webhooks 1.0.0. By default only to public addresses. */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { Static } from "@sinclair/typebox";
@@ -29,7 +29,7 @@ interface Configured {
   headers: Record<string, string>;
 }
 
-/** What belongs to the protocol is not the operator's to set. */
+/** Headers of the protocol, which the configuration cannot set. */
 const RESERVED =
   /^(webhook-.*|host|content-length|content-type|connection|transfer-encoding|expect|upgrade|te|trailer)$/i;
 
@@ -46,7 +46,7 @@ export default definePlugin({
   },
 });
 
-/** The types are known only when every plugin is. */
+/** Throws for unknown event types. Called after all plugins are loaded, because they define types. */
 function assertTypes(name: string, events: readonly string[], types: readonly string[]): void {
   const wrong = events.find((type) => type !== "*" && !types.includes(type));
   if (wrong === undefined) return;
@@ -56,7 +56,7 @@ function assertTypes(name: string, events: readonly string[], types: readonly st
   );
 }
 
-/** Throws Error for what the schema cannot say. `resolve` is the tests'. */
+/** Creates the notifier. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in tests */
 export function createNotifier(destinations: Record<string, Static<typeof Destination>>, resolve?: Resolve): Notifier {
   const targets = new Map(Object.entries(destinations).map(([name, options]) => [name, configure(name, options)]));
   return {
@@ -93,11 +93,11 @@ function configure(name: string, options: Static<typeof Destination>): Configure
     throw fault("its url must hold no user and password; put them into headers, as Authorization");
   if (url.protocol === "http:" && !allowPrivate)
     throw fault(
-      "its url must begin with https://, because messages hold links that decide; http:// is for private addresses, with allow_private",
+      "its url must begin with https://, because messages contain approval links; http:// is only allowed for private addresses, with allow_private",
     );
   const literal = url.hostname.replace(/^\[|\]$/g, "");
   if (!allowPrivate && isIP(literal) !== 0 && !isPublicAddress(literal))
-    throw fault(`${literal} is no public address; set allow_private to send there all the same`);
+    throw fault(`${literal} is not a public address; set allow_private to send there anyway`);
   const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
   const keys = secrets.map((secret) => {
     const key = readSecret(secret);
@@ -138,7 +138,7 @@ function feedOf(to: string, events: readonly string[] | undefined, agents: reado
   ];
 }
 
-/** Gone is gone for good; whatever else a receiver answers may be mended within the days that a message is tried. */
+/** Throws NotifierError unless the response is a success. Only 410 Gone is permanent: other errors may be fixed while the message is retried. */
 function judge({ url }: Target, { status, retryAfter }: Answer, now: number): void {
   if (status >= 200 && status < 300) return;
   const redirect = status >= 300 && status < 400 ? ", and redirects are not followed" : "";
@@ -148,7 +148,7 @@ function judge({ url }: Target, { status, retryAfter }: Answer, now: number): vo
   });
 }
 
-/** RFC 9110 section 10.2.3: seconds or a date. Milliseconds from `now`; null when absent or not to be read. */
+/** Parses Retry-After (RFC 9110, section 10.2.3). Returns milliseconds from `now`, or null if it is absent or invalid. */
 export function readRetryAfter(text: string | undefined, now: number): number | null {
   if (text === undefined) return null;
   if (/^\d{1,9}$/.test(text.trim())) return Number(text) * 1000;

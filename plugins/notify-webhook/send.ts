@@ -1,6 +1,6 @@
 /**
- * One POST to an address that was checked. The name is resolved once, here, and the connection goes to what was checked:
- * a name that resolves differently a moment later changes nothing. Redirects are not followed, and no proxy is used.
+ * Sends one POST to a checked address. Resolves the name once and connects to the checked address, so that a name that later
+ * resolves to a private address (DNS rebinding) has no effect. Does not follow redirects and does not use a proxy.
  */
 import { lookup } from "node:dns/promises";
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from "node:http";
@@ -9,9 +9,9 @@ import { isIP } from "node:net";
 import { NotifierError } from "../../src/plugin.ts";
 import { isPublicAddress } from "./address.ts";
 
-/** Bytes of an answer that are read before the connection is closed. */
+/** Maximum number of response bytes that are read. */
 const MAX_ANSWER = 65_536;
-/** An address that was not reached; the next one is tried. Nothing was sent. */
+/** Error codes after which the next address is tried, because nothing was sent. */
 const UNREACHED = ["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "ConnectionRefused"];
 
 export interface Target {
@@ -24,16 +24,16 @@ export interface Target {
 
 export interface Answer {
   status: number;
-  /** As it was sent. */
+  /** Value of the header, unparsed. */
   retryAfter: string | undefined;
 }
 
-/** Every address of a name. */
+/** Resolves to all addresses of a name. */
 export type Resolve = (name: string) => Promise<string[]>;
 
 const resolveName: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
-/** Rejects when there is no answer, and with NotifierError when an address of the name is not public. */
+/** Sends the request. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public. */
 export async function post(
   target: Target,
   headers: Readonly<Record<string, string>>,
@@ -56,19 +56,19 @@ export async function post(
     throw new Error(`${target.url.hostname} has no address`);
   } catch (error) {
     if (late.aborted && !signal.aborted)
-      throw new Error(`${target.url.host} gave no answer within ${target.timeoutMs / 1000} s`, { cause: error });
+      throw new Error(`${target.url.host} did not respond within ${target.timeoutMs / 1000} s`, { cause: error });
     throw error;
   }
 }
 
-/** IPv4 first: a machine without IPv6 often waits long before it knows. */
+/** Resolves and checks the addresses. Sorts IPv4 first, because connecting over IPv6 can time out on machines without it. */
 async function checkedAddresses({ url, allowPrivate }: Target, resolve: Resolve, over: AbortSignal): Promise<string[]> {
   const name = bare(url.hostname);
   const addresses = isIP(name) === 0 ? await raced(resolve(name), over) : [name];
   const closed = addresses.find((address) => isIP(address) === 0 || !isPublicAddress(address));
   if (!allowPrivate && closed !== undefined)
     throw new NotifierError(
-      `${url.hostname} stands for ${closed}, which is no public address; set allow_private to send there all the same`,
+      `${url.hostname} resolves to ${closed}, which is not a public address; set allow_private to send there anyway`,
     );
   return [...addresses].sort((a, b) => isIP(a) - isIP(b));
 }
@@ -87,7 +87,7 @@ function postTo(
     port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
     path: `${url.pathname}${url.search}`,
     method: "POST",
-    // The name is what the receiver is asked for and what its certificate must say; the address is only where to.
+    // The Host header and the certificate check use the name. Only the connection uses the address.
     headers: { ...headers, host: url.host, "content-length": String(Buffer.byteLength(body)), connection: "close" },
     agent: false,
     signal: over,
@@ -116,7 +116,7 @@ function postTo(
   });
 }
 
-/** Reads to the end, to the limit or until the time is over. The status line has said it all, so a body that breaks off changes nothing. */
+/** Reads the body to its end, the limit or the timeout. Only the status matters, so an incomplete body is not an error. */
 function drained(response: IncomingMessage, over: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     let size = 0;
@@ -129,7 +129,7 @@ function drained(response: IncomingMessage, over: AbortSignal): Promise<void> {
   });
 }
 
-/** `[::1]` without its brackets. */
+/** Removes the brackets of an IPv6 host such as `[::1]`. */
 function bare(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }

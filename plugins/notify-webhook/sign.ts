@@ -1,9 +1,9 @@
-/** Standard Webhooks 1.0.0, symmetric: HMAC-SHA256 over `id.timestamp.body`. */
+/** Signs webhooks as in Standard Webhooks 1.0.0, symmetric: HMAC-SHA256 over `id.timestamp.body`. */
 import { createHmac } from "node:crypto";
 
 const PREFIX = "whsec_";
 
-/** The key behind `whsec_<base64>`, 24 to 64 bytes. Null when the text is not of that form. */
+/** Returns the 24 to 64 bytes of the key in `whsec_<base64>`, or null if the text does not have that form. */
 export function readSecret(text: string): Uint8Array | null {
   if (!text.startsWith(PREFIX)) return null;
   const key = Buffer.from(text.slice(PREFIX.length), "base64");
@@ -12,8 +12,9 @@ export function readSecret(text: string): Uint8Array | null {
 }
 
 /**
- * The three headers. One signature for each key, in their order: while a secret is rotated a receiver knows the old or the new one.
- * @param timestamp of this attempt, in seconds since 1970
+ * Returns the three signature headers, with one signature for each key, because a receiver may have the old or the new
+ * secret during a rotation.
+ * @param timestamp time of this attempt, in seconds since 1970
  */
 export function signatureHeaders(
   keys: readonly Uint8Array[],

@@ -1,4 +1,4 @@
-/** OPA's data API (`POST /v1/data/<path>` with an `input`), for what asks an Open Policy Agent. */
+/** OPA's data API (`POST /v1/data/<path>` with an `input`), for clients of an Open Policy Agent. */
 import { Type } from "@sinclair/typebox";
 import {
   type GateOutcome,
@@ -13,18 +13,18 @@ import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 
 const Options = Type.Object(
   {
-    enabled: Type.Boolean({ default: false, description: "Opens `/v1/data`." }),
+    enabled: Type.Boolean({ default: false, description: "Enables `/v1/data`." }),
     tool: Type.String({
       default: "opa",
       minLength: 1,
       maxLength: 256,
-      description: "The actions' tool, for an input that names only a function to call.",
+      description: "The tool of the submitted actions, for an input that names only a function.",
     }),
     wait_seconds: Type.Integer({
       default: 0,
       minimum: 0,
       maximum: 300,
-      description: "How long people are waited for.",
+      description: "How long to wait for approvals.",
     }),
   },
   { additionalProperties: false },
@@ -63,17 +63,17 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   const verdict = await submitAndStart(call, request, wait);
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
   const allow = verdict.kind === "go";
-  // A rule that is asked for by its name gives its value alone. There is always one: to have none reads as "no objection".
+  // A query for a single rule returns only its value. Never undefined, because clients treat that as "no objection".
   if (ruleOf(call.request.url) === "allow") return { status: 200, json: { result: allow } };
   const about = verdict.action === null ? {} : { action_id: verdict.action.id };
-  // What waits is a no: whoever is told that it needs an approval would ask its own user for one.
+  // A pending action is reported as a deny, because a client that reads "needs approval" would ask its own user.
   return {
     status: 200,
     json: { result: { decision: allow ? "allow" : "deny", allow, reason: reasonOf(verdict), ...about } },
   };
 }
 
-/** The last part of the path, as OPA reads it: an object where "false" is expected would be taken for a yes. */
+/** Returns the last segment of the path, parsed like OPA. A client that expects a boolean would treat an object as an allow. */
 function ruleOf(url: string): string | undefined {
   const path = new URL(url).pathname.replace(/\/+$/, "");
   try {
@@ -89,7 +89,7 @@ function reasonOf(verdict: Exclude<GateOutcome, { kind: "fault" }>): string {
   return verdict.kind === "go" ? verdict.action.reason : verdict.reason;
 }
 
-/** `{tool, operation, params?, context?, agent_id?}`, or what `@ai-sdk/policy-opa` sends: `{tool: {name}, args}`. */
+/** Reads `{tool, operation, params?, context?, agent_id?}`, or the input of `@ai-sdk/policy-opa`: `{tool: {name}, args}`. */
 function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   let input: JsonValue | undefined;
   try {
@@ -106,7 +106,7 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   if (isJsonObject(tool)) {
     const name = tool["name"];
     if (typeof name !== "string" || !isJsonObject(args)) return null;
-    // Of the other form: whoever runs the call might take its arguments.
+    // Refuse members of both forms, because the client might run the call with those of the other form.
     if (operation !== undefined || params !== undefined) return null;
     return { agent_id: agent, tool: ownTool, operation: name, params: args, meta };
   }

@@ -1,4 +1,4 @@
-/** Policies from a folder, taken as a whole or not at all, and again whenever it changes. */
+/** A policy source that loads a folder as a whole, and reloads it whenever it changes. */
 import { Type } from "@sinclair/typebox";
 import {
   type CheckedFolder,
@@ -12,19 +12,19 @@ import { signatureOf, watchFolder } from "./watch.ts";
 const Options = Type.Object(
   {
     path: Type.Optional(Type.String({ description: "Folder; `policies` of the configuration when absent." })),
-    recursive: Type.Boolean({ default: false, description: "Takes the folders inside it too." }),
-    watch: Type.Boolean({ default: true, description: "Takes what changes while the service runs." }),
+    recursive: Type.Boolean({ default: false, description: "Include subfolders." }),
+    watch: Type.Boolean({ default: true, description: "Reload the folder when it changes." }),
     poll_seconds: Type.Number({
       default: 2,
       minimum: 0.1,
       maximum: 3600,
-      description: "How often the folder is looked at, besides the file system's own events.",
+      description: "How often the folder is checked, in addition to file system events.",
     }),
   },
   { additionalProperties: false },
 );
 
-/** How often a folder is read again that changed while it was read. */
+/** Maximum number of attempts to read a folder that changes while it is read. */
 const READS = 10;
 const BETWEEN_READS = 100;
 
@@ -35,10 +35,10 @@ export default definePlugin({
     const path = options.path ?? host.config.policies;
     const { recursive } = options;
 
-    /** Signature of what was read last. */
+    /** Signature of the folder that was last loaded. */
     let loaded: string | null = null;
 
-    /** As it stood at one moment, as far as the file system can tell. */
+    /** Reads the folder again until it does not change while it is read. */
     async function read(): Promise<CheckedFolder> {
       for (let reads = 1; ; reads++) {
         const before = await signatureOf(path, recursive);

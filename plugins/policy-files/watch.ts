@@ -1,13 +1,13 @@
 /**
- * Says when a folder of policies may have changed. Events come first where the system has them, and a look every few
- * seconds besides: network mounts tell nothing, and a symbolic link that is swapped tells of itself in many ways.
+ * Reports when a policy folder may have changed. Uses file system events and also polls every few seconds, because network
+ * mounts send no events, and events of swapped symbolic links differ between systems.
  */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { watch as watchPath } from "chokidar";
 import type { Logger } from "../../src/plugin.ts";
 
-/** After an event, until it is quiet: editors and git write files one by one. Milliseconds. */
+/** Quiet time after an event, in milliseconds, because editors and git write files one by one. */
 const SETTLE = 150;
 
 export interface Watching {
@@ -15,15 +15,15 @@ export interface Watching {
 }
 
 /**
- * What the folder holds, as names, sizes, times and inodes behind every link. Two that are equal mean the same content
- * for all that the file system tells. Never rejects: a folder that is gone has a signature too.
+ * Returns a signature of the folder's content: names, sizes, times and inodes, following links. Equal signatures mean equal
+ * content, as far as the file system shows. Never rejects: a missing folder also has a signature.
  */
 export async function signatureOf(path: string, recursive: boolean): Promise<string> {
   try {
     const lines = [await realpath(path)];
     const visit = async (folder: string, above: readonly string[]): Promise<void> => {
       const real = await realpath(folder);
-      // A link that leads back: the load refuses it.
+      // A link to a parent folder, which loading reports as an error.
       if (above.includes(real)) return;
       const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
       for (const name of names) {
@@ -45,7 +45,7 @@ export async function signatureOf(path: string, recursive: boolean): Promise<str
   }
 }
 
-/** Calls `changed` once for each state of the folder that is not the one last loaded, when it has been still for a moment. */
+/** Calls `changed` once for each new state of the folder, after it has not changed for a moment. */
 export function watchFolder(
   path: string,
   options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null },
@@ -97,7 +97,7 @@ export function watchFolder(
     }
   }
 
-  // What changes between the load at start and the first look must not be missed.
+  // Check once at the start, to detect changes since the folder was loaded.
   look(0);
   return {
     async stop() {

@@ -1,20 +1,20 @@
-/** Runs git itself: without a shell, without the user's configuration, without a question, within a time. */
+/** Runs git without a shell, without the user's configuration, without prompts, and with a timeout. */
 import { spawn } from "node:child_process";
 
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
 export interface GitOptions {
-  /** Of the repository; null for commands that need none. */
+  /** Folder of the repository; null for commands that need none. */
   dir: string | null;
   timeoutMs: number;
-  /** Settings that no argument list may show, such as `http.extraHeader`. */
+  /** Settings that must not appear in the process list, such as `http.extraHeader`. */
   secrets?: readonly (readonly [name: string, value: string])[];
   env?: Readonly<Record<string, string>>;
   input?: string;
 }
 
 export class GitError extends Error {
-  /** Exit code; null when git did not end by itself or could not be started. */
+  /** Exit code; null if git was killed or could not be started. */
   readonly code: number | null;
   constructor(message: string, code: number | null) {
     super(message);
@@ -32,9 +32,9 @@ export async function git(args: readonly string[], options: GitOptions): Promise
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_TERMINAL_PROMPT: "0",
-    // Never prompts: an answer that is needed and not configured is a failure.
+    // Never prompt: git fails if it needs a credential that is not configured.
     GIT_ASKPASS: "true",
-    // What is missing is fetched by us, with the credentials, or not at all.
+    // Do not let git fetch missing objects itself, because it would do so without the credentials.
     GIT_NO_LAZY_FETCH: "1",
     GIT_CONFIG_COUNT: String(settings.length),
     ...options.env,
@@ -57,7 +57,7 @@ export async function git(args: readonly string[], options: GitOptions): Promise
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   }
   const at = options.dir === null ? [] : ["--git-dir", options.dir];
-  // A remote's name of a transport must not run a program, and a server must not send the credentials elsewhere.
+  // The URL of a remote must not run a program, and a redirect must not leak the credentials.
   const safe = [
     "-c",
     "protocol.ext.allow=never",
@@ -67,7 +67,7 @@ export async function git(args: readonly string[], options: GitOptions): Promise
     "http.followRedirects=false",
     "-c",
     "gc.auto=0",
-    // One pack for each fetch, whatever its size: packs can be counted.
+    // Store each fetch as one pack, so that packs can be counted.
     "-c",
     "fetch.unpackLimit=1",
     "-c",
@@ -94,7 +94,7 @@ export async function git(args: readonly string[], options: GitOptions): Promise
     child.stderr.on("data", (chunk: Buffer) => {
       err = (err + chunk.toString("utf8")).slice(-4000);
     });
-    // Git may be gone before it has read all.
+    // Git may exit before it has read the whole input.
     child.stdin.on("error", () => undefined);
     child.stdin.end(options.input ?? "");
     child.on("error", (error: NodeJS.ErrnoException) => {
@@ -123,7 +123,7 @@ export async function git(args: readonly string[], options: GitOptions): Promise
   });
 }
 
-/** What git said last that explains a failure, on one line. */
+/** Returns the last error message of git on one line. */
 function lastWords(err: string): string {
   const lines = err
     .split("\n")

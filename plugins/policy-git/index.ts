@@ -1,4 +1,4 @@
-/** Policies from a branch or a tag of a git repository, followed by interval and by webhook. */
+/** A policy source that follows a branch or tag of a git repository, by polling and by webhook. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
@@ -20,25 +20,25 @@ const Options = Type.Object(
     url: Type.Optional(
       Type.String({
         minLength: 1,
-        description: "Repository: any address that git fetches from. Without it the plugin does nothing.",
+        description: "URL of the repository, in any form that git can fetch from. Without it the plugin does nothing.",
       }),
     ),
     ref: Type.Optional(
       Type.String({
         minLength: 1,
         pattern: "^[^-\\s:?*\\[\\\\^~][^\\s:?*\\[\\\\^~]*$",
-        description: "Branch or tag; what the remote's HEAD points at when absent.",
+        description: "Branch or tag; the remote's HEAD when absent.",
       }),
     ),
     folder: Type.String({ default: "", description: "Folder inside the repository; its root when absent." }),
-    recursive: Type.Boolean({ default: false, description: "Takes the folders inside it too." }),
+    recursive: Type.Boolean({ default: false, description: "Include subfolders." }),
     interval_seconds: Type.Number({
       default: 60,
       minimum: 1,
       maximum: 86_400,
-      description: "How often the repository is asked.",
+      description: "How often the repository is polled.",
     }),
-    timeout_seconds: Type.Number({ default: 30, minimum: 1, maximum: 600, description: "Longest step of git." }),
+    timeout_seconds: Type.Number({ default: 30, minimum: 1, maximum: 600, description: "Timeout of one git command." }),
     username: Type.Optional(
       Type.String({ minLength: 1, description: "For http(s); `git` when absent and there is a password." }),
     ),
@@ -46,7 +46,7 @@ const Options = Type.Object(
       Type.String({ minLength: 1, description: "Password or token for http(s), best as ${VARIABLE}." }),
     ),
     password_file: Type.Optional(
-      Type.String({ minLength: 1, description: "File with the password or token; read anew each time." }),
+      Type.String({ minLength: 1, description: "File with the password or token; read before each fetch." }),
     ),
     ssh_key_file: Type.Optional(
       Type.String({ minLength: 1, description: "Private key for ssh, without a passphrase." }),
@@ -61,19 +61,19 @@ const Options = Type.Object(
       Type.Array(Type.String({ pattern: "^(ssh|sk-ssh|ecdsa|sk-ecdsa)-[^\\s]+ [A-Za-z0-9+/=]+( .*)?$" }), {
         minItems: 1,
         description:
-          "OpenSSH public keys; the commit must be signed by one of them, and descend from the one that was accepted last.",
+          "OpenSSH public keys. The commit must be signed by one of them, and descend from the last accepted commit.",
       }),
     ),
     accept: Type.Optional(
       Type.String({
         pattern: "^[0-9a-f]{40}([0-9a-f]{24})?$",
-        description: "With signed_by: the one commit that need not descend from the one that was accepted last.",
+        description: "With signed_by: one commit that need not descend from the last accepted commit.",
       }),
     ),
     webhook_secret: Type.Optional(
       Type.String({
         minLength: 16,
-        description: "Opens POST /v1/policy-sources/git/webhook to whoever signs with it.",
+        description: "Enables POST /v1/policy-sources/git/webhook for requests that are signed with this secret.",
       }),
     ),
   },
@@ -114,7 +114,7 @@ function follow(host: CoreHost, options: Options, given: string): { source: Poli
     ...(folder === "" ? {} : { folder }),
   };
 
-  /** Read each time: tokens are exchanged while the service runs. */
+  /** Created for each fetch, because the token in the password file can change while the service runs. */
   function repository(): Repository {
     const secret =
       options.password_file === undefined ? (options.password ?? password) : readSecret(options.password_file);
@@ -133,9 +133,9 @@ function follow(host: CoreHost, options: Options, given: string): { source: Poli
     });
   }
 
-  /** The commit that was looked at last, whether it was taken or not. */
+  /** The last loaded commit, whether it was accepted or not. */
   let seen: string | null = null;
-  /** One git at a time in the mirror. */
+  /** Only one git command at a time uses the mirror. */
   let working: Promise<unknown> = Promise.resolve();
   const alone = <T>(work: () => Promise<T>): Promise<T> => {
     const result = working.then(work);
@@ -151,7 +151,7 @@ function follow(host: CoreHost, options: Options, given: string): { source: Poli
     });
   }
 
-  /** What was taken last of what is followed, by whichever process; null where the configuration follows something else now. */
+  /** Resolves to the last commit that any process accepted; null if the configuration now follows another branch or repository. */
   async function acceptedBefore(commit: string): Promise<string | null> {
     if (options.signed_by === undefined || commit === options.accept) return null;
     const taken = await host.storage.meta("policy_source:policy-git");
@@ -197,10 +197,10 @@ function follow(host: CoreHost, options: Options, given: string): { source: Poli
         let timer: ReturnType<typeof setTimeout> | null = null;
         let stopped = false;
         let asking: Promise<void> | null = null;
-        /** Unreachable or gone: then `changed` is called each time, so that the fault is told and its end is, too. */
+        /** Whether the last poll failed. Then `changed` is called on each poll, so that the failure and its end are reported. */
         let faulty = false;
 
-        /** @param byWebhook the process that received it asks, whoever has the duty: the others did not hear of it */
+        /** @param byWebhook whether a webhook was received: then this process polls even if it is not the leader */
         async function ask(byWebhook: boolean): Promise<void> {
           if (!byWebhook && !(await duty.isLeader())) return;
           let commit: string | null = null;
@@ -222,7 +222,7 @@ function follow(host: CoreHost, options: Options, given: string): { source: Poli
             if (asking !== null) return next(100, byWebhook);
             asking = ask(byWebhook)
               .catch((error: unknown) =>
-                host.log.warn("the repository of policies could not be asked; trying again", {
+                host.log.warn("the policy repository could not be polled; trying again", {
                   url,
                   error: String(error),
                 }),
@@ -249,7 +249,7 @@ function follow(host: CoreHost, options: Options, given: string): { source: Poli
   };
 }
 
-/** Credentials inside an address stay out of logs and of the ledger. */
+/** Removes credentials from the URL, so that they do not appear in logs and in the ledger. */
 function withoutCredentials(given: string): { url: string; username: string | null; password: string | null } {
   if (!/^https?:\/\//i.test(given)) return { url: given, username: null, password: null };
   const url = new URL(given);

@@ -1,4 +1,4 @@
-/** A bare mirror of one branch or tag, and the files of one commit of it. */
+/** A bare mirror of one branch or tag, from which the files of a commit are read. */
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { MAX_FILE_LENGTH } from "../../src/core.ts";
@@ -14,28 +14,28 @@ import { git, GitError, type GitOptions } from "./git.ts";
 import { assertDescends, assertSigned, Unacceptable, type Mirror } from "./signed.ts";
 
 export interface RepositoryOptions {
-  /** Without credentials. */
+  /** URL without credentials. */
   url: string;
-  /** Branch or tag; null: what the remote's HEAD points at. */
+  /** Branch or tag; null for the remote's HEAD. */
   ref: string | null;
-  /** Of the mirror. */
+  /** Folder of the mirror. */
   folder: string;
   timeoutMs: number;
   secrets: GitOptions["secrets"];
   env: Readonly<Record<string, string>>;
-  /** Lines of OpenSSH public keys, one of which must have signed the commit; null: none must. */
+  /** Lines of OpenSSH public keys, one of which must have signed the commit; null if no signature is required. */
   signers: readonly string[] | null;
 }
 
-/** The remote cannot be used, or has not what is followed. */
+/** The remote is unreachable or unusable, or does not have the branch or tag. */
 export class RemoteError extends Error {}
 
 export interface Repository {
-  /** Asks the remote. Resolves to the commit's id. Rejects with RemoteError. */
+  /** Fetches the newest commit. Resolves to its id. Rejects with RemoteError. */
   fetch(): Promise<string>;
   /**
-   * Policy files below `path` in the commit. Rejects with RemoteError where there is no such folder, and where signers
-   * are listed for a commit that none of them signed, or that does not descend from `accepted`.
+   * Resolves to the policy files below `path` in the commit. Rejects with RemoteError if the folder does not exist, if the
+   * commit is not signed by one of the signers, or if it does not descend from `accepted`.
    */
   files(
     commit: string,
@@ -46,7 +46,7 @@ export interface Repository {
 }
 
 const HEAD = "refs/assent/head";
-/** A change makes one or two. Beyond that the mirror is made anew, which fetches one commit. */
+/** A change creates one or two packs. Above this number the mirror is created again, which fetches one commit. */
 const MAX_PACKS = 20;
 
 export function openRepository(options: RepositoryOptions): Repository {
@@ -69,8 +69,8 @@ export function openRepository(options: RepositoryOptions): Repository {
   }
 
   /**
-   * The newest commit and its trees, and contents only where the server cannot leave them out. Branches first, as git
-   * itself does; the refspec overwrites, for a branch may be pushed anew by force.
+   * Fetches the newest commit and its trees, and file contents only if the server cannot omit them. Tries branches before
+   * tags, like git. The refspec overwrites the ref, because a branch may be force-pushed.
    */
   async function pull(partial = true): Promise<string> {
     const wanted = ref === null ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
@@ -109,7 +109,7 @@ export function openRepository(options: RepositoryOptions): Repository {
   async function isUsable(): Promise<boolean> {
     try {
       await text(["rev-parse", "--is-bare-repository"]);
-      // What was fetched stays in its pack, and git does not collect what a partial clone was promised.
+      // Packs only accumulate, because git does not garbage-collect a partial clone.
       return (await packs()) <= MAX_PACKS;
     } catch {
       return false;
@@ -121,12 +121,12 @@ export function openRepository(options: RepositoryOptions): Repository {
       try {
         if (again || !(await isUsable())) await create();
         const commit = await pull();
-        // An object that is damaged is found now, and not when it is needed.
+        // Detect a damaged object now instead of when it is needed.
         await local(["cat-file", "-e", `${commit}^{tree}`]);
         return commit;
       } catch (error) {
         if (error instanceof RemoteError) throw error;
-        // The mirror itself may be at fault: a fresh one tells the two apart.
+        // The mirror itself may be damaged: create a new one and try again.
         if (again || !(await damaged()))
           throw new RemoteError(
             `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
@@ -139,13 +139,13 @@ export function openRepository(options: RepositoryOptions): Repository {
     return (await readdir(join(folder, "objects", "pack"))).filter((name) => name.endsWith(".pack")).length;
   }
 
-  /** Bytes of the files, fetched where the mirror has only been promised them. */
+  /** Resolves to the sizes of the files in bytes. Fetches files that the partial clone does not have yet. */
   async function sizes(commit: string, files: readonly TreeFile[]): Promise<(number | null)[]> {
     const here = await sizePolicyTree(local, files).catch(() => files.map(() => null));
     if (!here.includes(null)) return here;
     try {
       await git(
-        // As git itself asks for what it was promised: naming what it has would make the server leave it out.
+        // Like git's own fetch of missing objects: if git named the commits it has, the server would omit their files.
         [
           "-c",
           "fetch.negotiationAlgorithm=noop",
@@ -163,7 +163,7 @@ export function openRepository(options: RepositoryOptions): Repository {
       );
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
-      // A server may refuse to give single objects: then all of the commit is fetched.
+      // A server may not serve single objects: then fetch the whole commit.
       await create();
       if ((await pull(false)) !== commit)
         throw new RemoteError(`the repository moved on from commit ${commit} while it was fetched`);
@@ -171,7 +171,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     return sizePolicyTree(local, files);
   }
 
-  /** True when the mirror is not whole; an empty one is. */
+  /** Resolves to whether the mirror is damaged. An empty mirror is not. */
   async function damaged(): Promise<boolean> {
     try {
       await local(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);

@@ -1,19 +1,19 @@
-/** What `signed_by` asks of a commit: a signature of a listed key, and that it goes on from what was accepted last. */
+/** Checks of `signed_by`: a commit must be signed by a listed key, and descend from the last accepted commit. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { git, GitError } from "./git.ts";
 
-/** How many commits more are asked for at a time, until the way back is there; then all of them. */
+/** Numbers of ancestors to fetch in turn until the accepted commit is found; then all ancestors are fetched. */
 const STEPS = [64, 1024, 16_384];
 const KIND = /^gpgsig(?:-sha256)? -----BEGIN ([A-Z ]+)-----$/gm;
 
-/** Throws for a commit that may not be taken; what it says of it goes behind "the commit …". */
+/** Thrown for a commit that must not be accepted. The message continues "the commit …". */
 export class Unacceptable extends Error {}
 
 export interface Mirror {
   folder: string;
   timeoutMs: number;
-  /** Fetches so many more of the commit's ancestors, without their files; null for all. */
+  /** Fetches this number of further ancestors of the commit, without their files; null for all. */
   deepen(commit: string, by: number | null): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
   const header = text.slice(0, text.indexOf("\n\n"));
   const kinds = [...header.matchAll(KIND)].map(([, kind]) => kind);
   if (kinds.length === 0) throw new Unacceptable("is not signed, and signed_by asks for it");
-  // Git checks another kind by the keys of whoever runs the service, which signed_by does not list.
+  // Git would verify other kinds of signatures with the keys of the user who runs the service, not with signed_by.
   const other = kinds.find((kind) => kind !== "SSH SIGNATURE");
   if (other !== undefined)
     throw new Unacceptable(
@@ -49,11 +49,14 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
     ],
     { dir, timeoutMs },
   );
-  // G: a good signature of a listed key. U: a good one of another key.
+  // G: a valid signature of a listed key. U: a valid signature of another key.
   if (status.toString("utf8").trim() !== "G") throw new Unacceptable("is not signed by a key of signed_by");
 }
 
-/** A signature says who wrote a commit, and not that it is the newest: whoever may push could put an older one back. */
+/**
+ * Throws Unacceptable unless the commit descends from the last accepted one. A signature does not prove that a commit is the
+ * newest, so anyone who can push could otherwise restore an older one.
+ */
 export async function assertDescends(mirror: Mirror, commit: string, accepted: string): Promise<void> {
   if (commit === accepted) return;
   for (const by of [0, ...STEPS, null]) {
@@ -62,7 +65,7 @@ export async function assertDescends(mirror: Mirror, commit: string, accepted: s
     if (!(await isShallow(mirror))) break;
   }
   throw new Unacceptable(
-    `does not descend from ${accepted}, which was accepted last; take a change back by a new commit (git revert), or name this one in the option "accept"`,
+    `does not descend from ${accepted}, the last accepted commit; revert a change with a new commit (git revert), or name this commit in the option "accept"`,
   );
 }
 
@@ -71,7 +74,7 @@ async function isAncestor({ folder: dir, timeoutMs }: Mirror, older: string, new
     await git(["merge-base", "--is-ancestor", older, newer], { dir, timeoutMs });
     return true;
   } catch (error) {
-    // 1: it is none. 128: the mirror does not have it.
+    // 1: not an ancestor. 128: the mirror does not have the commit.
     if (error instanceof GitError && (error.code === 1 || error.code === 128)) return false;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Told by a git host that the repository has changed. */
+/** Webhook for git hosts, which starts a poll of the repository. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
@@ -8,11 +8,11 @@ export function webhook(secret: string, look: () => void): Route {
     method: "POST",
     path: "/v1/policy-sources/git/webhook",
     tag: "policies",
-    summary: "Say that the repository of policies has changed",
+    summary: "Report a change of the policy repository",
     scope: null,
     textBodies: ["application/json", "application/x-www-form-urlencoded"],
     description:
-      "For git hosts. Signed with the configured secret: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo), or the secret itself as `X-Gitlab-Token` (GitLab). The body is not looked at: the repository is asked.",
+      "For git hosts. Signed with the configured secret: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo), or the secret itself as `X-Gitlab-Token` (GitLab). The body is ignored: the service polls the repository.",
     headers: Type.Object({
       "X-Hub-Signature-256": Type.Optional(
         Type.String({ description: "`sha256=` and the hex HMAC-SHA256 of the body." }),
@@ -21,7 +21,7 @@ export function webhook(secret: string, look: () => void): Route {
     }),
     responses: {
       202: {
-        description: "The repository will be asked.",
+        description: "The service will poll the repository.",
         schema: Type.Object({ accepted: Type.Literal(true) }, { additionalProperties: false }),
       },
     },
@@ -42,7 +42,7 @@ export function webhook(secret: string, look: () => void): Route {
   });
 }
 
-/** In a time that does not depend on where the two differ. */
+/** Compares in constant time. */
 function same(a: string, b: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(a), digest(b));

@@ -1,4 +1,4 @@
-/** Past decisions of a range made again with other policies: which would flip, and how. */
+/** Routes of backtests, which replay past decisions with other policies and report which would flip. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   type BacktestCounts,
@@ -16,14 +16,14 @@ import { type Credential, Refusal, type Reply, type RequestContext } from "../..
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
 
-/** What a body may hold besides one decision. */
+/** Members of a request body that starts a backtest. */
 export const RangeFields = {
   ...SpanFields,
   yaml: Type.Optional(Type.String({ description: "Candidates as YAML, one or more documents." })),
   alone: Type.Optional(
     Type.Boolean({
       description:
-        "Decides with the candidates alone. Otherwise they take the place of the active policies of their names, or join them.",
+        "Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them.",
     }),
   ),
 };
@@ -38,9 +38,9 @@ export interface BacktestLimits {
 type Caller = Pick<RequestContext, "signal"> & Pick<Credential, "visibility">;
 
 export interface Backtests {
-  /** The result, as JSON. */
+  /** Replies with the result as JSON. */
   result(body: RangeBody, caller: Caller): Promise<Reply>;
-  /** Lines of progress, and the result as the last one. */
+  /** Replies with lines of progress. The last line is the result. */
   progress(body: RangeBody, caller: Caller): Promise<Reply>;
 }
 
@@ -66,7 +66,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
     if (running >= limits.max_running) {
       throw new Refusal(
         "TOO_MANY_BACKTESTS",
-        `${running} backtests run already, as many as this process takes; try again when one has ended`,
+        `${running} backtests are running, which is the limit of this process; try again when one has ended`,
         { headers: { "Retry-After": "5" } },
       );
     }
@@ -107,7 +107,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
   };
 }
 
-/** A line of progress twice a second, and the result as the last one. */
+/** Streams a line of progress twice a second. The last line is the result. */
 function lines(
   run: (progress: (counts: BacktestCounts) => void) => Promise<BacktestReport>,
   answerOf: (report: BacktestReport) => object,
@@ -126,7 +126,7 @@ function lines(
         try {
           say({ type: "progress", ...counts });
         } catch {
-          // The reader has left; its signal ends the work.
+          // The client has disconnected; its signal ends the backtest.
           open = false;
         }
       })

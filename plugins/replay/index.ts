@@ -22,13 +22,13 @@ const Options = Type.Object(
       default: 60,
       minimum: 1,
       maximum: 3600,
-      description: "Longest backtest of one request; its answer says where to go on.",
+      description: "Maximum duration of one backtest request. Its response contains the position to continue from.",
     }),
     max_running: Type.Integer({
       default: 2,
       minimum: 1,
       maximum: 100,
-      description: "Backtests at a time in this process.",
+      description: "Maximum number of concurrent backtests in this process.",
     }),
   },
   { additionalProperties: false },
@@ -66,7 +66,7 @@ export default defineCorePlugin({
             "With a range instead (`since`, `until`, `limit`), a backtest: every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and which flip.",
           responses: {
             200: {
-              description: "The comparison, or what flips.",
+              description: "The comparison of one decision, or the report of a backtest.",
               schema: Type.Union([Answer, ReplayedRange], { discriminator: { propertyName: "kind" } }),
             },
           },
@@ -95,12 +95,12 @@ export default defineCorePlugin({
           method: "POST",
           path: "/v1/replay/progress",
           tag: "replay",
-          summary: "Backtest, with its progress",
+          summary: "Run a backtest with progress",
           scope: "replay:run",
           body: RangeBody,
           bodyLimit: 1 << 20,
           description:
-            "A backtest as `POST /v1/replay` makes it, in lines of JSON: one of the type `progress` twice a second, and the `result` as the last one. Lines without a result are a backtest that broke off.",
+            "The same backtest as `POST /v1/replay`, as lines of JSON: a line of the type `progress` twice a second, and the `result` as the last line. Without a `result` line the backtest failed.",
           responses: { 200: { description: "Lines of JSON.", contentType: NDJSON } },
           errors: BACKTEST_ERRORS,
           handle: ({ body, credential, signal }) =>
@@ -121,7 +121,7 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
   if (request === null)
     throw new Refusal(
       "ACTION_ERASED",
-      `what the action ${action.id} asked for was erased at ${toRfc3339(action.erased_at ?? 0)}: its decision cannot be made again, and its entry still can be verified`,
+      `the request of the action ${action.id} was erased at ${toRfc3339(action.erased_at ?? 0)}: its decision cannot be replayed, but its entry can still be verified`,
     );
   const again = (entry: EntryRow): Promise<Reevaluation> =>
     unlessAltered(action, () => reevaluateEntry(host, action, request, entry));
@@ -177,7 +177,7 @@ async function unlessAltered<T>({ id }: ActionRow, work: () => T | Promise<T>): 
     if (error instanceof StorageError || error instanceof Refusal) throw error;
     throw new Refusal(
       "RECORD_ALTERED",
-      `the action ${id} in the store cannot be read as what the service wrote; its decision cannot be made again, and the operator has to look at the store with assent audit`,
+      `the stored row of the action ${id} was altered, so its decision cannot be replayed; ask the operator to run assent audit`,
     );
   }
 }
@@ -195,7 +195,7 @@ async function findEntry(
   if (row !== null && !isReplayable(row) && (action !== null || "all" in credential.visibility)) {
     throw new Refusal(
       "NOT_REPLAYABLE",
-      `the entry ${hash} is a record of type ${row.type} that holds no decision with all that it was made from`,
+      `the entry ${hash} of type ${row.type} does not contain a decision with all of its inputs`,
     );
   }
   if (row === null || action === null)

@@ -81,7 +81,7 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
   };
 }
 
-/** Entries of earlier versions do not say how long an approval or a rejection holds. */
+/** Entries of earlier versions do not contain how long an approval or a rejection is valid. */
 export function asIn({ type, v }: Decided, decision: Decision): Decision {
   const age = type === "decision" ? 5 - v : 3 - v;
   if (decision.approval === null || age <= 0) return decision;
@@ -123,7 +123,7 @@ function rebuild(
   };
 }
 
-/** What commits to what was kept beside the request. */
+/** Returns the commitment to the action's `meta`, or null if there is none. */
 function metaOf({ meta }: ActionRow): string | null {
   const kept = decodeSalted(meta);
   return kept === null ? null : commitSalted(kept);

@@ -8,7 +8,7 @@ export const ReplayBody = Type.Object(
     action_id: Type.Optional(Type.String({ format: "uuid" })),
     policy: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
-        description: "A candidate policy: takes the place of the one of its name in the active set, or joins it.",
+        description: "A candidate policy: replaces the active policy of the same name, or is added to the set.",
       }),
     ),
     policy_set: Type.Optional(Type.Literal("current", { description: "Decides with the active set instead." })),
@@ -41,7 +41,7 @@ const LimitUsed = Type.Object(
   {
     policy: Type.String(),
     limit: Type.String(),
-    basis: Type.String({ description: "Digest of what the limit counts." }),
+    basis: Type.String({ description: "Digest of the limit's definition." }),
     used: Type.Integer({ description: "Actions, or millionths of a sum." }),
   },
   { additionalProperties: false },
@@ -49,17 +49,17 @@ const LimitUsed = Type.Object(
 const COMPARISON = {
   hash: Type.String(),
   at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
-  equal: Type.Boolean({ description: "True when every field, and the entry's bytes, came out the same." }),
+  equal: Type.Boolean({ description: "Whether all fields and the bytes of the entry are equal." }),
   fields: Type.Array(Field),
   limits: Type.Union([Type.Array(LimitUsed), Type.Null()], {
-    description: "What had been used of limits before it; null for keys that do not see everybody's actions.",
+    description: "Usage of limits before the decision; null for keys that cannot see all actions.",
   }),
   recorded: Outcome,
   replayed: Outcome,
 };
 export const Answer = Type.Object(
   {
-    kind: Type.Literal("decision", { description: "One decision was made again." }),
+    kind: Type.Literal("decision", { description: "One decision was replayed." }),
     action_id: Type.String(),
     ...COMPARISON,
     redecisions: Type.Array(
@@ -71,7 +71,7 @@ export const Answer = Type.Object(
         { additionalProperties: false },
       ),
       {
-        description: "With `action_id`: the times that it was decided again, oldest first. `equal` above covers them.",
+        description: "With `action_id`: later decisions on the same action, oldest first. `equal` above includes them.",
       },
     ),
     now: Type.Union(
@@ -87,7 +87,7 @@ export const Answer = Type.Object(
         ),
         Type.Null(),
       ],
-      { description: "What it would be with the asked policies; null when none were asked." },
+      { description: "The decision with the requested policies; null if none were requested." },
     ),
   },
   { title: "Replay", additionalProperties: false },
@@ -95,7 +95,7 @@ export const Answer = Type.Object(
 
 export const ReplayedRange = Type.Composite(
   [
-    Type.Object({ kind: Type.Literal("backtest", { description: "Decisions of a range were made again." }) }),
+    Type.Object({ kind: Type.Literal("backtest", { description: "Decisions of a range were replayed." }) }),
     BacktestResponse,
   ],
   { title: "Backtest", additionalProperties: false },

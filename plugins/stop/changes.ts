@@ -74,8 +74,7 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
   return host.ledger.transactFirst(async (tx) => {
     const who = await confirmWriter(tx, credential);
     const before = findStop(tx.stops, id);
-    if (!isStopActive(before, tx.now))
-      throw new Refusal("STOP_OVER", `the stop ${id} was lifted, or its end has passed; nothing is left to lift`);
+    if (!isStopActive(before, tx.now)) throw new Refusal("STOP_OVER", `the stop ${id} was already lifted or has ended`);
     const by = toActor(who.key, who.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
     const earlier = countPeople(people);
@@ -84,7 +83,7 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
     if (approvals <= earlier && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",
-        `${who.principal}, or somebody who made that key or was given one by it, has asked for the stop to be lifted; it takes ${needed} people`,
+        `${who.principal}, or a person who shares its vote through a key, has already requested to lift the stop; ${needed} people are needed`,
       );
     const { agent, tool, policy, reason, until } = before;
     record(tx, {

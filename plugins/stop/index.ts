@@ -30,8 +30,8 @@ function routes(host: CoreHost): Route[] {
       summary: "List active stops",
       scope: READERS,
       description:
-        "A key that is bound to an agent sees those that are about this agent. Who placed a stop, and why, is shown to keys that see every action, or hold `stop:write`.",
-      responses: { 200: { description: "Those that hold; an empty list when none does.", schema: schema.StopList } },
+        "A key that is bound to an agent sees only stops that affect the agent. The reason and the person who placed a stop are visible to keys that see all actions or have `stop:write`.",
+      responses: { 200: { description: "The active stops.", schema: schema.StopList } },
       async handle({ credential }) {
         const stops = listActiveStops(await host.stops.list(), host.clock()).filter((stop) => canSee(credential, stop));
         return { status: 200, json: { stops: stops.map((stop) => renderStop(host, credential, stop)) } };
@@ -41,17 +41,17 @@ function routes(host: CoreHost): Route[] {
       method: "POST",
       path: "/v1/stop",
       tag: TAG,
-      summary: "Stop everything, or what an agent, a tool or a policy does",
+      summary: "Stop all actions, or those of an agent, a tool or a policy",
       scope: "stop:write",
       body: schema.StopBody,
       bodyLimit: BODY_BYTES,
       urgent: true,
       idempotent: true,
       description:
-        "From the answer on, on every process: what is submitted is denied with the reason code STOPPED, and nothing is approved or started. What waits or may start stays as it is, and its time runs on. What runs may report its result.",
+        "Takes effect on every process before the response is sent. Submissions are denied with the reason code STOPPED, and nothing can be approved or started. Pending, allowed and approved actions keep their status and can expire. Running actions can report their result.",
       responses: {
-        200: { ...one, description: "It was placed by an earlier request with this Idempotency-Key." },
-        201: { ...one, description: "It holds." },
+        200: { ...one, description: "An earlier request with this Idempotency-Key placed the stop." },
+        201: { ...one, description: "The stop is active." },
       },
       errors: ["AGENT_MISMATCH", "POLICY_NOT_FOUND", "TOO_MANY_STOPS", "IDEMPOTENCY_CONFLICT"],
       async handle({ body, headers, credential }) {
@@ -83,17 +83,17 @@ function routes(host: CoreHost): Route[] {
       method: "POST",
       path: "/v1/stop/:id/lift",
       tag: TAG,
-      summary: "Lift a stop, or ask for it to be lifted",
+      summary: "Lift a stop, or request to lift it",
       scope: "stop:write",
       params: schema.StopParams,
       body: schema.LiftBody,
       bodyLimit: BODY_BYTES,
       urgent: true,
       description:
-        "Where the configuration wants several people (`stop.lift_approvals`), the stop holds until so many have asked. Who counts as one person is decided as for approvals.",
+        "If the configuration requires several people (`stop.lift_approvals`), the stop stays active until enough of them have requested it. People are counted as for approvals.",
       responses: {
         200: { ...one, description: "Lifted." },
-        202: { ...one, description: "It still holds: more people have to ask." },
+        202: { ...one, description: "The stop is still active, because more people must request it." },
       },
       errors: ["AGENT_MISMATCH", "STOP_NOT_FOUND", "STOP_OVER", "ALREADY_VOTED"],
       async handle({ params, body, credential }) {

@@ -9,7 +9,7 @@ const Glob = (what: string) =>
     format: "name",
     description: `${what} Glob: \`*\` stands for any characters, \`?\` for one; without regard to case.`,
   });
-const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Recorded in the ledger, forever." });
+const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Recorded permanently in the ledger." });
 
 export const StopBody = Type.Object(
   {

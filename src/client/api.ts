@@ -147,9 +147,9 @@ export interface ListQuery {
   since?: string | undefined;
   /** Created before. */
   until?: string | undefined;
-  /** Most items of one page; one whose items are large ends before. */
+  /** Maximum number of items on a page; a page with large items can have fewer. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   cursor?: string | undefined;
 }
 
@@ -158,16 +158,16 @@ export interface Event {
   seq: number;
   /** Leaf hash, hex. */
   hash: string;
-  /** Of the entry; `<plugin>:<type>` where a plugin recorded it. */
+  /** Type of the entry; `<plugin>:<type>` if a plugin recorded it. */
   type: string;
   at: string;
-  /** The action that it is about; null for changes of keys, agents and policies. */
+  /** Id of the action; null for changes of keys, agents and policies. */
   action_id: string | null;
   entry: Record<string, unknown>;
 }
 
 export interface EventsQuery {
-  /** Only events with a greater sequence; -1 for all there ever were. A stream without it begins now. `Last-Event-ID` wins over it. */
+  /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
   after?: number | undefined;
   /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, stop, permit_key, log_key, separated by commas */
   type?: string | undefined;

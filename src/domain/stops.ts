@@ -1,6 +1,6 @@
 /**
  * Stops halt decisions, whatever policies say. Stops are stored only as ledger entries and are rebuilt from them, so
- * writing to the database cannot lift stopItem.
+ * a write to the database cannot lift a stop.
  */
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, StopEntry } from "./entries.ts";
@@ -27,7 +27,7 @@ export interface Stop extends StopSelector {
   seq: number;
   placed_at: number;
   placed_by: Actor;
-  /** Requests to lift the stop; the last stopItem lifted it. */
+  /** Requests to lift the stop; the last one lifted it. */
   lifts: readonly { by: Actor; at: number; comment: string | null }[];
   lifted_at: number | null;
 }
@@ -87,7 +87,7 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: stopItem that applies to every policy, or else those that name a policy.
+ * Returns the stops that a decision must consider: one that applies to every policy, or else those that name a policy.
  */
 export function findStopFacts(
   stops: Stops,

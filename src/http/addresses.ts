@@ -1,11 +1,11 @@
-/** What the fetch handler finds at a path: the routes by method, and the page. */
+/** The targets of the fetch handler by path: routes by method, pages and facades. */
 import type { Facade } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Route } from "../contract/resource.ts";
 import { createBodyReader, type BodyLimits, type BodyReader } from "./body.ts";
 import { createParameterReader, type ParameterReader } from "./query.ts";
 
-/** A route, ready to serve. */
+/** A route with its compiled readers. */
 export interface Endpoint {
   route: Route;
   body: BodyReader;
@@ -13,7 +13,7 @@ export interface Endpoint {
   params: ParameterReader<Record<string, unknown>>;
 }
 
-/** What stands at one path. */
+/** Everything that is served at one path. */
 export interface Address {
   path: string;
   methods: Map<Method, Endpoint>;
@@ -51,7 +51,7 @@ export function acceptsMethod({ methods }: Facade, method: string): boolean {
   return methods === "any" || (methods as readonly string[]).includes(method === "HEAD" ? "GET" : method);
 }
 
-/** For the header `Allow`. */
+/** Returns the value of the header `Allow`. */
 export function allowHeader(address: Address): string {
   const methods: string[] = [...address.methods.keys()];
   if (address.page !== null && !methods.includes("GET")) methods.push("GET");

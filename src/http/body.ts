@@ -11,22 +11,22 @@ import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
 /**
- * Bytes of a body that is too large that are read before its connection is given up: a proxy that is still sending would
- * report a broken connection and not the 413.
+ * Bytes of an oversized body that are read and discarded before the connection is closed. Otherwise a proxy that is still
+ * sending would report a broken connection instead of the 413.
  */
-const DISCARDED = 4 * 1_048_576;
-/** The longest silence while it is read. */
-const PATIENCE_MS = 200;
+const DISCARD_BYTES = 4 * 1_048_576;
+/** Timeout between two chunks while an oversized body is discarded. */
+const DISCARD_TIMEOUT_MS = 200;
 
 export interface BodyReader {
-  /** The parsed and checked JSON, the text of a text body, or undefined where the route takes none. */
+  /** Resolves to the validated JSON, the text of a text body, or undefined if the route takes no body. */
   read(request: Request, info: RequestInfo, share: Share): Promise<{ body: unknown; contentType: string | null }>;
 }
 
 export interface BodyLimits {
-  /** Bytes, unless the route sets its own. */
+  /** Maximum bytes, unless the route sets its own. */
   bytes: number;
-  /** Members and items of one body. */
+  /** Maximum number of object members and array items in one body. */
   values: number;
 }
 
@@ -37,7 +37,7 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
     return {
       async read(request, info, share) {
         if (await hasBody(request, info, share))
-          throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} takes no body; send none`);
+          throw new Refusal("BAD_REQUEST", `${route.method} ${route.path} does not accept a body; send none`);
         return { body: undefined, contentType: null };
       },
     };
@@ -53,15 +53,15 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
       if (encoding !== null && encoding.toLowerCase() !== "identity") {
         throw new Refusal(
           "UNSUPPORTED_MEDIA_TYPE",
-          `the content encoding "${encoding}" is not read here; send the body as it is`,
+          `the content encoding "${encoding}" is not supported; send the body unencoded`,
         );
       }
       const bytes = await readBytes(request, max, info, share);
-      // Many clients name the type of a body that they do not send.
+      // Many clients send a Content-Type without a body.
       if (bytes.length === 0 && optional && !asText) return { body: {}, contentType: type };
       if (type === null) throw unsupported(route, null);
       const text = decodeUtf8(bytes);
-      if (text === null) throw new Refusal("INVALID_UTF8", "the body holds bytes that are not UTF-8");
+      if (text === null) throw new Refusal("INVALID_UTF8", "the body is not valid UTF-8");
       if (asText) return { body: text, contentType: type };
       const value = parse(text, limits.values);
       if (check !== null && schema !== undefined && !check.Check(value)) throw invalid(check, schema, value);
@@ -88,7 +88,7 @@ function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Re
   const seen = new Set<string>();
   for (const error of check.Errors(value)) {
     const fault = findInnermostFault(error);
-    // A missing member is reported again for its type; the first word about a place is the telling one.
+    // TypeBox reports a missing member twice. Only the first error about a member is useful.
     if (seen.has(fault.path)) continue;
     seen.add(fault.path);
     errors.push({ pointer: fault.path, detail: explainFault(fault, siblingNames(schema, fault.path)) });
@@ -102,26 +102,28 @@ function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Re
   );
 }
 
-/** The type without parameters, in lowercase; null when none was sent. Only UTF-8 is taken. */
+/** Returns the media type in lowercase without parameters, or null if there is none. Refuses charsets other than UTF-8. */
 function mediaType(header: string | null): string | null {
   if (header === null || header === "application/json") return header;
   const [type, ...parameters] = header.split(";").map((part) => part.trim().toLowerCase());
   for (const parameter of parameters) {
     const charset = /^charset=("?)([^"]*)\1$/.exec(parameter)?.[2];
     if (charset !== undefined && charset !== "utf-8" && charset !== "utf8") {
-      throw new Refusal("UNSUPPORTED_MEDIA_TYPE", `the charset "${charset}" is not read here; send UTF-8`);
+      throw new Refusal("UNSUPPORTED_MEDIA_TYPE", `the charset "${charset}" is not supported; send UTF-8`);
     }
   }
   return type ?? "";
 }
 
 function unsupported(route: Route, type: string | null): Refusal {
-  const taken = [...(route.body === undefined ? [] : ["application/json"]), ...(route.textBodies ?? [])].join(" or ");
+  const supported = [...(route.body === undefined ? [] : ["application/json"]), ...(route.textBodies ?? [])].join(
+    " or ",
+  );
   return new Refusal(
     "UNSUPPORTED_MEDIA_TYPE",
     type === null
-      ? `the body has no content type; send it as ${taken}`
-      : `the content type "${type}" is not read here; send ${taken}`,
+      ? `the body has no content type; send it as ${supported}`
+      : `the content type "${type}" is not supported; send ${supported}`,
   );
 }
 
@@ -132,18 +134,19 @@ async function hasBody(request: Request, info: RequestInfo, share: Share): Promi
   return (await readBytes(request, 1, info, share).catch(() => new Uint8Array(1))).length > 0;
 }
 
-/** Whether no body comes, where no length is told. HTTP/2 has no header for one, and is spoken where `info` reads none. */
+/** Returns whether a request without Content-Length has no body. An HTTP/2 request can have a body without any length header. */
 function isUnsent(request: Request, info: RequestInfo): boolean {
   if (request.headers.get("transfer-encoding") !== null) return false;
   return info.readBody !== undefined || request.body === null;
 }
 
-/** Counts while it reads: a length that is missing or lies costs at most `max` bytes. */
+/** Reads the body and counts its bytes, so that a missing or false Content-Length costs at most `max` bytes. */
 export async function readBytes(request: Request, max: number, info: RequestInfo, share: Share): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > max) {
-    if (info.discardBody !== undefined) await info.discardBody(DISCARDED, PATIENCE_MS);
-    else if (request.body !== null) await discard((request.body as ReadableStream<Uint8Array>).getReader(), DISCARDED);
+    if (info.discardBody !== undefined) await info.discardBody(DISCARD_BYTES, DISCARD_TIMEOUT_MS);
+    else if (request.body !== null)
+      await discard((request.body as ReadableStream<Uint8Array>).getReader(), DISCARD_BYTES);
     throw tooLarge(max);
   }
   if (declared !== null) share.expect(Number(declared));
@@ -153,10 +156,10 @@ export async function readBytes(request: Request, max: number, info: RequestInfo
   } catch (error) {
     if (error instanceof Refusal) throw error;
     if (error instanceof BodyTooLarge) {
-      await info.discardBody?.(DISCARDED, PATIENCE_MS);
+      await info.discardBody?.(DISCARD_BYTES, DISCARD_TIMEOUT_MS);
       throw tooLarge(max);
     }
-    throw new Refusal("BAD_REQUEST", "the body ended before it was whole; send it again");
+    throw new Refusal("BAD_REQUEST", "the body ended early; send the request again");
   }
 }
 
@@ -166,23 +169,23 @@ async function readStream(request: Request, max: number, take: (bytes: number) =
   const body = createCollector(max, take);
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return body.whole();
+    if (done) return body.bytes();
     try {
       body.add(value);
     } catch (error) {
-      if (error instanceof BodyTooLarge) await discard(reader, DISCARDED);
+      if (error instanceof BodyTooLarge) await discard(reader, DISCARD_BYTES);
       else await reader.cancel().catch(() => {});
       throw error;
     }
   }
 }
 
-/** Whoever is still sending when the connection ends does not see the answer: reads a little more, as long as it keeps coming. */
-async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, most: number): Promise<void> {
+/** Reads and discards up to `maxBytes` of the body, because a client that is still sending would not see the response. */
+async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  for (let size = 0; size < most;) {
+  for (let size = 0; size < maxBytes;) {
     const pause = new Promise<null>((resolve) => {
-      timer = setTimeout(resolve, PATIENCE_MS, null);
+      timer = setTimeout(resolve, DISCARD_TIMEOUT_MS, null);
     });
     const next = await Promise.race([reader.read().catch(() => null), pause]);
     clearTimeout(timer);

@@ -1,9 +1,9 @@
-/** Who is at the other end, for counting. */
+/** The address of a client, for rate limits. */
 import type { RequestInfo } from "./request-info.ts";
 
 /**
- * The client's address as one counts clients: an IPv4 address, an IPv6 /64, or "unknown".
- * @param proxies how many trusted proxies add to X-Forwarded-For; entries before theirs are the client's own words
+ * Returns the address under which a client is counted: an IPv4 address, an IPv6 /64, or "unknown".
+ * @param proxies number of trusted proxies that append to X-Forwarded-For; a client can forge earlier entries
  */
 export function clientAddress(request: Request, info: RequestInfo, proxies: number): string {
   let address = info.ip?.() ?? "";
@@ -17,7 +17,7 @@ export function clientAddress(request: Request, info: RequestInfo, proxies: numb
   return network(address);
 }
 
-/** Whoever has an IPv6 address has 2^64 of them. */
+/** Shortens IPv6 addresses to their /64 network, because one client usually has 2^64 addresses. */
 function network(address: string): string {
   const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address);
   if (mapped !== null) return mapped[1] as string;

@@ -1,21 +1,21 @@
 import { BodyTooLarge } from "./request-info.ts";
 
 /**
- * Puts a body together in one buffer that grows with what has come: neither a length that was only announced nor a
- * thousand little chunks cost more memory than the body.
+ * Collects a body in one buffer that grows with the received bytes, so that neither a false Content-Length nor many small
+ * chunks use more memory than the body.
  */
 export interface Collector {
-  /** Throws BodyTooLarge, and what `take` throws. */
+  /** Throws BodyTooLarge, or the error of `take`. */
   add(chunk: Uint8Array): void;
-  whole(): Uint8Array;
+  bytes(): Uint8Array;
 }
 
 /**
  * @param max bytes
- * @param take is told of every byte before it is held
+ * @param take called with the number of bytes before they are stored
  */
 export function createCollector(max: number, take: (bytes: number) => void): Collector {
-  /** The first chunk is mostly all there is, and is kept as it is. */
+  /** Initially the first chunk without a copy, which is usually the whole body. */
   let buffer: Uint8Array | null = null;
   let size = 0;
   return {
@@ -36,6 +36,6 @@ export function createCollector(max: number, take: (bytes: number) => void): Col
       }
       size += chunk.length;
     },
-    whole: () => buffer?.subarray(0, size) ?? new Uint8Array(0),
+    bytes: () => buffer?.subarray(0, size) ?? new Uint8Array(0),
   };
 }

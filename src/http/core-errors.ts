@@ -1,4 +1,4 @@
-/** What the core itself can answer on a route, besides what the route's handler does. */
+/** Errors that the core returns on a route, in addition to those of the route's handler. */
 import { resolveErrorKind, type ErrorCode, type ErrorKind } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 
@@ -21,22 +21,22 @@ const JSON_BODY: readonly ErrorCode[] = [
   "TOO_MANY_VALUES",
 ];
 
-/** Every error that an answer of this route can carry, each once. */
+/** Returns every error that this route can return, each once. */
 export function listRouteErrors(route: Route): ErrorKind[] {
   const kinds = [...listCoreErrors(route), ...(route.errors ?? []), "INTERNAL" as const].map(resolveErrorKind);
   return [...new Map(kinds.map((kind) => [kind.code, kind])).values()];
 }
 
-/** Those that need not be listed by the route. */
+/** Returns the errors of the core, which a route does not list itself. */
 export function listCoreErrors(route: Route): ErrorCode[] {
   return [
-    // A body where none is taken, a path that is not percent-encoded, an unknown query parameter.
+    // An unexpected body, or a path that is not percent-encoded.
     "BAD_REQUEST",
     "VALIDATION_FAILED",
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),
     ...(route.body === undefined ? [] : JSON_BODY),
     ...(route.scope === null ? [] : CREDENTIAL),
-    // Wrong keys are counted at every address that takes one.
+    // Invalid keys are counted on every route that requires a key.
     ...(route.exemptFromRateLimit === true && route.scope === null ? [] : (["RATE_LIMITED"] as const)),
     ...(route.method === "GET" ? RESPONSE : []),
   ];

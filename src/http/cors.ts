@@ -1,4 +1,7 @@
-/** Cross-origin calls (the Fetch standard, section 3.2): off unless origins are configured. Credentials are bearer keys, never cookies, so none are allowed here. */
+/**
+ * Cross-origin requests (Fetch standard, section 3.2). Off unless origins are configured. Never allows credentials,
+ * because clients send API keys as bearer tokens and not as cookies.
+ */
 
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Traceparent, X-Request-Id";
@@ -7,13 +10,13 @@ const EXPOSED_HEADERS =
 const PREFLIGHT_SECONDS = "600";
 
 export interface Cors {
-  /** What a response to this request carries; null where the origin is not allowed or CORS is off. */
+  /** Returns the headers of a response, or null if the origin is not allowed. */
   headers(request: Request): Record<string, string> | null;
-  /** What the answer to a preflight carries besides; null when the request is none. */
+  /** Returns the additional headers of a response to a preflight request, or null for any other request. */
   preflight(request: Request, methods: string): Record<string, string> | null;
 }
 
-/** Null when no origin is configured. */
+/** Returns null if no origin is configured. */
 export function createCors(origins: readonly string[]): Cors | null {
   if (origins.length === 0) return null;
   const any = origins.includes("*");
@@ -25,7 +28,7 @@ export function createCors(origins: readonly string[]): Cors | null {
   return {
     headers(request) {
       const origin = allowed(request);
-      // A cache must not give one origin's answer to another, whichever came first.
+      // A cache must not return the response for one origin to another.
       if (origin === null) return any ? null : { Vary: "Origin" };
       return any
         ? { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": EXPOSED_HEADERS }

@@ -1,6 +1,4 @@
-/** Whether the client has what it asks for. */
-
-/** If-None-Match (RFC 9110, section 13.1.2), which compares weakly. */
+/** Returns whether If-None-Match names the current entity tag. Compares weakly (RFC 9110, section 13.1.2). */
 export function matchesEntityTag(wanted: string | null, current: string | undefined): boolean {
   if (wanted === null || current === undefined) return false;
   return wanted

@@ -1,8 +1,8 @@
-/** The two ends of a facade: the request that it sends to the API in this process, and the answer that it gets. */
+/** Requests that a facade sends to the API in this process, and their responses. */
 import { Refusal } from "../contract/errors.ts";
 import type { ApiResponse, ApiCallOptions, Facade } from "../contract/facade.ts";
 
-/** The value of `Authorization`, wherever the key came in; null where there is none. */
+/** Returns the API key as a value for `Authorization`, from whichever header the facade uses; null if there is none. */
 export function readApiKey(
   { headers }: Request,
   { keyHeader = "authorization", acceptsBasicAuth: basicKey = false }: Facade,
@@ -13,7 +13,7 @@ export function readApiKey(
   return keyHeader.toLowerCase() === "authorization" ? value : `Bearer ${value}`;
 }
 
-/** RFC 7617: what stands behind the first colon; null for what is no Base64. */
+/** Returns the part after the first colon (RFC 7617), or null if the credentials are not Base64. */
 function passwordIn(credentials: string): string | null {
   try {
     return /^[^:]*:(.*)$/s.exec(atob(credentials.trim()))?.[1] ?? null;
@@ -22,7 +22,10 @@ function passwordIn(credentials: string): string | null {
   }
 }
 
-/** Carries nothing of the outer request but its key, its trace and its end: headers of another protocol mean other things here. */
+/**
+ * Builds a request to the API. Copies only the key, the trace headers and the abort signal of the outer request, because
+ * other headers belong to another protocol.
+ */
 export function buildApiRequest(
   outer: Request,
   key: string | null,
@@ -52,20 +55,19 @@ export async function readApiResponse(response: Response): Promise<ApiResponse> 
 }
 
 /**
- * Refuses a gateway's question that did not reach its facade. A gateway passes its client's path on, and takes 200 for
- * permission: where the path was written so that it leads out of the facade (`/../healthz`), another route's 200 must not
- * be the answer.
+ * Refuses a gateway request that did not reach its facade. A gateway forwards the path of its client and treats 200 as an
+ * allow. If a crafted path leaves the facade (`/../healthz`), the 200 of another route must not be taken for an allow.
  */
 export function createGatewayCheck(
   facades: readonly Facade[],
 ): (target: { facade: Facade | null }, request: Request) => void {
   const headers = [...new Set(facades.flatMap(({ keyHeader }) => keyHeader ?? []))];
   return ({ facade }, request) => {
-    const astray = headers.find((name) => name !== facade?.keyHeader && request.headers.has(name));
-    if (astray !== undefined)
+    const gatewayHeader = headers.find((name) => name !== facade?.keyHeader && request.headers.has(name));
+    if (gatewayHeader !== undefined)
       throw new Refusal(
         "BAD_REQUEST",
-        `a request with the header ${astray} is a gateway's, and no gateway's address is here`,
+        `a request with the header ${gatewayHeader} comes from a gateway, but this path is not one of a gateway facade`,
       );
   };
 }

@@ -1,4 +1,4 @@
-/** The fetch handler: match, authenticate, validate, handle, answer. It knows no resource and no database. */
+/** The fetch handler: routes, authenticates, validates and responds. Independent of resources and the database. */
 import type { Config } from "../config/index.ts";
 import type { CompletedRequest } from "../plugin.ts";
 import { Refusal } from "../contract/errors.ts";
@@ -8,29 +8,29 @@ import type { Page } from "../contract/page.ts";
 import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
-import { listAddresses, allowHeader, acceptsMethod, type Endpoint } from "./addresses.ts";
+import { listAddresses, allowHeader, acceptsMethod, type Address, type Endpoint } from "./addresses.ts";
 import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
-import { createCors } from "./cors.ts";
+import { createCors, type Cors } from "./cors.ts";
 import { matchesEntityTag } from "./entity-tag.ts";
 import { readApiResponse, createGatewayCheck, readApiKey, buildApiRequest } from "./facade.ts";
 import { acceptRequestId, commonHeaders } from "./headers.ts";
 import { UNLIMITED_SHARE, type InFlight, type Queue, type Share } from "./in-flight.ts";
 import { SMALL_RESPONSE, streamHeld, type ResponseShare, type ResponsesInFlight } from "./responses-in-flight.ts";
 import { toProblem } from "./problem.ts";
-import { createRateLimits, type RateLimitHeaders } from "./rate-limit.ts";
+import { createRateLimits, type RateLimitHeaders, type RateLimits } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
 import { parseQuery } from "./query.ts";
-import { createRouter } from "./router.ts";
+import { createRouter, type Router } from "./router.ts";
 
 export interface FetchOptions {
   routes: readonly Route[];
   pages: readonly Page[];
   facades: readonly Facade[];
-  /** Error codes that plugins brought. */
+  /** Error codes of plugins. */
   errors: ReadonlySet<string>;
-  /** Null when no live key has this value. */
-  authenticate(value: string, how: { confirmed: boolean }): Promise<Credential | null>;
+  /** Resolves to null if no valid key has this value. */
+  authenticate(value: string, options: { confirmed: boolean }): Promise<Credential | null>;
   config: Config;
   log: Logger;
   newId(): string;
@@ -39,181 +39,253 @@ export interface FetchOptions {
   inFlight: InFlight;
   responses: ResponsesInFlight;
   queue: Queue;
-  /** The response class of the server at hand, where a faster one than the global exists. */
+  /** The response class of the server, if it has a faster one than the global. */
   Response?: typeof Response;
 }
 
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response>;
 
 export function createFetch(options: FetchOptions): FetchHandler {
-  const { log, config, queue } = options;
-  const Answer = options.Response ?? Response;
-  const always = commonHeaders(config);
-  const cors = createCors(config.server.cors_origins);
-  const limits = createRateLimits(config.rate_limits);
-  const astray = createGatewayCheck(options.facades);
-  const match = createRouter(
-    listAddresses(options, {
+  const server = new RequestHandler(options);
+  return (request, info = {}) => server.serve(request, info);
+}
+
+/** Path parameters, percent-decoded. */
+type Params = Record<string, string>;
+
+class RequestHandler {
+  private readonly options: FetchOptions;
+  private readonly Response: typeof Response;
+  private readonly commonHeaders: Record<string, string>;
+  private readonly cors: Cors | null;
+  private readonly limits: RateLimits;
+  private readonly checkGateway: ReturnType<typeof createGatewayCheck>;
+  private readonly match: Router<Address>;
+
+  constructor(options: FetchOptions) {
+    const { config } = options;
+    this.options = options;
+    this.Response = options.Response ?? Response;
+    this.commonHeaders = commonHeaders(config);
+    this.cors = createCors(config.server.cors_origins);
+    this.limits = createRateLimits(config.rate_limits);
+    this.checkGateway = createGatewayCheck(options.facades);
+    const addresses = listAddresses(options, {
       bytes: config.server.max_body_bytes,
       values: config.server.max_json_values,
-    }).map((address) => ({ path: address.path, target: address, below: address.facade?.includesSubpaths === true })),
-  );
+    });
+    this.match = createRouter(
+      addresses.map((address) => ({
+        path: address.path,
+        target: address,
+        includesSubpaths: address.facade?.includesSubpaths === true,
+      })),
+    );
+  }
 
-  async function dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
-    const hit = await match(request.url);
-    if (hit === null) throw new Refusal("NOT_FOUND", `nothing is at ${clip(new URL(request.url).pathname)}`);
-    const { target, params } = hit;
+  async serve(request: Request, info: RequestInfo): Promise<Response> {
+    const started = performance.now();
+    const call: Call = {
+      id: this.options.newId(),
+      clientId: acceptRequestId(request.headers.get("x-request-id")),
+      route: null,
+      keyId: null,
+      status: 0,
+      rateLimit: NO_HEADERS,
+      cors: this.cors?.headers(request) ?? NO_HEADERS,
+      share: this.options.inFlight.share(),
+    };
+    let response: Response;
+    try {
+      response = await this.dispatch(request, call, info);
+    } catch (error) {
+      const { status, body, headers } = toProblem(error, call.id, this.options.log, this.options.errors);
+      const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
+      response = this.respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
+    } finally {
+      call.response?.release();
+      call.share.release();
+      call.leaveQueue?.();
+    }
+    this.report(request, call, { status: call.status || response.status, ms: Math.round(performance.now() - started) });
+    return response;
+  }
+
+  private report(request: Request, call: Call, { status, ms }: { status: number; ms: number }): void {
+    const { config, log, onResponse } = this.options;
+    onResponse?.({ method: request.method, route: call.route, status, ms });
+    if (config.log.level !== "debug") return;
+    log.debug("request", {
+      method: request.method,
+      route: call.route,
+      status,
+      ms,
+      request_id: call.id,
+      ...(call.clientId === null ? {} : { client_request_id: call.clientId }),
+      key_id: call.keyId,
+    });
+  }
+
+  private async dispatch(request: Request, call: Call, info: RequestInfo): Promise<Response> {
+    const found = await this.match(request.url);
+    if (found === null)
+      throw new Refusal("NOT_FOUND", `there is no resource at ${clip(new URL(request.url).pathname)}`);
+    const { target, params } = found;
     call.route = target.path;
-    astray(target, request);
+    this.checkGateway(target, request);
     if (target.facade !== null && acceptsMethod(target.facade, request.method))
-      return respond(call, await enter(target.facade, request, call, params, info));
+      return this.respond(call, await this.serveFacade(target.facade, request, call, params, info));
     if (request.method === "OPTIONS") {
       const methods = allowHeader(target);
-      return respond(call, { status: 204, headers: { Allow: methods, ...cors?.preflight(request, methods) } });
+      return this.respond(call, {
+        status: 204,
+        headers: { Allow: methods, ...this.cors?.preflight(request, methods) },
+      });
     }
-    const head = request.method === "HEAD";
-    if (target.page !== null && (head || request.method === "GET"))
-      return dress(call, await target.page.serve(request));
-    const endpoint = target.methods.get((head ? "GET" : request.method) as Method);
-    if (endpoint === undefined) {
+    const isHead = request.method === "HEAD";
+    if (target.page !== null && (isHead || request.method === "GET"))
+      return this.respondWithPage(call, await target.page.serve(request));
+    const endpoint = target.methods.get((isHead ? "GET" : request.method) as Method);
+    if (endpoint === undefined)
       throw new Refusal(
         "METHOD_NOT_ALLOWED",
         `${target.path} takes ${allowHeader(target)}, not ${clip(request.method)}`,
-        {
-          headers: { Allow: allowHeader(target) },
-        },
+        { headers: { Allow: allowHeader(target) } },
       );
-    }
-    return respond(call, await run(endpoint, request, call, params, info), request);
+    return this.respond(call, await this.runRoute(endpoint, request, call, params, info), request);
   }
 
-  async function run(
+  private async runRoute(
     endpoint: Endpoint,
     request: Request,
     call: Call,
-    params: Record<string, string>,
+    params: Params,
     info: RequestInfo,
   ): Promise<Reply> {
+    const { options } = this;
     const { route } = endpoint;
-    // First of all: to refuse must cost little.
-    if (route.queued === true) queue.assertRoom();
-    const credential =
-      route.scope === null ? null : await identify(request.headers.get("authorization"), request, call, info, route);
-    if (credential !== null) {
-      const wanted = typeof route.scope === "string" ? [route.scope] : (route.scope ?? []);
-      const permitted = wanted.some((scope) => credential.hasScope(scope));
-      const isCounted = info.inner !== true && route.exemptFromRateLimit !== true && route.urgent !== true;
-      if (isCounted || (info.inner !== true && !permitted)) call.standing = limits.key(credential.key.id);
-      if (!permitted) throw insufficient(credential, wanted);
-    } else if (route.exemptFromRateLimit !== true) {
-      call.standing = limits.address(addressOf(request, info));
-    }
-    const checked = endpoint.params(Object.entries(params)) as Record<string, string>;
+    // Checked first, so that refusing a request under load is cheap.
+    if (route.queued === true) options.queue.assertRoom();
+    const credential = await this.authorize(route, request, call, info);
+    const checkedParams = endpoint.params(Object.entries(params)) as Params;
     const query = endpoint.query(parseQuery(request.url));
     const { body, contentType } = await endpoint.body.read(
       request,
       info,
       route.urgent === true ? UNLIMITED_SHARE : call.share,
     );
-    // Not before: who sends slowly takes nobody's place.
-    if (route.queued === true) call.leave = queue.enter();
+    // Enter the queue only after the body has been read, so that a slow upload does not occupy a place.
+    if (route.queued === true) call.leaveQueue = options.queue.enter();
     const context: RequestContext = {
       request,
       requestId: call.id,
-      params: checked,
+      params: checkedParams,
       query,
       body,
       contentType,
       credential,
       headers: request.headers,
-      releaseQueueSlot: () => call.leave?.(),
-      reserveResponseBytes: (bytes) => responseOf(call).hold(bytes),
-      // Made on demand: most handlers never wait.
+      releaseQueueSlot: () => call.leaveQueue?.(),
+      reserveResponseBytes: (bytes) => (call.response ??= options.responses.share(call.keyId ?? "")).hold(bytes),
+      // Created on demand, because most handlers never wait.
       get signal() {
         return AbortSignal.any([request.signal, options.stopping]);
       },
-      log,
+      log: options.log,
     };
     return route.handle(context);
   }
 
-  /** What goes wrong on the way is said by the facade: its client speaks another protocol. */
-  async function enter(
+  /** Authenticates, counts the request for its rate limit, and checks the scope. Returns null for a public route. */
+  private async authorize(route: Route, request: Request, call: Call, info: RequestInfo): Promise<Credential | null> {
+    if (route.scope === null) {
+      if (route.exemptFromRateLimit !== true) call.rateLimit = this.limits.address(this.addressOf(request, info));
+      return null;
+    }
+    const header = request.headers.get("authorization");
+    const credential = await this.identify(header, request, call, info, route.confirmsCredential === true);
+    const scopes = typeof route.scope === "string" ? [route.scope] : route.scope;
+    const permitted = scopes.some((scope) => credential.hasScope(scope));
+    const isCounted = info.inner !== true && route.exemptFromRateLimit !== true && route.urgent !== true;
+    if (isCounted || (info.inner !== true && !permitted)) call.rateLimit = this.limits.key(credential.key.id);
+    if (!permitted) throw insufficientScope(credential, scopes);
+    return credential;
+  }
+
+  /** Serves a facade. Errors are rendered by the facade, because its clients speak another protocol. */
+  private async serveFacade(
     facade: Facade,
     request: Request,
     call: Call,
-    params: Record<string, string>,
+    params: Params,
     info: RequestInfo,
   ): Promise<Reply> {
+    const { config, log, errors } = this.options;
     try {
       const key = readApiKey(request, facade);
-      call.standing = limits.key((await identify(key, request, call, info)).key.id);
+      call.rateLimit = this.limits.key((await this.identify(key, request, call, info, false)).key.id);
       const body = await readBytes(request, facade.bodyLimit ?? config.server.max_body_bytes, info, call.share);
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
-      const ask: FacadeCall["callApi"] = async (method, path, what) =>
-        readApiResponse(await serve(buildApiRequest(request, key, method, path, what), inner));
-      return await facade.serve({ request, target: info.target?.() ?? null, params, body, callApi: ask, log });
+      const callApi: FacadeCall["callApi"] = async (method, path, options) =>
+        readApiResponse(await this.serve(buildApiRequest(request, key, method, path, options), inner));
+      return await facade.serve({ request, target: info.target?.() ?? null, params, body, callApi, log });
     } catch (error) {
-      const { status, body, headers } = toProblem(error, call.id, log, options.errors);
+      const { status, body, headers } = toProblem(error, call.id, log, errors);
       const reply = facade.fault({ status, code: body.code, detail: body.detail });
       return { ...reply, headers: { ...headers, ...reply.headers } };
     }
   }
 
-  const addressOf = (request: Request, info: RequestInfo): string =>
-    clientAddress(request, info, config.server.trusted_proxies);
+  private addressOf(request: Request, info: RequestInfo): string {
+    return clientAddress(request, info, this.options.config.server.trusted_proxies);
+  }
 
-  type By = Pick<Route, "confirmsCredential">;
-  async function identify(header: string | null, request: Request, call: Call, info: RequestInfo, by: By = {}) {
+  /** Authenticates, and counts failures for the rate limits of the client's address. */
+  private async identify(
+    header: string | null,
+    request: Request,
+    call: Call,
+    info: RequestInfo,
+    confirmed: boolean,
+  ): Promise<Credential> {
     try {
-      const credential = await authenticate(header, by.confirmsCredential === true);
+      const credential = await this.authenticate(header, confirmed);
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
       if (!(error instanceof Refusal) || error.kind.status !== 401) throw error;
-      call.standing = limits.address(addressOf(request, info));
-      if (error.code === "INVALID_CREDENTIAL") limits.badKey(addressOf(request, info));
+      call.rateLimit = this.limits.address(this.addressOf(request, info));
+      if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));
       throw error;
     }
   }
 
-  async function authenticate(header: string | null, confirmed: boolean): Promise<Credential> {
+  private async authenticate(header: string | null, confirmed: boolean): Promise<Credential> {
     if (header === null) {
       throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", {
         headers: { "WWW-Authenticate": "Bearer" },
       });
     }
     const value = /^bearer +([^\s,]+)$/i.exec(header)?.[1];
-    const credential = value === undefined ? null : await options.authenticate(value, { confirmed });
-    if (credential === null) {
-      const why =
-        value === undefined
-          ? "the Authorization header is not `Bearer <key>`"
-          : "no live API key has this value: it was revoked, has expired or never was";
-      throw new Refusal("INVALID_CREDENTIAL", why, { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } });
-    }
-    return credential;
+    const credential = value === undefined ? null : await this.options.authenticate(value, { confirmed });
+    if (credential !== null) return credential;
+    throw new Refusal(
+      "INVALID_CREDENTIAL",
+      value === undefined
+        ? "the Authorization header is not `Bearer <key>`"
+        : "the API key is not valid: it was revoked, has expired, or never existed",
+      { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } },
+    );
   }
 
-  const responseOf = (call: Call): ResponseShare => (call.response ??= options.responses.share(call.keyId ?? ""));
-
-  /** A large body is held until its client has read it. What a GET found can be refused; what a POST did must be answered. */
-  function held(call: Call, body: string | Uint8Array, isRead: boolean): BodyInit {
-    if (body.length <= SMALL_RESPONSE || !isRead) return body as BodyInit;
-    const bytes = typeof body === "string" ? utf8(body) : body;
-    const share = options.responses.share(call.keyId ?? "");
-    // In place of what its parts held.
-    call.response?.release();
-    share.hold(bytes.length);
-    return streamHeld(bytes, share, STALL_MS);
-  }
-
-  /** A client that goes on asking on the same connection would hold up the stop until it is cut. */
-  const closing = (): Record<string, string> => (options.stopping.aborted ? CLOSE : NONE);
-
-  /** @param request given where the reply may be one to a GET or a HEAD */
-  function respond(call: Call, reply: Reply, request?: Request): Response {
-    const headers: Record<string, string> = { ...always, "X-Request-Id": call.id, ...call.standing, ...call.cors };
+  /** @param request given if the reply may be one to a GET or a HEAD */
+  private respond(call: Call, reply: Reply, request?: Request): Response {
+    const headers: Record<string, string> = {
+      ...this.commonHeaders,
+      "X-Request-Id": call.id,
+      ...call.rateLimit,
+      ...call.cors,
+    };
     let body: string | Uint8Array | ReadableStream<Uint8Array> | null = null;
     if (reply.json !== undefined) {
       headers["Content-Type"] = "application/json";
@@ -221,7 +293,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
     } else {
       body = reply.text ?? reply.bytes ?? reply.stream ?? null;
     }
-    Object.assign(headers, reply.headers, closing());
+    Object.assign(headers, reply.headers, this.connectionHeaders());
     call.status = reply.status;
     if (request !== undefined && reply.status === 200 && (request.method === "GET" || request.method === "HEAD")) {
       if (typeof body === "string") headers["ETag"] ??= `"${sha256Hex(utf8(body)).slice(0, 32)}"`;
@@ -237,90 +309,68 @@ export function createFetch(options: FetchOptions): FetchHandler {
     }
     if (typeof body === "string" || body instanceof Uint8Array) {
       if (body.length > SMALL_RESPONSE) headers["Content-Length"] = String(Buffer.byteLength(body));
-      return new Answer(held(call, body, request?.method === "GET"), { status: call.status, headers });
+      const isGet = request?.method === "GET";
+      return new this.Response(this.holdResponse(call, body, isGet), { status: call.status, headers });
     }
-    return new Answer(body, { status: call.status, headers });
+    return new this.Response(body, { status: call.status, headers });
   }
 
-  /** A page brings its own headers; what it leaves open is filled in. */
-  function dress(call: Call, response: Response): Response {
+  /**
+   * Counts the bytes of a large response until its client has read it. Only for GET: a GET can be refused when there is no
+   * room, but the result of a POST must be returned.
+   */
+  private holdResponse(call: Call, body: string | Uint8Array, isGet: boolean): BodyInit {
+    if (body.length <= SMALL_RESPONSE || !isGet) return body as BodyInit;
+    const bytes = typeof body === "string" ? utf8(body) : body;
+    const share = this.options.responses.share(call.keyId ?? "");
+    // Replaces the bytes that were counted while the response was built.
+    call.response?.release();
+    share.hold(bytes.length);
+    return streamHeld(bytes, share, STALL_MS);
+  }
+
+  /** Closes connections while the service stops, because a client that keeps using one would delay the stop. */
+  private connectionHeaders(): Record<string, string> {
+    return this.options.stopping.aborted ? CLOSE : NO_HEADERS;
+  }
+
+  /** Adds the common headers that the page does not set itself. */
+  private respondWithPage(call: Call, response: Response): Response {
     const headers = new Headers(response.headers);
-    for (const [name, value] of Object.entries({ ...always, "X-Request-Id": call.id, ...closing() }))
-      if (!headers.has(name)) headers.set(name, value);
+    const defaults = { ...this.commonHeaders, "X-Request-Id": call.id, ...this.connectionHeaders() };
+    for (const [name, value] of Object.entries(defaults)) if (!headers.has(name)) headers.set(name, value);
     call.status = response.status;
-    return new Answer(response.body, { status: response.status, headers });
+    return new this.Response(response.body, { status: response.status, headers });
   }
-
-  const serve: FetchHandler = async (request, info = {}) => {
-    const started = performance.now();
-    const call: Call = {
-      id: options.newId(),
-      clientId: acceptRequestId(request.headers.get("x-request-id")),
-      route: null,
-      keyId: null,
-      status: 0,
-      standing: NONE,
-      cors: cors?.headers(request) ?? NONE,
-      share: options.inFlight.share(),
-    };
-    let response: Response;
-    try {
-      response = await dispatch(request, call, info);
-    } catch (error) {
-      const { status, body, headers } = toProblem(error, call.id, log, options.errors);
-      const reply: Reply = { status, headers: { "Content-Type": "application/problem+json", ...headers } };
-      response = respond(call, request.method === "HEAD" ? reply : { ...reply, text: JSON.stringify(body) });
-    } finally {
-      call.response?.release();
-      call.share.release();
-      call.leave?.();
-    }
-    const status = call.status || response.status;
-    const ms = Math.round(performance.now() - started);
-    options.onResponse?.({ method: request.method, route: call.route, status, ms });
-    if (config.log.level === "debug") {
-      log.debug("request", {
-        method: request.method,
-        route: call.route,
-        status,
-        ms,
-        request_id: call.id,
-        ...(call.clientId === null ? {} : { client_request_id: call.clientId }),
-        key_id: call.keyId,
-      });
-    }
-    return response;
-  };
-  return serve;
 }
 
-/** What is known of a request while it runs. */
+/** State of one request. */
 interface Call {
   id: string;
-  /** What the client calls it. */
+  /** Request id that the client sent. */
   clientId: string | null;
   route: string | null;
   keyId: string | null;
   status: number;
-  standing: RateLimitHeaders;
+  rateLimit: RateLimitHeaders;
   cors: Record<string, string>;
-  /** What it holds of its body. */
+  /** Counts the bytes of the request body. */
   share: Share;
-  /** What it holds of its response while that is put together. */
+  /** Counts the bytes of the response while it is built. */
   response?: ResponseShare;
-  leave?: () => void;
+  leaveQueue?: () => void;
 }
 
-/** How long a client may leave a large response unread. Milliseconds. */
+/** How long a client may stop reading a large response, in milliseconds. */
 const STALL_MS = 30_000;
-const NONE: Record<string, string> = {};
+const NO_HEADERS: Record<string, string> = {};
 const CLOSE = { Connection: "close" };
 
-function insufficient({ key }: Credential, wanted: readonly Scope[]): Refusal {
+function insufficientScope({ key }: Credential, scopes: readonly Scope[]): Refusal {
   return new Refusal(
     "INSUFFICIENT_SCOPE",
-    `this needs the scope ${wanted.join(" or ")}, which the key "${key.name}" does not hold`,
-    { headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${wanted.join(" ")}"` } },
+    `this requires the scope ${scopes.join(" or ")}, which the key "${key.name}" does not have`,
+    { headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${scopes.join(" ")}"` } },
   );
 }
 

@@ -1,7 +1,7 @@
-/** Headers that belong to no resource. */
+/** Headers that do not depend on a resource. */
 import type { Config } from "../config/index.ts";
 
-/** What every response carries. A page that needs more than nothing brings a policy of its own. */
+/** Returns the headers of every response. A page sets its own Content-Security-Policy. */
 export function commonHeaders(config: Config): Record<string, string> {
   return {
     "Cache-Control": "no-store",
@@ -16,7 +16,7 @@ export function commonHeaders(config: Config): Record<string, string> {
   };
 }
 
-/** An id that the client chose is logged beside ours when it can do no harm there; two requests can have the same. */
+/** Returns the request id of the client if it is safe to log, else null. It is not unique. */
 export function acceptRequestId(given: string | null): string | null {
   return given !== null && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : null;
 }

@@ -1,20 +1,20 @@
 /**
- * Bytes of request bodies that this process holds, over all requests: those that are still coming and those that are
- * worked on. A limit for each body alone is none for a thousand slow senders.
+ * Limits the total bytes of request bodies in memory, over all requests. A limit for each body alone does not protect
+ * against many slow senders.
  */
 import { Refusal } from "../contract/errors.ts";
 
-/** What one request holds. */
+/** The bytes that one request holds. */
 export interface Share {
-  /** Refuses a body of so many bytes before any of it is read. Throws OVERLOADED. */
+  /** Throws OVERLOADED if there is no room for a body of this size. Called before the body is read. */
   expect(bytes: number): void;
-  /** So many more are held. Throws OVERLOADED. */
+  /** Adds bytes. Throws OVERLOADED if there is no room. */
   take(bytes: number): void;
-  /** Nothing is held any more. */
+  /** Releases all bytes. */
   release(): void;
 }
 
-/** For what is small, and must get through. */
+/** For small requests that must never be refused. */
 export const UNLIMITED_SHARE: Share = { expect() {}, take() {}, release() {} };
 
 export interface InFlight {
@@ -22,14 +22,14 @@ export interface InFlight {
   readonly bytes: number;
 }
 
-/** A body of more bytes finds half of the room alone, so that large ones leave some for small ones. */
+/** Larger bodies can use only half of the room, so that small requests still fit. */
 const SMALL = 65_536;
 
-export function createInFlight(most: number): InFlight {
+export function createInFlight(maxBytes: number): InFlight {
   let bytes = 0;
   const assertRoom = (held: number, more: number): void => {
-    const room = held + more > SMALL ? most / 2 : most;
-    if (bytes + more > room) throw overloadedRefusal("the service holds as many bytes of requests as it takes");
+    const room = held + more > SMALL ? maxBytes / 2 : maxBytes;
+    if (bytes + more > room) throw overloadedRefusal("the service has reached its limit of request bytes in memory");
   };
   return {
     get bytes() {
@@ -53,27 +53,27 @@ export function createInFlight(most: number): InFlight {
   };
 }
 
-/** @param why in lowercase, without an end */
+/** @param why start of the message, without a full stop */
 export function overloadedRefusal(why: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
   return new Refusal("OVERLOADED", `${why}; send the request again after a second, with the same Idempotency-Key`, {
     headers: { "Retry-After": "1", ...headers },
   });
 }
 
-/** Requests of agents that are on their way into the ledger: read, and not answered yet. */
+/** Counts requests of agents that were read and wait for the ledger. */
 export interface Queue {
-  /** Throws OVERLOADED when it is full. */
+  /** Throws OVERLOADED if the queue is full. */
   assertRoom(): void;
-  /** Answers how to leave; leaving twice is leaving once. Throws OVERLOADED. */
+  /** Returns a function that leaves the queue; calling it again does nothing. Throws OVERLOADED. */
   enter(): () => void;
   readonly length: number;
 }
 
-export function createQueue(most: number): Queue {
+export function createQueue(maxLength: number): Queue {
   let length = 0;
   function assertRoom(): void {
-    // The connection is kept: to open it again costs more than its small body.
-    if (length >= most) throw overloadedRefusal(`${length} decisions, starts and results are on their way already`, {});
+    // Keeps the connection open, because reconnecting is more expensive than reading the small body.
+    if (length >= maxLength) throw overloadedRefusal(`${length} decisions, starts and results are already queued`, {});
   }
   return {
     get length() {
@@ -83,10 +83,10 @@ export function createQueue(most: number): Queue {
     enter() {
       assertRoom();
       length += 1;
-      let inside = true;
+      let isQueued = true;
       return () => {
-        if (inside) length -= 1;
-        inside = false;
+        if (isQueued) length -= 1;
+        isQueued = false;
       };
     },
   };

@@ -8,13 +8,13 @@ export class Components {
   readonly schemas: Record<string, unknown> = {};
   private readonly sources = new Map<string, string>();
 
-  /** A reference for a titled schema, else the schema itself. */
+  /** Returns a reference to a titled schema, else the schema itself. */
   refer(schema: TSchema): unknown {
     const name = schema.title;
     if (name === undefined) return this.inline(schema);
     if (!/^[A-Z][A-Za-z0-9]*$/.test(name))
       throw new TypeError(
-        `the schema title "${name}" cannot name a component: letters and digits, the first a capital`,
+        `the schema title "${name}" cannot name a component; use letters and digits, starting with a capital`,
       );
     const source = JSON.stringify(schema);
     const earlier = this.sources.get(name);
@@ -27,7 +27,7 @@ export class Components {
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  /** Says which component each value of the tag stands for: the variants are objects with a title. */
+  /** Maps each value of the discriminator to its component. The variants must be objects with a title. */
   private discriminator(variants: readonly TSchema[], { propertyName }: { propertyName: string }): Json {
     const mapping = variants.map((variant) => {
       const { properties, title } = variant as TSchema & { properties: Record<string, TSchema> };
@@ -53,7 +53,7 @@ export class Components {
         out[key] = typeof value === "object" && value !== null ? this.refer(value as TSchema) : value;
       else if (key === "anyOf" || key === "allOf" || key === "oneOf")
         out[key] = (value as TSchema[]).map((inner) => this.refer(inner));
-      // TypeBox writes a record of anything so.
+      // TypeBox uses patternProperties for records.
       else if (key === "patternProperties")
         out["additionalProperties"] = this.refer(Object.values(value as Record<string, TSchema>)[0] as TSchema);
       else if (key === "discriminator") out[key] = this.discriminator(rest["anyOf"] as TSchema[], value);

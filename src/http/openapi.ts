@@ -1,6 +1,6 @@
 /**
- * The routes as an OpenAPI 3.1 document, made from the very schemas that validate. A schema with a
- * `title` becomes a component of that name.
+ * Generates the OpenAPI 3.1 document from the schemas that validate requests. A schema with a `title` becomes a component
+ * of that name.
  */
 import { Type, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
@@ -15,9 +15,9 @@ type Json = Record<string, unknown>;
 
 export interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
-  /** Errors that plugins brought. */
+  /** Errors of plugins. */
   errors: readonly ErrorKind[];
-  /** How many scopes there are: a route that takes all of them takes any key. */
+  /** Number of scopes. A route that accepts all of them accepts any key. */
   scopes: number;
   version: string;
   /** Base address for the operations. */
@@ -29,22 +29,22 @@ const FieldErrorSchema = Type.Object(
     pointer: Type.Optional(Type.String({ description: "RFC 6901 pointer into the body." })),
     parameter: Type.Optional(Type.String({ description: "Name of a query or path parameter, or of a header." })),
     detail: Type.String(),
-    line: Type.Optional(Type.Integer({ description: "Of a YAML body, from 1." })),
-    column: Type.Optional(Type.Integer({ description: "Of a YAML body, from 1." })),
+    line: Type.Optional(Type.Integer({ description: "Position in a YAML body, from 1." })),
+    column: Type.Optional(Type.Integer({ description: "Position in a YAML body, from 1." })),
   },
   { additionalProperties: false },
 );
 
 /** RFC 9457. */
-function problemSchema(own: readonly ErrorKind[]): TSchema {
+function problemSchema(pluginErrors: readonly ErrorKind[]): TSchema {
   return Type.Object(
     {
-      type: Type.String({ description: "Where the code is explained." }),
+      type: Type.String({ description: "Documentation of the code." }),
       title: Type.String(),
       status: Type.Integer(),
-      detail: Type.String({ description: "What was wrong, and what to do." }),
+      detail: Type.String({ description: "What went wrong, and what to do." }),
       code: Type.Union(
-        [...Object.keys(ERRORS), ...own.map(({ code }) => code)].map((code) => Type.Literal(code)),
+        [...Object.keys(ERRORS), ...pluginErrors.map(({ code }) => code)].map((code) => Type.Literal(code)),
         { description: "Stable; programs branch on it." },
       ),
       request_id: Type.String(),
@@ -87,10 +87,11 @@ export function openApiDocument(options: OpenApiOptions): Json {
         },
       },
       headers: {
-        RequestId: { description: "Names this request in the service's log.", schema: { type: "string" } },
+        RequestId: { description: "Identifies this request in the log of the service.", schema: { type: "string" } },
         ETag: { description: "Entity tag, for If-None-Match and If-Match.", schema: { type: "string" } },
         IdempotencyReplayed: {
-          description: "`true` where nothing was made this time: it answers what the first such request made.",
+          description:
+            "`true` if this request created nothing and the response is that of the first request with the key.",
           schema: { type: "string" },
         },
       },
@@ -159,7 +160,8 @@ function parametersOf(route: Route, components: Components): Json {
           "Idempotency-Key": Type.Optional(
             Type.String({
               pattern: "^[\\x21-\\x7e]{1,255}$",
-              description: "The same key and body again creates nothing and answers what the first made.",
+              description:
+                "A repeated request with the same key and body creates nothing and returns the result of the first.",
             }),
           ),
         }
@@ -205,7 +207,7 @@ function successes(route: Route, components: Components): Json {
       },
       ...contentOf(spec, components),
     };
-    if (tagged) answers["304"] = { description: "Not modified: `If-None-Match` names what is there." };
+    if (tagged) answers["304"] = { description: "Not modified: `If-None-Match` names the current representation." };
   }
   return answers;
 }
@@ -253,7 +255,7 @@ function problemExample({ code, status, title }: ErrorKind): Json {
     type: `/docs/errors#${code.toLowerCase().replaceAll("_", "-")}`,
     title,
     status,
-    detail: "one sentence that says what was wrong and what to do",
+    detail: "one sentence that says what went wrong and what to do",
     code,
     request_id: "019346a0-0000-7000-8000-000000000000",
   };

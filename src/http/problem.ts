@@ -1,4 +1,4 @@
-/** RFC 9457 problem details: what a refusal and a fault look like on the wire. */
+/** Renders errors as RFC 9457 problem details. */
 import { ERRORS, resolveErrorKind, Refusal, type ErrorKind, type FieldError } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import { StorageError } from "../contract/storage.ts";
@@ -20,8 +20,8 @@ export interface ProblemResponse {
 }
 
 /**
- * A fault is written to the log whole and said to the client only by its code.
- * @param declared codes that plugins brought: one of another kind is a fault
+ * Renders an error. An internal error is logged in full, and the client gets only its code.
+ * @param declared error codes of plugins; any other unknown code is an internal error
  */
 export function toProblem(
   error: unknown,
@@ -35,7 +35,7 @@ export function toProblem(
     log.error("the store failed a request", { request_id: requestId, kind: error.kind, error: error.message });
     return answer(
       resolveErrorKind("STORAGE_UNAVAILABLE"),
-      "nothing was answered because nothing could be recorded; send the request again, with the same Idempotency-Key if it had one",
+      "the store is unavailable, so nothing was recorded; send the request again, with the same Idempotency-Key if it had one",
       requestId,
       [],
       { "Retry-After": "1" },
@@ -47,7 +47,7 @@ export function toProblem(
   });
   return answer(
     resolveErrorKind("INTERNAL"),
-    "the fault is in the service's log under this request id",
+    "an internal error occurred; the service logged it with this request id",
     requestId,
     [],
     {},

@@ -1,4 +1,4 @@
-/** Query and path parameters: text on the wire, typed and checked for the handler. */
+/** Parses and validates query and path parameters. */
 import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
@@ -7,13 +7,13 @@ import { suggest } from "../domain/suggest.ts";
 
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
-/** Unknown and repeated parameters are refused: a filter that is mistyped must not widen a list. */
+/** Refuses unknown and repeated parameters, because a mistyped filter must not widen a list. */
 export function createParameterReader(
   schema: TObject | undefined,
   kind: "query" | "path",
 ): ParameterReader<Record<string, unknown>> {
   const names = Object.keys(schema?.properties ?? {});
-  // A path's parameters are what the route itself names; without a schema they are plain text.
+  // The router finds only parameters that the path names. Without a schema they stay text.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
   return (given) => {
@@ -24,7 +24,7 @@ export function createParameterReader(
         const meant = suggest(name, names);
         errors.push({
           parameter: name,
-          detail: `this parameter is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`,
+          detail: `this parameter does not exist${meant === null ? "" : `; did you mean "${meant}"?`}`,
         });
       } else if (name in values) {
         errors.push({ parameter: name, detail: "this parameter appears twice; send it once" });
@@ -52,7 +52,7 @@ export function createParameterReader(
   };
 }
 
-/** Text that does not convert is left alone: the schema then says what was expected. */
+/** Converts a parameter to the type of its schema. Returns unconvertible text unchanged, so that validation reports it. */
 function convert(schema: TSchema, text: string): unknown {
   switch (schema[Kind]) {
     case "Integer":
@@ -65,7 +65,7 @@ function convert(schema: TSchema, text: string): unknown {
   }
 }
 
-/** The pairs of an address's query, decoded. */
+/** Returns the decoded name-value pairs of a URL's query. */
 export function parseQuery(url: string): Iterable<readonly [string, string]> {
   const at = url.indexOf("?");
   return at < 0 ? [] : new URLSearchParams(url.slice(at).replace(/#.*$/, ""));

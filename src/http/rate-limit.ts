@@ -1,9 +1,9 @@
-/** Limits on how often one key, and one address without a key, may call. Counted in this process. */
+/** Rate limits for each key, and for each address without a valid key. Counted in this process only. */
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
 import { createRateWindows } from "./rate-windows.ts";
 
-/** Header fields that tell the client where it stands; empty where nothing is limited. */
+/** Headers with the state of the rate limit; empty if there is no limit. */
 export type RateLimitHeaders = Record<string, string>;
 
 export interface RateLimits {
@@ -11,35 +11,36 @@ export interface RateLimits {
   key(keyId: string): RateLimitHeaders;
   /** Counts a call without a valid key. Throws RATE_LIMITED. */
   address(address: string): RateLimitHeaders;
-  /** Counts an invalid key. Throws RATE_LIMITED when there were too many. */
+  /** Counts an invalid key. Throws RATE_LIMITED if there were too many. */
   badKey(address: string): void;
 }
 
-const LONGEST_PENALTY = 64;
-const NOTHING: RateLimitHeaders = {};
+/** Seconds. */
+const MAX_PENALTY = 64;
+const NO_HEADERS: RateLimitHeaders = {};
 
 export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
   const keys = limits.per_key === null ? null : limit("key", limits.per_key);
   const addresses = limits.per_address === null ? null : limit("address", limits.per_address);
-  const most = limits.bad_keys_per_minute;
-  const badKeys = most === 0 ? null : createRateWindows(60_000);
+  const maxBadKeys = limits.bad_keys_per_minute;
+  const badKeys = maxBadKeys === 0 ? null : createRateWindows(60_000);
   return {
-    key: (keyId) => keys?.(keyId) ?? NOTHING,
-    address: (address) => addresses?.(address) ?? NOTHING,
+    key: (keyId) => keys?.(keyId) ?? NO_HEADERS,
+    address: (address) => addresses?.(address) ?? NO_HEADERS,
     badKey(address) {
       const uses = badKeys?.(address).uses ?? 0;
-      if (uses <= most) return;
-      // Doubles with each further try, so that a client in a loop is soon told to wait for a minute.
-      const wait = Math.min(LONGEST_PENALTY, 2 ** Math.min(6, uses - most - 1));
+      if (uses <= maxBadKeys) return;
+      // Doubles with each attempt, so that a client in a loop soon has to wait for a minute.
+      const wait = Math.min(MAX_PENALTY, 2 ** Math.min(6, uses - maxBadKeys - 1));
       throw limited(
-        `${most} wrong API keys came from this address within a minute; check the key, and wait ${wait} s`,
+        `this address sent ${maxBadKeys} invalid API keys within a minute; check the key, and wait ${wait} s`,
         { "Retry-After": String(wait) },
       );
     },
   };
 }
 
-/** draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy` says the rule, `RateLimit` what is left of it. */
+/** draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy` contains the limit, `RateLimit` the remaining requests. */
 function limit(
   name: string,
   { requests, seconds }: { requests: number; seconds: number },
@@ -49,13 +50,13 @@ function limit(
   return (id) => {
     const { uses, endsIn } = windows(id);
     const wait = Math.max(1, Math.ceil(endsIn / 1000));
-    const standing = {
+    const headers = {
       RateLimit: `"${name}";r=${Math.max(0, requests - uses)};t=${wait}`,
       "RateLimit-Policy": policy,
     };
-    if (uses <= requests) return standing;
+    if (uses <= requests) return headers;
     throw limited(`the limit of ${requests} requests in ${seconds} s for this ${name} is used up; wait ${wait} s`, {
-      ...standing,
+      ...headers,
       "Retry-After": String(wait),
     });
   };

@@ -1,23 +1,23 @@
-/** Counts uses by name, in windows that begin with a name's first use. By a clock that nobody sets. */
+/** Counts uses by name in time windows. A window starts with the first use of a name. Uses a monotonic clock. */
 
-/** How often it was used in its window, this time included, and when that is over. Milliseconds. */
+/** Uses of a name in its window, including this one, and the time until the window ends. Milliseconds. */
 export interface RateWindow {
   uses: number;
   endsIn: number;
 }
 
-/** Counts one use with each call. `steady` is in milliseconds. */
+/** Returns a function that counts one use. @param clock monotonic time in milliseconds */
 export function createRateWindows(
   ms: number,
-  steady: () => number = () => performance.now(),
+  clock: () => number = () => performance.now(),
 ): (name: string) => RateWindow {
-  /** All last equally long: the first in the map are the first that are over. */
+  /** In order of their end, because all windows have the same length. */
   const windows = new Map<string, { uses: number; end: number }>();
   return (name) => {
-    const now = steady();
-    for (const [over, { end }] of windows) {
+    const now = clock();
+    for (const [expired, { end }] of windows) {
       if (end > now) break;
-      windows.delete(over);
+      windows.delete(expired);
     }
     const window = windows.get(name) ?? { uses: 0, end: now + ms };
     window.uses += 1;

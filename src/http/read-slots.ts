@@ -1,6 +1,6 @@
 /**
- * Lets reads that nobody waits for under a lock run one slice at a time: an embedded store answers at once, so many
- * readers together would otherwise keep the event loop from decisions and probes until all of them are done.
+ * Runs long reads in slices, one slice in each turn of the event loop. An embedded store reads synchronously, so many
+ * concurrent readers would otherwise delay decisions and health checks until all of them are done.
  */
 import { setImmediate } from "node:timers";
 

@@ -1,16 +1,19 @@
-/** What the server at hand knows of a request besides the web's Request. */
+/** Information of the server about a request that the web standard's Request does not have. */
 export interface RequestInfo {
-  /** A facade asks on behalf of a request that was counted already. Never set by a server. */
+  /** Set for a request that a facade makes for an outer request, which was already counted. Never set by a server. */
   inner?: true;
   /** Address of the client. */
   ip?(): string | undefined;
-  /** Path and query as the client sent them; null where the server only knows the normalised form. */
+  /** Returns path and query as the client sent them, or null if the server knows only the normalised form. */
   target?(): string | null;
-  /** A quicker way to the body than the Request's. Rejects with BodyTooLarge above `max` bytes, and with what `take` throws, which is told of bytes before they are held. */
+  /**
+   * Reads the body faster than the Request. Rejects with BodyTooLarge above `max` bytes, and with any error of `take`,
+   * which is called with the number of bytes before they are stored.
+   */
   readBody?(max: number, take: (bytes: number) => void): Promise<Uint8Array>;
-  /** Reads and throws away what comes of a body that `readBody` gave up or never began, at most `most` bytes, while it keeps coming. */
-  discardBody?(most: number, patienceMs: number): Promise<void>;
+  /** Reads and discards a body that was not read to its end: up to `maxBytes`, until no data arrives for `timeoutMs`. */
+  discardBody?(maxBytes: number, timeoutMs: number): Promise<void>;
 }
 
-/** What a body reader rejects with when the body is larger than allowed. */
+/** Thrown by a body reader if the body is larger than allowed. */
 export class BodyTooLarge extends Error {}

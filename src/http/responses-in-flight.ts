@@ -1,6 +1,6 @@
 /**
- * Bounds the bytes of responses that this process holds, for each key and over all: those that are being put together
- * and those that their clients have not read yet. Without it every concurrent list would take the memory of a page.
+ * Limits the bytes of responses in memory, for each key and in total: responses that are being built, and those that their
+ * clients have not read yet. Otherwise every concurrent list request could use the memory of a full page.
  */
 import { Refusal } from "../contract/errors.ts";
 import { overloadedRefusal } from "./in-flight.ts";
@@ -14,15 +14,15 @@ export interface ResponseShare {
 }
 
 export interface ResponsesInFlight {
-  /** @param key whose responses are added up; the calls without a key are one key */
+  /** @param key id of the key whose responses are counted together; "" for all requests without a key */
   share(key: string): ResponseShare;
   readonly bytes: number;
 }
 
-/** A response of fewer bytes is never refused: it takes less than the request that asked for it. */
+/** Smaller responses are never refused, because they use less memory than their request. */
 export const SMALL_RESPONSE = 16_384;
 
-export function createResponsesInFlight(most: { total: number; perKey: number }): ResponsesInFlight {
+export function createResponsesInFlight(limits: { total: number; perKey: number }): ResponsesInFlight {
   let bytes = 0;
   const byKey = new Map<string, number>();
   return {
@@ -35,15 +35,18 @@ export function createResponsesInFlight(most: { total: number; perKey: number })
         hold(more) {
           const ofKey = byKey.get(key) ?? 0;
           if (held + more > SMALL_RESPONSE) {
-            // A response always fits while it is the only one, or a page larger than the bound could never be read.
-            if (ofKey > held && ofKey + more > most.perKey)
+            // The only response of a key always fits, or a page larger than the limit could never be read.
+            if (ofKey > held && ofKey + more > limits.perKey)
               throw new Refusal(
                 "TOO_MANY_BYTES",
-                `this key has ${ofKey} bytes of responses on their way, of at most ${most.perKey}; read them, or ask for smaller pages, and send the request again after a second`,
+                `this key has ${ofKey} bytes of unread responses, of at most ${limits.perKey}; read them, or request smaller pages, and send the request again after a second`,
                 { headers: { "Retry-After": "1" } },
               );
-            if (bytes > held && bytes + more > most.total)
-              throw overloadedRefusal(`${bytes} bytes of responses are on their way, of at most ${most.total}`, {});
+            if (bytes > held && bytes + more > limits.total)
+              throw overloadedRefusal(
+                `the service has ${bytes} bytes of unread responses, of at most ${limits.total}`,
+                {},
+              );
           }
           held += more;
           bytes += more;
@@ -62,12 +65,12 @@ export function createResponsesInFlight(most: { total: number; perKey: number })
   };
 }
 
-/** Bytes that are handed to the connection at once. */
+/** Bytes that are passed to the connection at once. */
 const PIECE = 65_536;
 
 /**
- * Streams a response that is ready, as fast as its client reads, and gives its share back when it has been read, its
- * client has left, or its client has not read any of it for `stallMs`.
+ * Streams a complete response as fast as its client reads. Releases its share when it has been read, when the client
+ * disconnects, or when the client has read nothing for `stallMs`.
  */
 export function streamHeld(bytes: Uint8Array, share: ResponseShare, stallMs: number): ReadableStream<Uint8Array> {
   let at = 0;
@@ -80,7 +83,7 @@ export function streamHeld(bytes: Uint8Array, share: ResponseShare, stallMs: num
     clearTimeout(stalled);
     stalled = setTimeout(() => {
       end();
-      stream.error(new Error("the client does not read its response"));
+      stream.error(new Error("the client stopped reading its response"));
     }, stallMs);
     stalled.unref?.();
   }

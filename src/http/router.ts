@@ -1,6 +1,6 @@
 /**
- * itty-router finds the path; methods are ours. One entry a path, so that a known path with a wrong
- * method can answer 405 with `Allow`, and HEAD and OPTIONS work everywhere.
+ * Matches paths with itty-router, independent of the method: one entry for each path, so that a wrong method on a known
+ * path gets 405 with `Allow`, and HEAD and OPTIONS work on every path.
  */
 import { IttyRouter, type IRequest } from "itty-router";
 import { Refusal } from "../contract/errors.ts";
@@ -18,14 +18,15 @@ export function createRouter<T>(
   targets: readonly {
     path: string;
     target: T;
-    /** Takes all that lies below its path, however it is written. */ below?: boolean;
+    /** Whether the target also matches every path below its own, without decoding it. */
+    includesSubpaths?: boolean;
   }[],
 ): Router<T> {
   const router = IttyRouter();
   const prefixes = targets
-    .filter(({ below }) => below === true)
+    .filter(({ includesSubpaths }) => includesSubpaths === true)
     .map(({ path, target }) => ({ prefix: `${path}/`, target }));
-  // A path without parameters needs no pattern: most requests go to one of these.
+  // Paths without parameters, which most requests use, need no pattern.
   const literal = new Map(
     targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]),
   );
@@ -33,20 +34,20 @@ export function createRouter<T>(
     router.all(path, (request: IRequest) => ({ target, params: decodeAll(request.params) }));
   }
   return async (url) => {
-    // The router takes a trailing slash for none; two addresses for one thing are one too many.
+    // The router ignores a trailing slash, which would give each resource two addresses.
     const path = readPath(url);
     const route = literal.get(path);
     if (route !== undefined) return route;
-    const below = prefixes.find(({ prefix }) => path.startsWith(prefix));
-    if (below !== undefined) return { target: below.target, params: {} };
+    const parent = prefixes.find(({ prefix }) => path.startsWith(prefix));
+    if (parent !== undefined) return { target: parent.target, params: {} };
     if (path.length > 1 && path.endsWith("/")) return null;
-    // It writes what it finds onto the request: a throw-away one, without the query that it would parse.
+    // itty-router writes its results onto the request, so pass a temporary one, without the query that it would parse.
     const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as RouteMatch<T> | undefined;
     return match ?? null;
   };
 }
 
-/** Without query and fragment. */
+/** Returns the path of a URL, without query and fragment. */
 export function readPath(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   if (start < 0) return "/";
@@ -58,7 +59,7 @@ export function readPath(url: string): string {
   return url.slice(start, end);
 }
 
-/** A literal segment is tried before a parameter, whatever the order of registration. */
+/** Sorts literal segments before parameters, independent of the order of registration. */
 function literalFirst(a: string, b: string): number {
   const left = a.split("/");
   const right = b.split("/");

@@ -32,7 +32,7 @@ export function readNodeBody(
         request.resume();
       }
     };
-    const onEnd = (): void => finish(() => resolve(body.whole()));
+    const onEnd = (): void => finish(() => resolve(body.bytes()));
     const onError = (error: Error): void => finish(() => reject(error));
     const onClose = (): void => finish(() => reject(new Error("the connection closed before the body was complete")));
     request.on("data", onData);

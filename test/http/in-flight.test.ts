@@ -135,7 +135,7 @@ describe("a collector", () => {
     let told = 0;
     const body = createCollector(100_000, (bytes) => (told += bytes));
     for (let i = 0; i < 70_000; i++) body.add(Uint8Array.of(i % 256));
-    const whole = body.whole();
+    const whole = body.bytes();
     assert.equal(whole.length, 70_000);
     assert.ok(whole.every((byte, i) => byte === i % 256));
     assert.ok(told >= 70_000 && told <= 100_000, String(told));
@@ -147,6 +147,6 @@ describe("a collector", () => {
       throw new Error("no room");
     });
     assert.throws(() => body.add(new Uint8Array(1)), /no room/);
-    assert.equal(body.whole().length, 0);
+    assert.equal(body.bytes().length, 0);
   });
 });

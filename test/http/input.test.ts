@@ -70,7 +70,7 @@ describe("bodies", () => {
     });
   }
 
-  test("bytes that are not UTF-8", async () => {
+  test("is not valid UTF-8", async () => {
     const bytes = new Uint8Array([...new TextEncoder().encode(good.slice(0, -2)), 0xff, 0x22, 0x7d]);
     const response = await service.runtime.fetch(
       new Request("http://a/v1/actions", {

@@ -55,7 +55,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
       assert.equal(secure.received.length, before);
       assert.match(
         await send(`https://hooks.example.com:${secure.port}/`, "::ffff:127.0.0.1"),
-        /which is no public address/,
+        /which is not a public address/,
       );
 
       plain.answer = (_, response) =>
@@ -65,7 +65,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
         /answered 302, and redirects are not followed/,
       );
       plain.answer = () => {};
-      assert.match(await send(`http://hooks.example.com:${plain.port}/`, "127.0.0.1"), /gave no answer within 5 s/);
+      assert.match(await send(`http://hooks.example.com:${plain.port}/`, "127.0.0.1"), /did not respond within 5 s/);
       plain.answer = (_, response) => void response.end();
       assert.equal(secure.received.length, before);
     });

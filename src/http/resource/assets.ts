@@ -1,6 +1,6 @@
 /**
- * Files of pages. They are read, hashed and compressed once, when the first page asks for them, and stand under an
- * address that changes with them: a browser keeps them forever, and modules of two versions never meet in one page.
+ * Serves the files of pages. They are read, hashed and compressed once, on first use. Their URL contains a version that
+ * changes with their content, so browsers cache them forever and a page never mixes modules of two versions.
  */
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -11,16 +11,16 @@ import { sha256Hex, utf8 } from "../../domain/hash.ts";
 
 export interface AssetFile {
   path(): string;
-  /** Besides those that every asset has. */
+  /** Headers in addition to those of every asset. */
   headers?: Record<string, string>;
 }
 
 export interface Assets {
-  /** Serves all of them. */
+  /** The page that serves all files. */
   page: Page;
-  /** Where they stand: `/prefix/version`. A module of them reaches another by a relative path. */
+  /** Resolves to the base path `/prefix/version`. Modules import each other by relative paths. */
   base(): Promise<string>;
-  /** Addresses of a module and of everything that it imports statically, directly or not. */
+  /** Resolves to the names of a module and of all modules that it imports statically, also indirectly. */
   imports(entry: string): Promise<string[]>;
 }
 
@@ -31,8 +31,8 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** As good as it gets below this size; above it that would take seconds for a few per cent. Bytes. */
-const SMALL = 200_000;
+/** Smaller files are compressed with the best quality, which takes seconds for larger ones. Bytes. */
+const MAX_BEST_COMPRESSION = 200_000;
 const compressGzip = promisify(gzip);
 const compressBrotli = promisify(brotliCompress);
 
@@ -56,7 +56,7 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
       const list = [...served].map(([name, { hash }]) => `${name} ${hash}\n`).sort();
       return { version: sha256Hex(utf8(list.join(""))).slice(0, 16), served };
     })().catch((error: unknown) => {
-      // The next request tries again: a file that could not be read may come back.
+      // The next request tries again, because the file may be readable by then.
       loading = null;
       throw error;
     }));
@@ -93,7 +93,7 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
   };
 }
 
-/** A document whose bytes change only with the version, such as the page that loads the assets. */
+/** Serves an HTML document that changes only with the version, such as the page that loads the assets. */
 export function createDocument(text: () => Promise<string>, headers: Record<string, string>): Page["serve"] {
   let page: Promise<Served> | null = null;
   return async (request) => {
@@ -148,11 +148,11 @@ function createServed(bytes: Uint8Array, headers: Record<string, string>): Serve
 
 async function compress(bytes: Uint8Array, encoding: Encoding): Promise<Uint8Array> {
   if (encoding === "gzip") return compressGzip(bytes, { level: 9 });
-  const quality = bytes.length <= SMALL ? 11 : 9;
+  const quality = bytes.length <= MAX_BEST_COMPRESSION ? 11 : 9;
   return compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
 }
 
-/** RFC 9110, section 12.5.3, as far as it matters: what is named with a weight of zero is not sent. */
+/** Selects the encoding from Accept-Encoding (RFC 9110, section 12.5.3). Only a weight of zero is taken into account. */
 function encodingOf(accepted: string | null): Encoding | null {
   const weights = new Map(
     (accepted ?? "").split(",").map((item) => {

@@ -1,4 +1,4 @@
-/** Which past decisions are looked at, and what is told of them, over HTTP. */
+/** HTTP schemas of backtests: the range of past decisions, and the report. */
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
@@ -20,11 +20,11 @@ export const SpanFields = {
     Type.Integer({
       minimum: 1,
       maximum: 1_000_000,
-      description: "Most decisions of a range, newest first; 10,000 when absent.",
+      description: "Maximum number of decisions in a range, newest first; 10,000 when absent.",
     }),
   ),
   before: Type.Optional(
-    Type.Integer({ minimum: 0, description: "`next` of an earlier answer: goes on where it ended." }),
+    Type.Integer({ minimum: 0, description: "`next` of an earlier response: continues where it ended." }),
   ),
   examples: Type.Optional(
     Type.Integer({ minimum: 0, maximum: 20, description: "Examples of each kind of flip; 3 when absent." }),
@@ -43,11 +43,11 @@ export type Span = Pick<BacktestRange, "since" | "until" | "limit" | "examples" 
 
 /** Throws INVALID_RANGE. */
 export function parseSpan(query: SpanQuery, now: number): Span {
-  // What was decided in this very millisecond counts too.
+  // Include decisions of the current millisecond.
   const until = (query.until === undefined ? null : parseRfc3339(query.until)) ?? now + 1;
   const since = (query.since === undefined ? null : parseRfc3339(query.since)) ?? until - WEEK;
   if (since >= until)
-    throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, {
+    throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must be before until (${toRfc3339(until)})`, {
       errors: [{ detail: "`since` must be a time before `until`" }],
     });
   return {
@@ -82,28 +82,30 @@ const Example = Type.Object(
   },
   { additionalProperties: false },
 );
-/** What would flip. */
+/** Members of a report. */
 export const FlipFields = {
   since: Type.String({ format: "date-time" }),
   until: Type.String({ format: "date-time" }),
-  evaluated: Type.Integer({ description: "Decisions that were made again." }),
-  flipped: Type.Integer({ description: "Those with another effect." }),
+  evaluated: Type.Integer({ description: "Number of replayed decisions." }),
+  flipped: Type.Integer({ description: "Number of decisions with another effect." }),
   otherwise: Type.Integer({
-    description: "Those with the same effect by another rule, or on other terms of approval.",
+    description: "Number of decisions with the same effect by another rule, or with other approval terms.",
   }),
-  erased: Type.Integer({ description: "Decisions of the range that cannot be made again: what was asked was erased." }),
+  erased: Type.Integer({
+    description: "Number of decisions that cannot be replayed because their requests were erased.",
+  }),
   altered: Type.Integer({
     description:
-      "Decisions of the range whose row in the store cannot be read as what the service wrote; `assent audit` names them.",
+      "Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them.",
   }),
   flips: Type.Array(
     Type.Object(
       { from: OutcomeOf, to: OutcomeOf, count: Type.Integer(), examples: Type.Array(Example) },
       { additionalProperties: false },
     ),
-    { description: "Kinds of flips, most frequent first." },
+    { description: "Flips, grouped by old and new outcome, most frequent first." },
   ),
-  unlisted: Type.Integer({ description: "Flips of kinds beyond those listed." }),
+  unlisted: Type.Integer({ description: "Number of flips in groups that are not listed." }),
   counted: Type.Array(
     Type.Object(
       { policy: Type.String(), limit: Type.String(), decisions: Type.Integer() },
@@ -111,12 +113,12 @@ export const FlipFields = {
     ),
     {
       description:
-        "Limits without a recorded use, because they were not in force under this name: counted from the decisions of this answer, as if nothing was used before the first.",
+        "Limits without recorded usage, because they were not active under this name. Their usage was counted from the decisions of this report, starting from zero.",
     },
   ),
   next: Type.Union([Type.Integer(), Type.Null()], {
     description:
-      "Where to go on (`before`) when the limit, or the time that one request may take, ended it; null when the range is done.",
+      "Value of `before` to continue with, if the limit or the time limit of a request was reached; null if the range is complete.",
   }),
 };
 

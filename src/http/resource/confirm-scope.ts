@@ -1,17 +1,17 @@
-/** What a change asks of the credential once more, under the ledger's lock. */
+/** Checks a credential again under the lock of the ledger, before a change. */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential } from "../../contract/host.ts";
 import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { Scope } from "../../domain/scopes.ts";
 
-/** The credential as it stands now. Throws INVALID_CREDENTIAL when it was revoked or expired since, INSUFFICIENT_SCOPE when it lacks `scope`. */
+/** Returns the current credential. Throws INVALID_CREDENTIAL if it was revoked or has expired, INSUFFICIENT_SCOPE if it lacks `scope`. */
 export async function confirmWithScope(
   tx: Pick<LedgerTransaction, "confirm">,
   credential: Credential,
   scope: Scope,
 ): Promise<Credential> {
-  const who = await tx.confirm(credential);
-  if (!who.hasScope(scope))
-    throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope ${scope}`);
-  return who;
+  const confirmed = await tx.confirm(credential);
+  if (!confirmed.hasScope(scope))
+    throw new Refusal("INSUFFICIENT_SCOPE", `the key "${confirmed.key.name}" lacks the scope ${scope}`);
+  return confirmed;
 }

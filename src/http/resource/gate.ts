@@ -1,13 +1,13 @@
 /**
- * What a facade asks: may this happen now? Asked and started in one go, so that "yes" is said once for one action, and
- * the ledger has it as started before anybody acts on it.
+ * Lets a facade ask whether a call may run now. Submits the action and starts it in one step, so that an allow is used only
+ * once, and the start is recorded before the call runs.
  */
 import type { ApiResponse, FacadeCall } from "../../contract/facade.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
-/** An action as another protocol asked for it. */
+/** An action that was requested through another protocol. */
 export interface GateRequest {
-  /** Whom a key that is bound to no agent asks for; a bound key asks for its own agent. */
+  /** The agent, if the key is not bound to one. A bound key always submits for its own agent. */
   agent_id: string;
   tool: string;
   operation: string;
@@ -17,15 +17,15 @@ export interface GateRequest {
 }
 
 export type GateOutcome =
-  /** It was allowed, and is started: this answer is good for one run. */
+  /** The action is allowed and was started: the caller may run it once. */
   | { kind: "go"; action: GateAction }
-  /** A person is asked. The same request asks again for the same action. */
+  /** The action requires approval. The same request can be sent again to check it. */
   | { kind: "wait"; action: GateAction }
   | { kind: "no"; action: GateAction | null; code: string; reason: string }
-  /** Nothing was decided. */
+  /** No decision was made. */
   | { kind: "fault"; status: number; code: string; detail: string; retryAfter: string | null };
 
-/** What of the action's record a facade speaks of. */
+/** The members of an action's record that facades use. */
 export interface GateAction {
   id: string;
   agent_id: string;
@@ -46,7 +46,7 @@ export interface GateAction {
 type GateCall = Pick<FacadeCall, "callApi" | "request">;
 type Fault = Extract<GateOutcome, { kind: "fault" }>;
 
-/** The agent that the caller's key is bound to; null where it is bound to none. */
+/** Returns the agent that the caller's key is bound to, or null if it is not bound. */
 async function boundAgent(call: GateCall): Promise<string | null | Fault> {
   const me = await call.callApi("GET", "/v1/me");
   return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : readFault(me);
@@ -54,36 +54,36 @@ async function boundAgent(call: GateCall): Promise<string | null | Fault> {
 
 type Submit = (path: string) => Promise<ApiResponse>;
 
-function submitter(call: GateCall, bound: string | null, request: GateRequest, waitSeconds: number): Submit {
+function createSubmit(call: GateCall, bound: string | null, request: GateRequest, waitSeconds: number): Submit {
   const json = { ...request, agent_id: bound ?? request.agent_id };
   const headers: Record<string, string> = waitSeconds > 0 ? { Prefer: `wait=${waitSeconds}` } : {};
   return (path) => call.callApi("POST", path, { json, headers });
 }
 
-/** @param waitSeconds how long to wait for people; the service may wait less */
+/** Submits and starts one action. @param waitSeconds how long to wait for approvals; the service may wait less */
 export async function submitAndStart(call: GateCall, request: GateRequest, waitSeconds = 0): Promise<GateOutcome> {
   const bound = await boundAgent(call);
-  return bound !== null && typeof bound === "object" ? bound : passAs(call, bound, request, waitSeconds);
+  return bound !== null && typeof bound === "object" ? bound : submitAndStartAs(call, bound, request, waitSeconds);
 }
 
-async function passAs(
+async function submitAndStartAs(
   call: GateCall,
   bound: string | null,
   request: GateRequest,
   waitSeconds: number,
 ): Promise<GateOutcome> {
-  const submit = submitter(call, bound, request, waitSeconds);
+  const submit = createSubmit(call, bound, request, waitSeconds);
   const first = await startOf(call, await submit("/v1/actions?join=open"));
-  // The same request of two clients at the same moment is one action until it starts. An approval is good for one of
-  // them; what policy allows, it allows to both, each as an action of its own.
-  const lost = first.kind === "no" && first.code === "ACTION_NOT_STARTABLE" && first.action?.decision === "allow";
-  return lost ? startOf(call, await submit("/v1/actions")) : first;
+  // Two clients that send the same request at the same time share one action until it starts. An approval is valid for
+  // only one of them. If the policy allows the action, the other client submits an action of its own.
+  const lostRace = first.kind === "no" && first.code === "ACTION_NOT_STARTABLE" && first.action?.decision === "allow";
+  return lostRace ? startOf(call, await submit("/v1/actions")) : first;
 }
 
 /**
- * For several that happen together or not at all, no two of them the same: every one is asked before the first starts. Gives
- * a verdict for each, or those that keep the others from happening.
- * @param waitSeconds how long to wait for people, for all of them together
+ * Submits and starts several different actions that must run together or not at all. Submits all of them before it starts
+ * the first. Resolves to an outcome for each, or to the outcomes that prevent the others from running.
+ * @param waitSeconds how long to wait for approvals, for all actions together
  */
 export async function submitAndStartAll(
   call: GateCall,
@@ -91,33 +91,33 @@ export async function submitAndStartAll(
   waitSeconds = 0,
 ): Promise<{ passed: boolean; outcomes: GateOutcome[] }> {
   if (requests.length === 0) return { passed: true, outcomes: [] };
-  const begun = performance.now();
+  const startedAt = performance.now();
   const bound = await boundAgent(call);
   if (bound !== null && typeof bound === "object") return { passed: false, outcomes: requests.map(() => bound) };
-  const against: GateOutcome[] = [];
+  const obstacles: GateOutcome[] = [];
   for (const request of requests) {
-    // One wait for all of them, and none once it is clear that they do not happen.
-    const left = against.length > 0 ? 0 : Math.round(waitSeconds - (performance.now() - begun) / 1000);
-    const verdict = standingOf(await submitter(call, bound, request, left)("/v1/actions?join=open"));
-    if (verdict.kind !== "may") against.push(verdict);
+    // The actions share one wait. Do not wait once one of them cannot run.
+    const remaining = obstacles.length > 0 ? 0 : Math.round(waitSeconds - (performance.now() - startedAt) / 1000);
+    const outcome = readDecision(await createSubmit(call, bound, request, remaining)("/v1/actions?join=open"));
+    if (outcome.kind !== "may") obstacles.push(outcome);
   }
-  if (against.length > 0) return { passed: false, outcomes: against };
+  if (obstacles.length > 0) return { passed: false, outcomes: obstacles };
   const started: GateAction[] = [];
   for (const request of requests) {
-    const verdict = await passAs(call, bound, request, 0);
-    if (verdict.kind === "go") {
-      started.push(verdict.action);
+    const outcome = await submitAndStartAs(call, bound, request, 0);
+    if (outcome.kind === "go") {
+      started.push(outcome.action);
       continue;
     }
-    const json = { success: false, error: "not run: another call beside it could not be started" };
+    const json = { success: false, error: "not run: another call of the same batch could not be started" };
     for (const { id } of started) await call.callApi("POST", `/v1/actions/${id}/result`, { json });
-    return { passed: false, outcomes: [verdict] };
+    return { passed: false, outcomes: [outcome] };
   }
   return { passed: true, outcomes: started.map((action) => ({ kind: "go", action })) };
 }
 
-/** Whether it may start. */
-function standingOf(
+/** Returns `may` if the submitted action can be started, else the outcome. */
+function readDecision(
   submitted: ApiResponse,
 ): Exclude<GateOutcome, { kind: "go" }> | { kind: "may"; action: GateAction } {
   if (submitted.status !== 200 && submitted.status !== 202) return readFault(submitted);
@@ -129,45 +129,45 @@ function standingOf(
 }
 
 async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutcome> {
-  const standing = standingOf(submitted);
-  if (standing.kind !== "may") return standing;
-  const { action } = standing;
-  // An approval must not be used up for a caller that nobody answers.
+  const decision = readDecision(submitted);
+  if (decision.kind !== "may") return decision;
+  const { action } = decision;
+  // Do not use up an approval for a caller that has disconnected.
   if (call.request.signal.aborted)
-    return { kind: "fault", status: 503, code: "NOT_READY", detail: "the caller has left", retryAfter: null };
+    return { kind: "fault", status: 503, code: "NOT_READY", detail: "the caller has disconnected", retryAfter: null };
   const started = await call.callApi("POST", `/v1/actions/${action.id}/start`, { json: {} });
   if (started.status === 200) return { kind: "go", action: started.json as GateAction };
   const fault = readFault(started);
-  // Somebody else started it, or it was decided again: this caller has no permission, whatever comes of a new request.
+  // Another client started the action, or it was decided again, so this caller must not run it.
   return started.status < 500 && started.status !== 429
     ? { kind: "no", action, code: fault.code, reason: fault.detail }
     : fault;
 }
 
-/** Why it does not run, in words for a model. */
-export function describeRefusal(verdict: Exclude<GateOutcome, { kind: "go" }>): { code: string; message: string } {
-  switch (verdict.kind) {
+/** Explains to a model why its call does not run. */
+export function describeRefusal(outcome: Exclude<GateOutcome, { kind: "go" }>): { code: string; message: string } {
+  switch (outcome.kind) {
     case "wait":
       return {
         code: "APPROVAL_REQUIRED",
-        message: `Not run yet: it waits for approval [action ${verdict.action.id}]. It was not refused. Call again later with exactly the same arguments; other arguments would be another request.`,
+        message: `Not run yet: it waits for approval [action ${outcome.action.id}]. It was not denied. Call again later with exactly the same arguments; other arguments are a new request.`,
       };
     case "no":
-      return { code: verdict.code, message: `Not run: ${verdict.reason} (${verdict.code})` };
+      return { code: outcome.code, message: `Not run: ${outcome.reason} (${outcome.code})` };
     case "fault":
-      return describeFault(verdict.code);
+      return describeFault(outcome.code);
   }
 }
 
-/** Nothing of it is the model's to know but that it may try again. */
+/** Tells a model only that it may try again, without details of the failure. */
 export const describeFault = (code: string): { code: string; message: string } => ({
   code,
-  message: `Not run: the approval service could not decide (${code}). It was not refused; try again later.`,
+  message: `Not run: the approval service could not decide (${code}). It was not denied; try again later.`,
 });
 
-/** The problem in an answer that is none of the expected ones. */
+/** Reads the problem details of an unexpected response. */
 export function readFault({ status, json, headers }: ApiResponse): Fault {
-  const { code = "INTERNAL", detail = "the service gave no answer" } = (json ?? {}) as {
+  const { code = "INTERNAL", detail = "the service returned no details" } = (json ?? {}) as {
     code?: string;
     detail?: string;
   };

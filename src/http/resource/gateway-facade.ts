@@ -1,4 +1,4 @@
-/** The facade of a gateway that asks about each request, and passes on at 200 alone. */
+/** A facade for gateways that ask about each request, and forward it only if the response is 200. */
 import { Type } from "@sinclair/typebox";
 import type { ApiResponse, Facade, FacadeCall, FacadeFault } from "../../contract/facade.ts";
 import type { Reply } from "../../contract/resource.ts";
@@ -8,27 +8,34 @@ import { readFault, submitAndStart, type GateOutcome } from "./gate.ts";
 import { toGateRequest, assertUnambiguous, actionDigestOf, type GatewayRequest } from "./gateway.ts";
 import { UnreadableRequest } from "./json-body.ts";
 
-/** Where the gateway's own key stands: `Authorization` is the client's, and meant for what stands behind the gateway. */
+/** Header of the gateway's own key. `Authorization` belongs to the client and is meant for the upstream server. */
 const KEY_HEADER = "Assent-Key";
 const PERMIT_HEADER = "Assent-Permit";
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export const GATEWAY_OPTIONS = {
-  enabled: Type.Boolean({ default: false, description: "Opens the address." }),
-  tool: Type.String({ default: "http", minLength: 1, maxLength: 256, description: "The actions' tool." }),
+  enabled: Type.Boolean({ default: false, description: "Enables the endpoint." }),
+  tool: Type.String({
+    default: "http",
+    minLength: 1,
+    maxLength: 256,
+    description: "The tool of the submitted actions.",
+  }),
   mode: Type.Union([Type.Literal("gate"), Type.Literal("permit")], {
     default: "gate",
-    description: "`gate` decides on the whole request. `permit` takes one that was given before, and uses it up.",
+    description:
+      "`gate` decides on the whole request. `permit` requires a permit that was issued before, and uses it up.",
   }),
   covers: Type.Union([Type.Literal("request"), Type.Literal("tool")], {
     default: "request",
     description:
-      "What a permit must name: this very request, or the tool alone, where what stands behind the gateway compares the permit with what it runs.",
+      "What a permit must be for: exactly this request, or only the tool, if the upstream server compares the permit with the request itself.",
   }),
-  wait_seconds: Type.Integer({ default: 0, minimum: 0, maximum: 300, description: "How long people are waited for." }),
+  wait_seconds: Type.Integer({ default: 0, minimum: 0, maximum: 300, description: "How long to wait for approvals." }),
   agent_header: Type.Union([Type.Null(), Type.String({ pattern: "^[A-Za-z0-9-]{1,64}$" })], {
     default: null,
-    description: "Header in which the gateway names the agent that it has made sure of; the key says it when absent.",
+    description:
+      "Header in which the gateway sends the agent that it has authenticated; if null, the key determines the agent.",
   }),
 };
 
@@ -40,11 +47,11 @@ export interface GatewayOptions {
   agent_header: string | null;
 }
 
-/** @param see reads the original request */
+/** @param readRequest reads the original request from the gateway's request */
 export function createGatewayFacade(
   where: Pick<Facade, "path" | "title" | "includesSubpaths">,
   options: GatewayOptions,
-  see: (call: FacadeCall) => GatewayRequest,
+  readRequest: (call: FacadeCall) => GatewayRequest,
 ): Facade {
   return {
     ...where,
@@ -52,10 +59,12 @@ export function createGatewayFacade(
     keyHeader: KEY_HEADER,
     async serve(call) {
       try {
-        if (options.mode === "permit") return await usePermit(call, see(call), options);
+        if (options.mode === "permit") return await usePermit(call, readRequest(call), options);
         const agent = options.agent_header === null ? "gateway" : call.request.headers.get(options.agent_header);
-        if (agent === null || agent === "") throw new UnreadableRequest("the gateway names no agent");
-        return replyTo(await submitAndStart(call, toGateRequest(see(call), options.tool, agent), options.wait_seconds));
+        if (agent === null || agent === "") throw new UnreadableRequest("the gateway did not send the agent");
+        return replyTo(
+          await submitAndStart(call, toGateRequest(readRequest(call), options.tool, agent), options.wait_seconds),
+        );
       } catch (error) {
         if (!(error instanceof UnreadableRequest)) throw error;
         return refused("REQUEST_UNREADABLE", error.message);
@@ -65,19 +74,19 @@ export function createGatewayFacade(
   };
 }
 
-/** Starts the permit's action, so that it is good for this one request. */
-async function usePermit(call: FacadeCall, seen: GatewayRequest, { tool, covers }: GatewayOptions): Promise<Reply> {
-  assertUnambiguous(seen);
+/** Starts the action of the permit, so that the permit cannot be used again. */
+async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, covers }: GatewayOptions): Promise<Reply> {
+  assertUnambiguous(original);
   const permit = call.request.headers.get(PERMIT_HEADER);
   if (permit === null) return refused("PERMIT_MISSING", `send the permit as \`${PERMIT_HEADER}\``);
   const claims = claimsOf(permit);
   const { sub: id = null, agent_id = null } = claims ?? {};
   if (claims === null || typeof id !== "string" || !UUID.test(id) || typeof agent_id !== "string")
-    return refused("PERMIT_INVALID", "that is no permit");
+    return refused("PERMIT_INVALID", "the header is not a permit");
   if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
-  if (covers === "request" && claims["action_digest"] !== actionDigestOf(seen, tool, agent_id))
+  if (covers === "request" && claims["action_digest"] !== actionDigestOf(original, tool, agent_id))
     return refused("PERMIT_INVALID", "the permit is for another request");
-  // What was read of it so far is what it says; the start proves it, once.
+  // The claims were read without verifying the signature. The start verifies the permit, and succeeds only once.
   return startedBy(await call.callApi("POST", `/v1/actions/${id}/start`, { json: { permit } }));
 }
 
@@ -96,24 +105,24 @@ function claimsOf(permit: string): JsonObject | null {
   }
 }
 
-function replyTo(verdict: GateOutcome): Reply {
-  switch (verdict.kind) {
+function replyTo(outcome: GateOutcome): Reply {
+  switch (outcome.kind) {
     case "go":
-      return passed(verdict.action.id);
+      return passed(outcome.action.id);
     case "wait":
-      return refused("APPROVAL_REQUIRED", "a person is asked; send the same request again", verdict.action.id, "5");
+      return refused("APPROVAL_REQUIRED", "the request requires approval; send it again later", outcome.action.id, "5");
     case "no":
-      return refused(verdict.code, verdict.reason, verdict.action?.id);
+      return refused(outcome.code, outcome.reason, outcome.action?.id);
     case "fault":
-      return verdict.status === 422 || verdict.status === 400
-        ? refused(verdict.code, verdict.detail)
-        : broken(verdict, verdict.retryAfter);
+      return outcome.status === 422 || outcome.status === 400
+        ? refused(outcome.code, outcome.detail)
+        : broken(outcome, outcome.retryAfter);
   }
 }
 
 const passed = (id: string): Reply => ({ status: 200, headers: { "Assent-Action-Id": id }, text: "" });
 
-/** 403: the gateways' word for no. */
+/** Gateways treat 403 as a deny. */
 function refused(code: string, detail: string, id?: string, retryAfter?: string): Reply {
   const about = id === undefined ? {} : { action_id: id };
   return {
@@ -127,11 +136,16 @@ function refused(code: string, detail: string, id?: string, retryAfter?: string)
   };
 }
 
-/** Nothing was decided. What is wrong with the gateway's own key is not the client's to hear as 401. */
+/** No decision was made. Also hides problems with the gateway's own key, which its client must not see as a 401. */
 function broken({ code }: Pick<FacadeFault, "code">, retryAfter: string | null = null): Reply {
   return {
     status: 503,
     headers: { "Content-Type": "application/problem+json", "Retry-After": retryAfter ?? "5" },
-    text: JSON.stringify({ title: "Nothing could be decided", status: 503, code, detail: "the gate is out of order" }),
+    text: JSON.stringify({
+      title: "No decision",
+      status: 503,
+      code,
+      detail: "the service could not decide; try again later",
+    }),
   };
 }

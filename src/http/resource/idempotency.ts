@@ -1,7 +1,6 @@
 /**
- * `Idempotency-Key`: a POST that creates, sent again under the same key by the same credential,
- * creates nothing and answers what the first one made. What was created is remembered in the
- * transaction that created it.
+ * `Idempotency-Key`: a POST that is sent again with the same key by the same credential creates nothing and returns the
+ * result of the first. The key is stored in the transaction that creates the resource.
  */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential } from "../../contract/host.ts";
@@ -15,14 +14,14 @@ export interface IdempotentCall {
   key: string;
   /** Method and path template. */
   route: string;
-  /** SHA-256 of the canonical body, hex; empty where what was created knows what it was made from: its resource compares that. */
+  /** SHA-256 of the canonical body in hex, or "" if the resource itself compares the request with the first one. */
   bodyHash: string;
 }
 
-/** Says in the answer that nothing was created this time. */
+/** Headers of a response to a repeated request. */
 export const REPLAYED_HEADERS = { "Idempotency-Replayed": "true" } as const;
 
-/** Null without the header. Throws VALIDATION_FAILED. */
+/** Returns null if the header is absent. Throws VALIDATION_FAILED. */
 export function readIdempotencyKey(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
@@ -34,25 +33,25 @@ export function readIdempotencyKey(headers: Headers): string | null {
   return key;
 }
 
-/** @param body everything of the request that decides what is created */
+/** @param body everything in the request that determines what is created */
 export function readIdempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
   const key = readIdempotencyKey(headers);
   return key === null ? null : { key, route, bodyHash: sha256Hex(utf8(canonicalText(body as JsonValue))) };
 }
 
-/** What the call is found by again. */
+/** Returns the lookup that finds the first call. */
 export function idempotencyLookup({ key }: Credential, call: IdempotentCall): IdempotencyLookup {
   return { key_id: key.id, route: call.route, idempotency_key: call.key };
 }
 
-/** Id of what the first call created; null when this is the first. Throws IDEMPOTENCY_CONFLICT for another body. */
+/** Returns the id of the resource that the first call created, or null if this is the first. Throws IDEMPOTENCY_CONFLICT for another body. */
 export async function findCreatedResource(
   tx: Pick<LedgerTransaction, "idempotency">,
-  who: Credential,
+  credential: Credential,
   call: IdempotentCall | null,
 ): Promise<string | null> {
   if (call === null) return null;
-  const earlier = await tx.idempotency(who.key.id, call.route, call.key);
+  const earlier = await tx.idempotency(credential.key.id, call.route, call.key);
   if (earlier === null) return null;
   if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw idempotencyConflict(call, earlier.resource_id);
   return earlier.resource_id;
@@ -61,21 +60,21 @@ export async function findCreatedResource(
 export function idempotencyConflict({ key }: IdempotentCall, created: string): Refusal {
   return new Refusal(
     "IDEMPOTENCY_CONFLICT",
-    `the idempotency key "${key}" was used with another body, which made ${created}; send a new key with a new body`,
+    `the idempotency key "${key}" was used with another body, which created ${created}; use a new key for a new body`,
   );
 }
 
-/** @param createdAt when the resource was created, where that was earlier */
+/** @param createdAt time when the resource was created, if not in this transaction */
 export async function recordCreatedResource(
   tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
-  who: Credential,
+  credential: Credential,
   call: IdempotentCall | null,
   resourceId: string,
   createdAt = tx.now,
 ): Promise<void> {
   if (call === null) return;
   await tx.insertIdempotency({
-    key_id: who.key.id,
+    key_id: credential.key.id,
     route: call.route,
     idempotency_key: call.key,
     body_hash: call.bodyHash,

@@ -1,13 +1,13 @@
-/** Bodies that a facade reads itself, as its protocol has them. */
+/** Parses the bodies that a facade reads itself. */
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
-/** What was sent cannot be read in one way alone, so nothing is decided. The message says why. */
+/** Thrown for a request that can be interpreted in different ways, so that no decision is made. */
 export class UnreadableRequest extends Error {}
 
-/** As many as the service's own routes take. */
+/** Same limit as for the service's own routes. */
 const MAX_VALUES = 10_000;
 
-/** Throws Unreadable. */
+/** Throws UnreadableRequest. */
 export function readJson(bytes: Uint8Array): JsonValue {
   const text = decodeUtf8(bytes);
   if (text === null) throw new UnreadableRequest("the body is not UTF-8");
@@ -18,7 +18,7 @@ export function readJson(bytes: Uint8Array): JsonValue {
   }
 }
 
-/** Throws Unreadable. */
+/** Throws UnreadableRequest. */
 export function readJsonObject(bytes: Uint8Array): JsonObject {
   const body = readJson(bytes);
   if (!isJsonObject(body)) throw new UnreadableRequest("the body is not a JSON object");

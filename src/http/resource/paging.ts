@@ -1,4 +1,4 @@
-/** Lists in pages: newest first, an opaque cursor that neither skips nor repeats, `offset` for old clients (design, section 4). */
+/** Pages of lists: newest first, with an opaque cursor that neither skips nor repeats items, and `offset` for old clients. */
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
 import { fromBase64Url, toBase64Url, utf8 } from "../../domain/hash.ts";
@@ -10,15 +10,15 @@ export const PAGE_QUERY = {
       minimum: 1,
       maximum: 1000,
       default: 20,
-      description: "Most items of one page; one whose items are large ends before.",
+      description: "Maximum number of items on a page; a page with large items can have fewer.",
     }),
   ),
-  cursor: Type.Optional(Type.String({ maxLength: 256, description: "`next_cursor` of the page before." })),
+  cursor: Type.Optional(Type.String({ maxLength: 256, description: "`next_cursor` of the previous page." })),
   offset: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 1_000_000,
-      description: "For old clients; `cursor` does not slow down and does not skip.",
+      description: "For old clients. Use `cursor` instead, which stays fast and does not skip items.",
     }),
   ),
 };
@@ -31,37 +31,37 @@ export interface PageQuery {
 
 export const DEFAULT_LIMIT = 20;
 
-/** @param list names the list, so that a cursor of another one is refused */
+/** @param list name of the list, so that a cursor of another list is refused */
 export function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
 }
 
-/** The position that `encodeCursor` was given, as text. Throws INVALID_CURSOR. */
+/** Returns the position in the cursor as text. Throws INVALID_CURSOR. */
 export function decodeCursor(list: string, cursor: string): string {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(cursor));
     if (text.startsWith(`${list}:`) && text.length > list.length + 1) return text.slice(list.length + 1);
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw invalidCursor(cursor);
 }
 
-/** For positions that are ledger sequences. Throws INVALID_CURSOR. */
+/** Returns the position in the cursor as a sequence number of the ledger. Throws INVALID_CURSOR. */
 export function decodeSeqCursor(list: string, cursor: string): number {
   const position = decodeCursor(list, cursor);
   if (!/^\d{1,16}$/.test(position) || !Number.isSafeInteger(Number(position))) throw invalidCursor(cursor);
   return Number(position);
 }
 
-/** For a position that has another form than the list gives. */
+/** For a cursor whose position does not have the form of the list. */
 export function invalidCursor(cursor: string): Refusal {
-  return new Refusal("INVALID_CURSOR", `"${cursor}" is not a cursor of this list; take next_cursor as it was given`, {
+  return new Refusal("INVALID_CURSOR", `"${cursor}" is not a cursor of this list; use next_cursor unchanged`, {
     errors: [{ parameter: "cursor", detail: "next_cursor of a page of this list" }],
   });
 }
 
-/** `Link` to the page after: same filters, the new cursor (RFC 8288). Empty after the last page. */
+/** Returns the header `Link` (RFC 8288) to the next page, with the same filters. Empty for the last page. */
 export function nextLink(path: string, parameters: object, cursor: string | null): Record<string, string> {
   if (cursor === null) return {};
   const query = new URLSearchParams();
@@ -76,7 +76,7 @@ export interface Page<Row> {
   next_cursor: string | null;
 }
 
-/** What a query for `limit + 1` rows gave, cut to a page. */
+/** Returns a page from the result of a query for `limit + 1` rows. */
 export function cutPage<Row>(
   list: string,
   result: Row[],
@@ -88,11 +88,11 @@ export function cutPage<Row>(
   return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
 }
 
-/** The first read of a page, in rows: as many as most pages have. */
+/** Rows of the first read of a page, enough for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
-/** The bounds of each further read. Bytes are estimated by the rows so far. */
+/** Limits of each further read. Its bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
-/** Bytes of a rendered row besides those that `size` counts, about. */
+/** Approximate bytes of a rendered row in addition to `size`. */
 const OVERHEAD = 1024;
 
 export interface BoundedPage {
@@ -101,31 +101,31 @@ export interface BoundedPage {
   next_cursor: string | null;
 }
 
-/** How the rows of a page are read and shown. */
+/** Reads and renders the rows of a page. */
 export interface PageSource<Row> {
   /** Reads up to `limit` rows after a row, or from the beginning. */
   read(after: Row | null, limit: number): Promise<Row[]>;
-  /** Bytes of a row, for the bound of the page. */
+  /** Returns the bytes of a row that count towards the limit of the page. */
   size(row: Row): number;
   position(row: Row): string | number;
-  /** The row as the API shows it. */
+  /** Returns the row as the API represents it. */
   render(row: Row): Promise<object> | object;
-  /** `host.waitForReadSlot`: a slice of the page is read and rendered in one turn of the event loop. */
+  /** `host.waitForReadSlot`. Called before each slice of the page is read and rendered. */
   turn(): Promise<void>;
   /** `context.reserveResponseBytes`. */
   hold(bytes: number): void;
 }
 
 /**
- * Reads a page that ends at `limit` rows or at `bytes` bytes, whichever comes first, with one row at least. At any
- * moment the rows of one slice are in memory, and of those before it only their JSON; both are held.
- * Throws VALIDATION_FAILED for a page that its bytes would cut and that was asked for by offset: the next offset would
- * skip what did not fit.
- * @param list names the list, so that a cursor of another one is refused
+ * Reads a page of at most `limit` rows and `bytes` bytes, but at least one row. Keeps only the rows of one slice and the
+ * JSON of earlier rows in memory, and reserves the bytes of both with `hold`.
+ * Throws VALIDATION_FAILED if `bytes` would cut a page that was requested by offset, because the next offset would skip
+ * the rows that did not fit.
+ * @param list name of the list, so that a cursor of another list is refused
  */
 export async function readPage<Row>(
   list: string,
-  most: { limit: number; bytes: number; offset?: number | undefined },
+  max: { limit: number; bytes: number; offset?: number | undefined },
   { read, size, position, render, turn, hold }: PageSource<Row>,
 ): Promise<BoundedPage> {
   const items: string[] = [];
@@ -134,22 +134,21 @@ export async function readPage<Row>(
   let slice = FIRST_READ;
   for (;;) {
     await turn();
-    // One more than fits tells whether there is another page.
-    const count = Math.min(slice, most.limit + 1 - items.length);
+    // Read one more row than fits, to know whether there is another page.
+    const count = Math.min(slice, max.limit + 1 - items.length);
     const rows = await read(last, count);
     hold(rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0));
     let since = bytes;
     for (const row of rows) {
-      // The first read may have brought large rows.
+      // The rows of the first read can be large, because their size was not known.
       if (bytes - since > READ_BYTES) {
         await turn();
         since = bytes;
       }
       bytes += size(row);
-      const cut = bytes > most.bytes && items.length > 0;
-      if (cut && most.offset !== undefined && items.length < most.limit)
-        throw cutByOffset(list, items.length, most.bytes);
-      if (cut || items.length === most.limit) return { items, next_cursor: encodeCursor(list, position(last as Row)) };
+      const cut = bytes > max.bytes && items.length > 0;
+      if (cut && max.offset !== undefined && items.length < max.limit) throw cutByOffset(list, items.length, max.bytes);
+      if (cut || items.length === max.limit) return { items, next_cursor: encodeCursor(list, position(last as Row)) };
       items.push(JSON.stringify(await render(row)));
       last = row;
     }
@@ -160,13 +159,13 @@ export async function readPage<Row>(
 }
 
 function cutByOffset(list: string, fitting: number, bytes: number): Refusal {
-  const detail = `only ${fitting} of these ${list} fit into a page of ${bytes} bytes; ask for fewer, or go on by next_cursor instead of offset`;
+  const detail = `only ${fitting} of these ${list} fit into a page of ${bytes} bytes; request fewer, or use next_cursor instead of offset`;
   return new Refusal("VALIDATION_FAILED", `the query parameter limit cannot be used: ${detail}`, {
     errors: [{ parameter: "limit", detail }],
   });
 }
 
-/** The reply of a list whose items are JSON already. */
+/** Returns the reply of a list whose items are already JSON. */
 export function listReply(
   name: string,
   items: readonly string[],
@@ -181,7 +180,7 @@ export function listReply(
   };
 }
 
-/** A page of a short list that is in memory: newest first by creation, then by id. */
+/** Returns a page of a short list in memory, newest first, then by id. */
 export function slicePage<Row extends { id: string; created_at: number }>(
   list: string,
   all: readonly Row[],

@@ -1,11 +1,13 @@
-/** `If-Match` (RFC 9110, section 13.1.1): a change is made only to the representation that the client saw. */
+/** `If-Match` (RFC 9110, section 13.1.1): applies a change only if the client knows the current representation. */
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
 
-/** For the documentation of routes that take it. */
+/** Schema of the header, for routes that accept it. */
 export const IF_MATCH = Type.Object({
   "If-Match": Type.Optional(
-    Type.String({ description: "The `ETag` that was seen: the change is refused (412) when another came first." }),
+    Type.String({
+      description: "The last known `ETag`: the change is refused with 412 if the resource has changed since.",
+    }),
   ),
 });
 
@@ -13,11 +15,11 @@ export const IF_MATCH = Type.Object({
 export function assertIfMatch(headers: Headers, current: string): void {
   const wanted = headers.get("if-match");
   if (wanted === null || wanted.trim() === "*") return;
-  // Weak tags never match here: section 8.8.3.2.
+  // If-Match uses the strong comparison, so weak tags never match (section 8.8.3.2).
   if (wanted.split(",").some((tag) => tag.trim() === current)) return;
   throw new Refusal(
     "PRECONDITION_FAILED",
-    `If-Match names ${wanted.slice(0, 100)}, and the resource is at ${current}: it was changed meanwhile; read it again and repeat the change`,
+    `If-Match names ${wanted.slice(0, 100)}, but the resource is at ${current}: it was changed since; read it again and repeat the change`,
     {
       headers: { ETag: current },
     },

@@ -26,7 +26,7 @@ describe("API keys", () => {
     assert.match(refused.body.detail, /checksum/);
     assert.match(
       (await service.call("GET", "/v1/actions", { key: formatKey(new Uint8Array(32)) })).body.detail,
-      /no live API key/,
+      /the API key is not valid/,
     );
   });
 

@@ -86,7 +86,7 @@ describe("LiteLLM's question about a model's answer", () => {
 
   it("passes once what a person approved, with the same arguments and beside calls that may run", async () => {
     const waits = await ask(refund(9), refund(500));
-    assert.match(waits.blocked_reason, /waits for approval.*not refused.*same arguments/);
+    assert.match(waits.blocked_reason, /waits for approval.*not denied.*same arguments/);
     const id = /action ([0-9a-f-]{36})/.exec(waits.blocked_reason)?.[1] ?? "";
     await approve(service, id);
     assert.equal((await ask(refund(501))).action, "BLOCKED");

@@ -80,7 +80,7 @@ describe("an MCP gateway's question", () => {
       const amount = name === "Docker" ? 500 : 600;
       const waits = await ask({ amount });
       assert.ok(!passes(waits));
-      assert.match(JSON.stringify(waits.body), /waits for approval.*not refused.*same arguments/);
+      assert.match(JSON.stringify(waits.body), /waits for approval.*not denied.*same arguments/);
       const { body } = await service.call("GET", "/v1/actions?status=pending_approval&limit=1");
       await approve(service, body.actions[0].id);
       assert.ok(!passes(await ask({ amount: amount + 1 })));

@@ -205,7 +205,7 @@ describe("failures", () => {
     }
     for (const text of ["<html>", "[]", "null", `{"ok":true,"x":"${"x".repeat(1_100_000)}"}`]) {
       slack.plans.push({ status: 200, text });
-      assert.match((await failure(askedMessage("C0123456789"))).message, /is not Slack|larger than/);
+      assert.match((await failure(askedMessage("C0123456789"))).message, /is not from Slack|larger than/);
     }
     assert.equal((await failure(eventMessage("C0123456789"))).permanent, true);
     assert.equal(slack.messages.length, 0);

@@ -257,7 +257,7 @@ describe("deliveries", () => {
   test("who does not answer, or never ends, is left when the time is over", async () => {
     receiver.answer = () => {};
     const notifier = createNotifier({ ops: open(receiver.port, { timeout_seconds: 1 }) });
-    assert.match((await failure(notifier.deliver(askedMessage("ops"), never))).message, /gave no answer within 1 s/);
+    assert.match((await failure(notifier.deliver(askedMessage("ops"), never))).message, /did not respond within 1 s/);
     const stop = new AbortController();
     const stopped = failure(notifier.deliver(askedMessage("ops"), stop.signal));
     await receiver.next(() => receiver.received.length === 2);
@@ -288,7 +288,7 @@ describe("deliveries", () => {
   test("a name that stands for a private address is not connected to, among whatever others it stands for", async () => {
     const url = `https://localhost:${receiver.port}/`;
     const real = await failure(createNotifier({ ops: { url, secret: SECRET } }).deliver(askedMessage("ops"), never));
-    assert.match(real.message, /^localhost stands for (127\.0\.0\.1|::1), which is no public address/);
+    assert.match(real.message, /^localhost resolves to (127\.0\.0\.1|::1), which is not a public address/);
     for (const addresses of [
       ["127.0.0.1"],
       ["1.1.1.1", "127.0.0.1"],
@@ -300,7 +300,10 @@ describe("deliveries", () => {
         { ops: { url: `https://hooks.example.com:${receiver.port}/`, secret: SECRET } },
         () => Promise.resolve(addresses),
       );
-      assert.match((await failure(notifier.deliver(askedMessage("ops"), never))).message, /which is no public address/);
+      assert.match(
+        (await failure(notifier.deliver(askedMessage("ops"), never))).message,
+        /which is not a public address/,
+      );
     }
     assert.equal(receiver.connections, 0);
   });
@@ -368,11 +371,11 @@ test("a destination that cannot work stops the start, and says why", () => {
   const wrong: [Partial<Options>, RegExp][] = [
     [{ url: "ftp://example.com" }, /destination "ops": its url must begin with https/],
     [{ url: "nonsense" }, /must begin with https/],
-    [{ url: "http://example.com" }, /http:\/\/ is for private addresses/],
+    [{ url: "http://example.com" }, /http:\/\/ is only allowed for private addresses/],
     [{ url: "https://user:secret@example.com" }, /put them into headers/],
-    [{ url: "https://10.0.0.1/" }, /10\.0\.0\.1 is no public address/],
-    [{ url: "https://0x7f.1/" }, /127\.0\.0\.1 is no public address/],
-    [{ url: "https://[::ffff:127.0.0.1]/" }, /is no public address/],
+    [{ url: "https://10.0.0.1/" }, /10\.0\.0\.1 is not a public address/],
+    [{ url: "https://0x7f.1/" }, /127\.0\.0\.1 is not a public address/],
+    [{ url: "https://[::ffff:127.0.0.1]/" }, /is not a public address/],
     [{ secret: "short" }, /whsec_/],
     [{ secret: [SECRET, "whsec_"] }, /whsec_/],
     [{ headers: { "webhook-id": "x" } }, /set by the protocol/],

@@ -77,7 +77,7 @@ describe("signed_by", () => {
     const newest = repository.commit({ "p.yaml": rule("deny") }, { signingKey });
     await becomes("deny");
     repository.git("push", "--quiet", "--force", "origin", `${old}:refs/heads/main`);
-    await says(new RegExp(`the commit ${old} does not descend from ${newest}, which was accepted last`));
+    await says(new RegExp(`the commit ${old} does not descend from ${newest}, the last accepted commit`));
     assert.equal(await decide(), "deny");
     await service.restart();
     assert.equal(await decide(), "deny");
