@@ -28,7 +28,7 @@ export function liftRejection(
     tx.record(
       {
         type: "approval",
-        v: 4,
+        v: 1,
         ...actionEntryFields(row, tx.now),
         verdict: "rejection_lifted",
         by: toActor(current.key, current.principal),

@@ -147,7 +147,7 @@ async function recordRedecision(
   const { hash } = tx.record(
     {
       type: "redecision",
-      v: 3,
+      v: 1,
       ...actionEntryFields(row, tx.now),
       occasion,
       by,

@@ -64,7 +64,7 @@ export async function recordResult(
   tx.record(
     {
       type: "execution",
-      v: 3,
+      v: 1,
       ...actionEntryFields(row, tx.now),
       phase: "result",
       by: toActor(who.key, who.principal),

@@ -103,7 +103,7 @@ export async function decideStart(
   tx.record(
     {
       type: "execution",
-      v: 3,
+      v: 1,
       ...actionEntryFields(row, tx.now),
       phase: "start",
       by,

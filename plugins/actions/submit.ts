@@ -251,7 +251,7 @@ function recordDecision(
       submitted_by: toActor(credential.key, credential.principal),
       tool: request.tool,
       type: "decision",
-      v: 5,
+      v: 1,
     },
     credential.key.id,
   );

@@ -88,7 +88,7 @@ export async function voteOn(
     const { seq } = tx.record(
       {
         type: "approval",
-        v: 4,
+        v: 1,
         ...actionEntryFields(row, tx.now),
         verdict: body.approve ? "approve" : "deny",
         by: actor,
@@ -231,7 +231,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
   tx.record(
     {
       type: "approval",
-      v: 4,
+      v: 1,
       ...actionEntryFields(row, tx.now),
       verdict: "expired",
       by: null,

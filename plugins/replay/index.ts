@@ -11,7 +11,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
-import { asIn, reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
+import { reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
 import { createBacktests, NDJSON } from "./backtest.ts";
 import { compareFields } from "./compare.ts";
 import { Answer, RangeBody, ReplayBody, ReplayedRange } from "./schemas.ts";
@@ -140,7 +140,7 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
       ? []
       : compareFields(
           entry.decision as unknown as Record<string, unknown>,
-          asIn(entry, decidedNow) as unknown as Record<string, unknown>,
+          decidedNow as unknown as Record<string, unknown>,
         );
   const seesAll = "all" in credential.visibility;
   const redecisions = others.map((other) => ({

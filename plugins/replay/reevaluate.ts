@@ -55,7 +55,7 @@ export async function reevaluateEntry(
       `the policy set ${entry.policy_set ?? ""} of entry ${row.seq} is not in the store`,
     );
   const facts = restoreFacts(entry.facts, action.past);
-  const decision = asIn(entry, decide(set.compiled, request, facts, clock));
+  const decision = decide(set.compiled, request, facts, clock);
   const rebuilt = rebuild(entry, action, request, decision);
   const fields: FieldComparison[] = [
     ...compareFields(
@@ -81,15 +81,6 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
   };
 }
 
-/** Entries of earlier versions do not contain how long an approval or a rejection is valid. */
-export function asIn({ type, v }: Decided, decision: Decision): Decision {
-  const age = type === "decision" ? 5 - v : 3 - v;
-  if (decision.approval === null || age <= 0) return decision;
-  const { rejection_holds_ms: _, ...approval } = decision.approval;
-  const { valid_for_ms: __, ...oldest } = approval;
-  return { ...decision, approval: (age === 1 ? approval : oldest) as Decision["approval"] };
-}
-
 /** Rebuilds the entry from the stored inputs. Equal bytes mean that nothing was lost or changed. */
 function rebuild(
   entry: Decided,
@@ -112,13 +103,11 @@ function rebuild(
   return {
     ...recorded,
     ...common,
-    ...(recorded.meta === undefined ? {} : { meta: metaOf(action) }),
+    meta: metaOf(action),
     tool: request.tool,
     operation: request.operation,
     status,
-    ...(recorded.denied_by === undefined
-      ? {}
-      : { denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }) }),
+    denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
     expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
   };
 }
@@ -134,9 +123,9 @@ function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFac
   return kept === null ? recorded : { ...recorded, past: commitPast(kept) };
 }
 
-/** Decisions, and those that were made again: the first version of these lacks what was used of limits. */
-export function isReplayable({ type, bytes }: EntryRow): boolean {
-  return type === "decision" || (type === "redecision" && decodeEntry<RedecisionEntry>(bytes).v >= 2);
+/** Whether the entry is a decision or a redecision. */
+export function isReplayable({ type }: EntryRow): boolean {
+  return type === "decision" || type === "redecision";
 }
 
 function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {

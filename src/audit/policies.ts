@@ -15,8 +15,7 @@ const KEPT = 16;
 
 interface KnownPolicy {
   last: PolicyChange;
-  /** Undefined where it was there before changes were recorded. */
-  created_at: number | undefined;
+  created_at: number;
   updated_at: number;
   versions: Map<number, Pick<PolicyVersionRow, "digest" | "created_by" | "created_at">>;
 }
@@ -34,7 +33,7 @@ export interface PoliciesAudit {
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   sets: ReadonlyMap<string, KnownSet>;
   /** Whether a policy was stored by this key at this time. */
-  stored(id: string, keyId: string, at: number): boolean | null;
+  stored(id: string, keyId: string, at: number): boolean;
 }
 
 export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
@@ -42,17 +41,13 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
   const policies = new Map<string, KnownPolicy>();
   const stores = new Set<string>();
   const compiled = new Map<string, Promise<CompiledPolicySet | null>>();
-  /**
-   * Changes of policies have not always been recorded: of the time before, only the sets and the versions in them are
-   * known.
-   */
-  let legacy = false;
 
   function follow(change: PolicyChange, at: number, by: string | null): void {
     let history = policies.get(change.id);
     if (history === undefined) {
-      const fresh = change.version === 1 && change.digest !== null;
-      history = { last: change, created_at: fresh ? at : undefined, updated_at: at, versions: new Map() };
+      if (change.version !== 1 || change.digest === null)
+        throw new RangeError(`it changes the policy ${change.name}, which no entry stored`);
+      history = { last: change, created_at: at, updated_at: at, versions: new Map() };
       policies.set(change.id, history);
     }
     history.last = change;
@@ -101,27 +96,25 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     fault: Fault,
   ): Promise<void> {
     const history = policies.get(row.id);
-    if (history === undefined && !legacy) return fault("it is in the store and not in the ledger");
-    compare({ active_version: active }, row, fault);
-    if (history !== undefined) {
-      const { last, created_at, updated_at } = history;
-      const { name, managed_by, version: latest_version, deleted } = last;
-      compare({ name, managed_by, latest_version, created_at, updated_at }, row, fault);
-      const deleted_at = deleted ? updated_at : null;
-      compare({ deleted_at }, row, fault);
-    }
+    if (history === undefined) return fault("it is in the store and not in the ledger");
+    const { last, created_at, updated_at } = history;
+    const { name, managed_by, version: latest_version, deleted } = last;
+    const deleted_at = deleted ? updated_at : null;
+    const recorded = { name, managed_by, latest_version, active_version: active, created_at, updated_at, deleted_at };
+    compare(recorded, row, fault);
     const versions = await store.policyVersions(row.id);
     if (versions.length !== row.latest_version)
       fault(`it has ${versions.length} versions, and its newest is ${row.latest_version}`);
     for (const version of versions) {
       const tell = about(`version ${version.version}`, fault);
-      const recorded = history?.versions.get(version.version);
-      const digest = recorded?.digest ?? members.get(memberOf(row.name, version.version));
-      if (recorded === undefined && !legacy) tell("it is in the store and not in the ledger");
-      compare({ ...recorded, digest }, version, tell);
+      const entry = history.versions.get(version.version);
+      if (entry === undefined) tell("it is in the store and not in the ledger");
+      else compare(entry, version, tell);
+      const member = members.get(memberOf(row.name, version.version));
+      if (member !== undefined && member !== version.digest) tell("a policy set has another definition of it");
       if (sha256Hex(utf8(version.definition)) !== version.digest) tell("its definition has another digest");
     }
-    for (const version of history?.versions.keys() ?? [])
+    for (const version of history.versions.keys())
       if (!versions.some((stored) => stored.version === version)) fault(`its version ${version} is not in the store`);
   }
 
@@ -135,8 +128,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       const { changes, source, previous, by } = body as unknown as PolicySetEntry;
       const set = digest === null ? undefined : sets.get(digest);
       if (set !== undefined && previous !== digest) set.source = canonicalText(source);
-      if (changes === undefined) legacy ||= previous !== digest;
-      else for (const change of changes) follow(change, parseEntryTime(at), by?.key_id ?? null);
+      for (const change of changes) follow(change, parseEntryTime(at), by?.key_id ?? null);
     },
     async check(fault, progress) {
       const members = await checkSets(fault, progress);
@@ -165,7 +157,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       }
       return set;
     },
-    stored: (id, keyId, at) => (legacy ? null : stores.has(JSON.stringify([id, keyId, at]))),
+    stored: (id, keyId, at) => stores.has(JSON.stringify([id, keyId, at])),
   };
 }
 

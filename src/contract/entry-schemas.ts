@@ -22,12 +22,11 @@ import { orNull, text, time, digest, count, oneOf, closed, Actor, Facts, Decisio
 function entry<Entry extends { type: string; v: number }>(
   title: string,
   type: string,
-  versions: number,
   fields: Record<Exclude<keyof Entry, "type" | "v">, TSchema>,
 ): TObject {
   const every = {
     type: Type.Literal(type),
-    v: Type.Integer({ minimum: 1, maximum: versions, description: "Version of the form." }),
+    v: Type.Literal(1, { description: "Version of the entry type." }),
     seq: Type.Integer({ minimum: 0, description: "Place in the ledger: the index of its leaf." }),
   };
   return Type.Object({ ...every, ...(fields as Record<string, TSchema>) }, { title, ...closed });
@@ -40,11 +39,10 @@ const ABOUT_ACTION = {
   commitment: digest("SHA-256(salt ‖ request hash): the request, without telling it."),
 };
 const POLICY_SET = orNull(digest("Digest of the policy set; null before the first."));
-const UNTIL = Type.Optional(orNull(time("Until when it may start; null where it may not.")));
-const OLD_UNTIL = Type.Optional(orNull(time("The same, in earlier versions.")));
+const UNTIL = orNull(time("Deadline for starting; null if the action cannot start."));
 
 export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
-  decision: entry<DecisionEntry>("DecisionEntry", "decision", 5, {
+  decision: entry<DecisionEntry>("DecisionEntry", "decision", {
     ...ABOUT_ACTION,
     tool: text("The tool."),
     operation: text("What the tool is to do."),
@@ -53,15 +51,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     facts: Facts,
     decision: DecisionMade,
     status: oneOf("The action's status with it.", "allowed", "denied", "pending_approval"),
-    denied_by: Type.Optional(
-      orNull(oneOf("Why it was denied; null where it was not. From version 5 on.", ...DENIED_BY)),
-    ),
+    denied_by: orNull(oneOf("What denied the action; null if it was not denied.", ...DENIED_BY)),
     expires_at: orNull(time("End of the time to approve.")),
     approved_until: UNTIL,
-    permit_expires_at: OLD_UNTIL,
-    meta: Type.Optional(orNull(digest("Commitment to `meta`; null where there is none. From version 4 on."))),
+    meta: orNull(digest("Commitment to `meta`; null without `meta`.")),
   }),
-  approval: entry<ApprovalEntry>("ApprovalEntry", "approval", 4, {
+  approval: entry<ApprovalEntry>("ApprovalEntry", "approval", {
     ...ABOUT_ACTION,
     verdict: oneOf("What was said, or happened.", "approve", "deny", "expired", "cancelled", "rejection_lifted"),
     by: orNull(Actor),
@@ -71,12 +66,9 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     quorum: count("How many it takes."),
     status: oneOf("The action's status with it.", "pending_approval", "approved", "denied", "expired", "cancelled"),
     approved_until: UNTIL,
-    permit_expires_at: OLD_UNTIL,
-    rejection_until: Type.Optional(
-      orNull(time("Until when a rejection refuses the same request; null where it does not. From version 4 on.")),
-    ),
+    rejection_until: orNull(time("Until when the rejection refuses the same request; null if it does not.")),
   }),
-  redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", 3, {
+  redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
     ...ABOUT_ACTION,
     occasion: oneOf("What it was decided again for.", "vote", "start", "permit"),
     by: Actor,
@@ -84,28 +76,26 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     facts: Facts,
     decision: DecisionMade,
     status: oneOf("The action's status with it.", "denied", "pending_approval", "allowed", "approved"),
-    quorum: Type.Optional(orNull(count("How many have to approve, where they have to."))),
-    expires_at: Type.Optional(orNull(time("End of the time to approve, where somebody has to."))),
+    quorum: orNull(count("Number of approvals required; null if none is.")),
+    expires_at: orNull(time("End of the time to approve; null if no approval is required.")),
   }),
-  execution: entry<ExecutionEntry>("ExecutionEntry", "execution", 3, {
+  execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
     phase: oneOf("Its beginning or its end.", "start", "result"),
     by: Actor,
     permit: orNull(digest("SHA-256 of the permit's text, where one was used.")),
-    attempt: Type.Optional(
-      orNull(digest("SHA-256 of the text that its caller named the start by; null for a result. From version 3 on.")),
-    ),
+    attempt: orNull(digest("SHA-256 of the `attempt` sent with the start; null for a result.")),
     success: orNull(Type.Boolean({ description: "As it was reported; null for a start." })),
     result: orNull(digest("Commitment to what was reported; null for a start.")),
     status: oneOf("The action's status with it.", "executing", "succeeded", "failed"),
   }),
-  erasure: entry<ErasureEntry>("ErasureEntry", "erasure", 1, {
+  erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {
     ...ABOUT_ACTION,
     cause: oneOf("Somebody asked for it, or its time was over.", "asked", "retention"),
     reason: text("Why."),
     by: orNull(Actor),
   }),
-  policy_set: entry<PolicySetEntry>("PolicySetEntry", "policy_set", 2, {
+  policy_set: entry<PolicySetEntry>("PolicySetEntry", "policy_set", {
     at: time("When."),
     previous: POLICY_SET,
     policy_set: POLICY_SET,
@@ -116,26 +106,24 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       }),
     ),
     source: Type.Record(Type.String(), Type.String(), { description: "Where the set came from." }),
-    changes: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            id: Type.String(),
-            name: Type.String(),
-            managed_by: orNull(Type.String()),
-            version: Type.Integer(),
-            digest: orNull(digest("Of that version's definition.")),
-            active: orNull(Type.Integer()),
-            deleted: Type.Boolean(),
-          },
-          closed,
-        ),
-        { description: "Policies as the change left them. From version 2 on." },
+    changes: Type.Array(
+      Type.Object(
+        {
+          id: Type.String(),
+          name: Type.String(),
+          managed_by: orNull(Type.String()),
+          version: Type.Integer(),
+          digest: orNull(digest("Of that version's definition.")),
+          active: orNull(Type.Integer()),
+          deleted: Type.Boolean(),
+        },
+        closed,
       ),
+      { description: "Policies as the change left them." },
     ),
     by: orNull(Actor),
   }),
-  api_key: entry<KeyEntry>("KeyEntry", "api_key", 2, {
+  api_key: entry<KeyEntry>("KeyEntry", "api_key", {
     at: time("When."),
     change: oneOf("What became of it.", "created", "revoked"),
     key: Type.Object(
@@ -152,13 +140,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     by: orNull(Actor),
   }),
-  agent: entry<AgentEntry>("AgentEntry", "agent", 1, {
+  agent: entry<AgentEntry>("AgentEntry", "agent", {
     at: time("When."),
     change: oneOf("What became of it.", "registered", "updated", "suspended", "resumed"),
     agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent as the change left it." }),
     by: orNull(Actor),
   }),
-  stop: entry<StopEntry>("StopEntry", "stop", 1, {
+  stop: entry<StopEntry>("StopEntry", "stop", {
     at: time("When."),
     change: oneOf("What became of it.", "placed", "lift_asked", "lifted"),
     stop: Type.Object(
@@ -177,14 +165,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     needed: count("How many it takes."),
     by: Actor,
   }),
-  permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", 1, {
+  permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
     at: time("When."),
     public_key: digest("The new key: Ed25519, 32 bytes."),
     previous: digest("The one before."),
     previous_until: time("Until when its permits are taken."),
     by: Type.Null({ description: "An operator at the machine." }),
   }),
-  log_key: entry<LogKeyEntry>("LogKeyEntry", "log_key", 1, {
+  log_key: entry<LogKeyEntry>("LogKeyEntry", "log_key", {
     at: time("When."),
     vkey: text("The new key, as C2SP vkey."),
     previous: text("The one before."),

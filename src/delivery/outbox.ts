@@ -248,7 +248,7 @@ function isEnding(body: EntryBody): body is EndingEntry {
 }
 
 /** Returns whether the action was approved but not started in time: its approvers were already notified of the approval. */
-function isExpiredApproval({ verdict, approved_until = null }: ApprovalEntry): boolean {
+function isExpiredApproval({ verdict, approved_until }: ApprovalEntry): boolean {
   return verdict === "expired" && approved_until !== null;
 }
 

@@ -39,11 +39,8 @@ export interface RecordedAction {
   quorum: number | null;
   /** Deadline for approval in milliseconds; null unless approval was required. */
   expires_at: number | null;
-  /**
-   * Deadline for starting; null unless the action was allowed or approved. Undefined if the entry's version does not
-   * record it.
-   */
-  approved_until: number | null | undefined;
+  /** Deadline for starting; null unless the action was allowed or approved. */
+  approved_until: number | null;
   /** End of the time in which this rejection refuses the same request; null if it refuses nothing. */
   rejection_until: number | null;
   started_at: number | null;
@@ -131,7 +128,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     countsAgainstLimits: true,
     faults: [],
   };
-  if (first.denied_by !== undefined && first.denied_by !== findDeniedBy(action))
+  if (first.denied_by !== findDeniedBy(action))
     history.faults.push(`its decision says denied_by ${first.denied_by}, which its status and reason do not`);
   for (const entry of entries.slice(1)) applyEntry(history, entry);
   return history;
@@ -175,13 +172,13 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
     if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
     if (entry.status === "approved") action.approved_until = startDeadline(entry);
     if (entry.status === "denied")
-      action.rejection_until = entry.rejection_until ? parseEntryTime(entry.rejection_until) : null;
+      action.rejection_until = entry.rejection_until === null ? null : parseEntryTime(entry.rejection_until);
   } else if (entry.type === "redecision") {
     if (entry.status === "denied") {
       action.reason = entry.decision.reason;
       action.reason_code = "NO_LONGER_ALLOWED";
     } else if (entry.status === "pending_approval") {
-      const { quorum = null, expires_at = null } = entry;
+      const { quorum, expires_at } = entry;
       if (quorum === null || expires_at === null) return void faults.push("it waits for nobody");
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
@@ -211,9 +208,8 @@ function mayStart(status: ActionStatus): boolean {
   return status === "allowed" || status === "approved";
 }
 
-function startDeadline({ approved_until, permit_expires_at }: DecisionEntry | ApprovalEntry): number | undefined {
-  const until = approved_until ?? permit_expires_at;
-  return until === undefined || until === null ? undefined : parseEntryTime(until);
+function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry): number | null {
+  return approved_until === null ? null : parseEntryTime(approved_until);
 }
 
 /** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */

@@ -44,7 +44,7 @@ export function buildKeyEntry(
   const { id, name, hash, scopes, agent_id, owner, expires_at } = key;
   return {
     type: "api_key",
-    v: 2,
+    v: 1,
     at: toRfc3339(at),
     change,
     key: {

@@ -35,7 +35,7 @@ export function cancellationEntry(
 ): ApprovalEntry {
   return {
     type: "approval",
-    v: 4,
+    v: 1,
     ...actionEntryFields(action, now),
     verdict: "cancelled",
     by,

@@ -93,7 +93,7 @@ export function recordRefusal(tx: LedgerTransaction, source: Record<string, stri
   const { digest, compiled } = tx.activePolicies;
   tx.record({
     type: "policy_set",
-    v: 2,
+    v: 1,
     at: toRfc3339(tx.now),
     previous: digest,
     policy_set: digest,

@@ -38,7 +38,7 @@ function recordEntry(
   const { policies } = document;
   tx.record({
     type: "policy_set",
-    v: 2,
+    v: 1,
     at: toRfc3339(tx.now),
     previous,
     policy_set: digest,

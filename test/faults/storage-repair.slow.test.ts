@@ -58,6 +58,8 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
         approvals: 1,
         quorum: 1,
         status: "approved",
+        approved_until: null,
+        rejection_until: null,
       },
       {
         type: "agent",

@@ -27,7 +27,7 @@ async function opened() {
 
 const aboutOne = (at: number) => ({
   type: "execution" as const,
-  v: 3 as const,
+  v: 1 as const,
   action_id: "action-1",
   agent_id: "agent-1",
   at: new Date(at).toISOString(),

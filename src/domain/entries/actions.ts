@@ -12,8 +12,7 @@ export interface Actor {
 
 export interface DecisionEntry {
   type: "decision";
-  /** From version 3 on the facts hold what was used of limits as a commitment; from 4 on `decision.approval` says `valid_for_ms`, from 5 on `rejection_holds_ms`. */
-  v: 1 | 2 | 3 | 4 | 5;
+  v: 1;
   action_id: string;
   at: string;
   agent_id: string;
@@ -26,19 +25,18 @@ export interface DecisionEntry {
   facts: RecordedFacts;
   decision: Decision;
   status: "allowed" | "denied" | "pending_approval";
-  /** Why it was denied; null where it was not. From version 5 on. */
-  denied_by?: DeniedBy | null;
+  /** What denied the action; null if it was not denied. */
+  denied_by: DeniedBy | null;
   expires_at: string | null;
   /** Deadline for starting; null if the action cannot start. */
-  approved_until?: string | null;
-  permit_expires_at?: string | null;
-  /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a salt of its own; null where there is none. From version 4 on. */
-  meta?: string | null;
+  approved_until: string | null;
+  /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a salt of its own; null without `meta`. */
+  meta: string | null;
 }
 
 export interface ApprovalEntry {
   type: "approval";
-  v: 1 | 2 | 3 | 4;
+  v: 1;
   action_id: string;
   at: string;
   agent_id: string;
@@ -55,11 +53,10 @@ export interface ApprovalEntry {
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** Until when it may start, or could where that is what expired; else null. From version 3 on; in 2 as `permit_expires_at`. */
-  approved_until?: string | null;
-  permit_expires_at?: string | null;
+  /** Deadline for starting, also if that is what expired; null if the action cannot start. */
+  approved_until: string | null;
   /** End of the time in which the rejection refuses the same request; null if it refuses nothing. */
-  rejection_until?: string | null;
+  rejection_until: string | null;
 }
 
 /**
@@ -68,8 +65,7 @@ export interface ApprovalEntry {
  */
 export interface RedecisionEntry {
   type: "redecision";
-  /** Version 1 is of actions that were denied, and its facts are without what was used of limits. From version 3 on `decision.approval` says `rejection_holds_ms`. */
-  v: 1 | 2 | 3;
+  v: 1;
   action_id: string;
   at: string;
   agent_id: string;
@@ -81,14 +77,14 @@ export interface RedecisionEntry {
   facts: RecordedFacts;
   decision: Decision;
   status: "denied" | "pending_approval" | "allowed" | "approved";
-  /** How many have to approve, and until when they can, where they have to: as the action stands after it. From version 2 on. */
-  quorum?: number | null;
-  expires_at?: string | null;
+  /** Approvals that the action now requires, and the deadline for them; null if it requires none. */
+  quorum: number | null;
+  expires_at: string | null;
 }
 
 export interface ExecutionEntry {
   type: "execution";
-  v: 1 | 2 | 3;
+  v: 1;
   action_id: string;
   at: string;
   agent_id: string;
@@ -98,7 +94,7 @@ export interface ExecutionEntry {
   /** SHA-256 of the permit that was used; null for a result, and if the submitter started without a permit. */
   permit: string | null;
   /** SHA-256 of the caller's `attempt` identifier; null for a result, and if none was given. */
-  attempt?: string | null;
+  attempt: string | null;
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null for a start. */
   result: string | null;

@@ -18,7 +18,7 @@ export interface PolicyChange {
 
 export interface PolicySetEntry {
   type: "policy_set";
-  v: 1 | 2;
+  v: 1;
   at: string;
   /** Digest of the policy set before the change. */
   previous: string | null;
@@ -30,15 +30,14 @@ export interface PolicySetEntry {
    * Origin of the change. With `refused` and `fault`, the offered set was rejected and the previous set stays active.
    */
   source: Record<string, string>;
-  /** Every policy that was stored, changed or deleted; with many of them in several entries. The set may be the one before. From version 2 on. */
-  changes?: PolicyChange[];
+  /** Every policy that was stored, changed or deleted, in several entries if there are many. The set can be unchanged. */
+  changes: PolicyChange[];
   by: Actor | null;
 }
 
 export interface KeyEntry {
   type: "api_key";
-  /** From version 2 on the key's own times are the entry's, also of keys that nobody's key made. */
-  v: 1 | 2;
+  v: 1;
   at: string;
   change: "created" | "revoked";
   key: {
