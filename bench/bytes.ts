@@ -1,9 +1,7 @@
 /**
- * Bytes an entry at rest, by table and index: a store with BENCH_ACTIONS actions (default 12,000) of different requests
- * that the whole service has decided, before and after what the store puts off was done; and what one decision cost the
- * process. On SQLite, or with `DATABASE_URL=start` on a Postgres that it starts itself.
- *
- * `BENCH_SCHEMA=21` fills a store of that schema first, and measures what bringing it to this one takes.
+ * Measures the bytes of an entry by table and index, in a store with BENCH_ACTIONS actions (default 12,000) of different
+ * requests that the whole service has decided, before and after the background work; and the CPU time of one decision. Uses
+ * SQLite, or with `DATABASE_URL=start` a Postgres that it starts itself.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -14,7 +12,6 @@ import { loadSqlite } from "../plugins/storage-sqlite/library.ts";
 import actions from "../plugins/actions/index.ts";
 import policyFiles from "../plugins/policy-files/index.ts";
 import { postgresStorage } from "../plugins/storage-postgres/index.ts";
-import { MIGRATIONS } from "../src/storage/sql/migrations.ts";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 import { definePlugin, type Plugin } from "../src/plugin.ts";
@@ -23,7 +20,6 @@ import { startPostgres } from "../test/support/postgres.ts";
 import sample from "./sample.json" with { type: "json" };
 
 const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 12_000);
-const SCHEMA = Number(process.env["BENCH_SCHEMA"] ?? MIGRATIONS.length);
 const AT_ONCE = 32;
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
@@ -33,12 +29,7 @@ const url = server === null ? null : await server.database();
 const path = join(folder, "assent.db");
 const out = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-function storageOf(schema: number) {
-  const migrations = MIGRATIONS.slice(0, schema);
-  return url === null
-    ? sqliteStorage({ path, migrations })
-    : postgresStorage({ url, migrations, acceptUnsafeServer: true });
-}
+const openable = () => (url === null ? sqliteStorage({ path }) : postgresStorage({ url, acceptUnsafeServer: true }));
 
 interface Size {
   name: string;
@@ -103,7 +94,7 @@ function body(): string {
 
 /** Fills the store up to `amount` actions. Microseconds of CPU of one decision in this process, the load beside it. */
 async function fill(amount: number): Promise<number> {
-  const storage = storageOf(SCHEMA);
+  const storage = openable();
   const { config } = loadConfig({
     cwd: folder,
     env: {
@@ -153,7 +144,7 @@ const timed = async (work: () => Promise<void>): Promise<string> => {
 };
 
 async function audited(title: string): Promise<number> {
-  const storage = storageOf(MIGRATIONS.length);
+  const storage = openable();
   await storage.open({ readOnly: true });
   const { faults, size } = await auditStore(storage, (await storage.meta("log_vkey")) ?? undefined);
   await storage.close();
@@ -164,15 +155,14 @@ async function audited(title: string): Promise<number> {
 
 try {
   const each = await fill(ACTIONS);
-  out(`${url === null ? "SQLite" : "Postgres"}, schema ${SCHEMA}: ${each.toFixed(0)} µs of CPU a decision`);
-  let storage = storageOf(MIGRATIONS.length);
-  const opening = await timed(() => storage.open());
-  out(`opening it with schema ${MIGRATIONS.length}: ${opening}`);
+  out(`${url === null ? "SQLite" : "Postgres"}: ${each.toFixed(0)} µs of CPU a decision`);
+  let storage = openable();
+  await storage.open();
   const { size } = await storage.head();
   await storage.close();
   await show("before the upkeep", size);
   await audited("before the upkeep");
-  storage = storageOf(MIGRATIONS.length);
+  storage = openable();
   await storage.open();
   let pieces = 0;
   let longest = 0;
@@ -187,16 +177,6 @@ try {
   out(`\nthe upkeep: ${upkeep}, in ${pieces} pieces, the longest ${longest.toFixed(0)} ms`);
   await show("after it", size);
   await audited("after it");
-  if (SCHEMA === MIGRATIONS.length) {
-    out(`\nwithout the index of hashes: ${(await fill(ACTIONS)).toFixed(0)} µs of CPU a decision`);
-    storage = storageOf(MIGRATIONS.length);
-    await storage.open();
-    while (((await storage.upkeep?.(250)) ?? 0) > 0);
-    const { size: grown } = await storage.head();
-    await storage.close();
-    await show("grown by as much again", grown);
-    await audited("grown by as much again");
-  }
 } finally {
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -27,6 +27,7 @@ import { toStorageError } from "./errors.ts";
 import type { Address } from "./dial.ts";
 import { indexFaults } from "./integrity.ts";
 import { createAnnouncer } from "./announcer.ts";
+import { schemaFaults } from "./schema.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { createProcesses } from "./processes.ts";
 import { assertSessions, checkServer } from "./server.ts";
@@ -196,6 +197,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     query: (sql, values) => opened().shared(async (one) => (await one.query(sql, values)).rows),
     begin,
     integrityFaults: () => opened().alone(indexFaults),
+    schemaFaults: (statements) => opened().alone((one) => schemaFaults(one, statements)),
     snapshot: (work) =>
       opened().alone(async (one) => {
         await one.script("begin isolation level repeatable read read only");

@@ -19,6 +19,13 @@ export function losesConnection(error: unknown): boolean {
   return typeof code === "string" && (/^(08|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code));
 }
 
+/** Returns the SQLSTATE of an error from Postgres. */
+export function sqlStateOf(error: unknown): string | null {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  if (typeof code === "string") return code;
+  return cause === undefined ? null : sqlStateOf(cause);
+}
+
 /** `doing` completes "cannot …". A StorageError is passed on as it is. The address, which may hold a password, is never in it. */
 export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;

@@ -28,8 +28,8 @@ export interface PostgresStorageOptions {
   statementTriggers?: boolean;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
-  /** For tests: how many of the newest entries keep their own bytes. */
-  keep?: number;
+  /** How many of the newest entries keep their bytes in their rows. For tests. */
+  unbundledEntries?: number;
 }
 
 /** The store for more than one process. */
@@ -48,6 +48,6 @@ export function postgresStorage(options: PostgresStorageOptions): Storage {
   });
   return createSqlStorage(engine, options.statementTriggers === false ? rowTriggersDialect : postgresDialect, {
     ...(options.migrations === undefined ? {} : { migrations: options.migrations }),
-    ...(options.keep === undefined ? {} : { keep: options.keep }),
+    ...(options.unbundledEntries === undefined ? {} : { unbundledEntries: options.unbundledEntries }),
   });
 }

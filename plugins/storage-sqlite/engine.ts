@@ -17,6 +17,7 @@ import { primaryCode, spoilsConnection, toStorageError } from "./errors.ts";
 import { createPrivately, identityOf, prepareFolder } from "./files.ts";
 import { loadSqlite, type SqliteLibrary } from "./library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
+import { schemaFaults } from "./schema.ts";
 
 interface OpenStore {
   path: string;
@@ -159,6 +160,10 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
         if (failure.kind === "corrupt") return [failure.message];
         throw failure;
       }
+    },
+    async schemaFaults(statements) {
+      const { library, reader } = opened();
+      return schemaFaults(library, reader, statements);
     },
     async begin(): Promise<SqlTransaction> {
       const open = inPlace();

@@ -12,8 +12,8 @@ export interface SqliteStorageOptions {
   log?: Logger;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
-  /** For tests: how many of the newest entries keep their own bytes. */
-  keep?: number;
+  /** How many of the newest entries keep their bytes in their rows. For tests. */
+  unbundledEntries?: number;
 }
 
 /** The embedded store: one file, one process that writes. */

@@ -53,12 +53,14 @@ async function auditCopy(
   cpSync(join(folder, name), data, { recursive: true });
   const { DatabaseSync } = await loadSqlite();
   const db = new DatabaseSync(join(data, "assent.db"));
-  // They refuse such changes; whoever has the file can drop them.
-  for (const { name } of db.prepare("select name from sqlite_schema where type = 'trigger'").all() as {
+  // Triggers refuse such changes. Whoever can write the file can drop them, and create them again.
+  const triggers = db.prepare("select name, sql from sqlite_schema where type = 'trigger'").all() as {
     name: string;
-  }[])
-    db.exec(`drop trigger "${name}"`);
+    sql: string;
+  }[];
+  for (const { name } of triggers) db.exec(`drop trigger "${name}"`);
   db.exec(sql);
+  for (const trigger of triggers) db.exec(trigger.sql);
   db.close();
   const config = join(data, "assent.yaml");
   writeFileSync(config, JSON.stringify({ data, state: own ? join(data, "state") : state, agents: "any" }));

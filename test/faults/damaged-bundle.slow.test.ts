@@ -33,7 +33,7 @@ async function damaged(t: TestContext, options: ServiceOptions = {}): Promise<Da
     },
     storage(folder) {
       path = join(folder, "assent.db");
-      return sqliteStorage({ path, keep: 0 });
+      return sqliteStorage({ path, unbundledEntries: 0 });
     },
   });
   t.after(() => service.close());

@@ -1,15 +1,12 @@
-/** Ids and hashes as bytes and what decisions have in common once: nobody above the store sees it, nor a store of before. */
+/** SQLite stores ids and hashes of actions as bytes: reads return the same texts, and each text is stored in one way. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { ActionRow, Storage } from "../../src/contract/storage.ts";
-import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { actionRow, approvalRow, entryRow, headRow, hexOf, T0 } from "../../src/testing/suite/rows.ts";
-import { ALLOWED, startService } from "../support/service.ts";
-import { start, temporaryFolder } from "./children/spawn.ts";
+import { temporaryFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
 const placed = (): string => join(temporaryFolder(), "assent.db");
@@ -30,7 +27,7 @@ function all<Row = Record<string, unknown>>(path: string, sql: string): Row[] {
   }
 }
 
-/** Through the triggers and checks. */
+/** With the triggers and checks. */
 function change(path: string, sql: string): void {
   const db = new DatabaseSync(path);
   try {
@@ -50,7 +47,7 @@ const ruled = (n: number): Partial<ActionRow> => ({
   reason: n % 2 === 0 ? "small ones go" : "large ones wait",
 });
 
-/** Ids and hashes in every form that somebody may have given them, each kind of decision several times, and reasons of their own. */
+/** Ids and hashes that are packed, and others that almost have the form. */
 const ODD: Partial<ActionRow>[] = [
   ...Array.from({ length: 6 }, (_, n) => ruled(n)),
   { id: idOf(0xfe).toUpperCase(), submitted_by: KEY.toUpperCase() },
@@ -71,7 +68,6 @@ const ODD: Partial<ActionRow>[] = [
     expires_at: T0 + 9,
     quorum: 1,
   },
-  ...Array.from({ length: 3 }, (_, n) => ({ ...ruled(0), id: idOf(0xe0 + n), reason: `said of ${n} alone` })),
 ];
 const ROWS = ODD.map((over, n) => actionRow(n, over));
 
@@ -88,7 +84,42 @@ async function fill(storage: Storage): Promise<void> {
 }
 
 describe("packed actions", () => {
-  it("stand in one form each: the tables refuse the other, and the audit tells where the checks were off", async () => {
+  it("are read as they were written, in whatever form, and found by it alone", async () => {
+    const path = placed();
+    const storage = sqliteStorage({ path });
+    await storage.open();
+    await fill(storage);
+    for (const row of ROWS) assert.deepEqual(await storage.action(row.id), row);
+    const ids = ROWS.map(({ id }) => id);
+    const found = await storage.actionsById([...ids, idOf(1).toUpperCase(), idOf(0xff), "", "no one"]);
+    assert.deepEqual(
+      found.sort((a, b) => a.decision_seq - b.decision_seq),
+      ROWS,
+    );
+    for (const key_id of [KEY, KEY.toUpperCase(), "admin", "", "\u0000\u0001"])
+      assert.deepEqual(
+        await storage.actions({ visibility: { key_id }, limit: 50 }),
+        ROWS.filter((row) => row.submitted_by === key_id).reverse(),
+      );
+    for (const request_hash of [HASH, HASH.toUpperCase(), ""])
+      assert.deepEqual(
+        await storage.actions({ visibility: { all: true }, limit: 50, request_hash }),
+        ROWS.filter((row) => row.request_hash === request_hash).reverse(),
+      );
+    assert.equal((await storage.openAction(KEY, HASH, T0 + 3))?.id, idOf(0xfa));
+    assert.equal((await storage.openAction(KEY, HASH, T0 + 6))?.id, idOf(0xf9));
+    assert.equal((await storage.approvals(idOf(5))).length, 1);
+    assert.deepEqual(await storage.copying?.read("actions", null, 50), ROWS);
+    await storage.close();
+    const forms = all(
+      path,
+      "select typeof(id) as id, typeof(submitted_by) as by, typeof(request_hash) as hash from actions",
+    );
+    assert.deepEqual(forms[5], { id: "blob", by: "blob", hash: "blob" });
+    assert.deepEqual(forms[8], { id: "text", by: "text", hash: "blob" });
+  });
+
+  it("are stored in one way each: the tables refuse the other, and the audit reports rows that were written without checks", async () => {
     const path = placed();
     const storage = sqliteStorage({ path });
     await storage.open();
@@ -99,14 +130,7 @@ describe("packed actions", () => {
       `update actions set request_hash = '${HASH}' where decision_seq = 1`,
       "update actions set salt = x'00' where decision_seq = 1",
       "update actions set id = 7 where decision_seq = 1",
-      "update actions set kind = null where decision_seq = 4",
-      "update actions set kind = 999 where decision_seq = 4",
-      "update actions set rule = 'another' where decision_seq = 4",
-      "update actions set kind = 1 where decision_seq = 0",
       `update approvals set action_id = '${idOf(5)}'`,
-      "update action_kinds set kind_reason = 'x'",
-      "delete from action_kinds",
-      "insert or replace into action_kinds (number, kind_decision, kind_reason, kind_reason_code) values (1, 'allow', 'x', 'x')",
     ])
       assert.throws(() => change(path, sql), /CHECK|FOREIGN|append-only|constraint/, sql);
     for (const [column, value] of [
@@ -118,10 +142,7 @@ describe("packed actions", () => {
         path,
         `pragma ignore_check_constraints = on; update actions set ${column} = '${value}' where decision_seq = 1`,
       );
-      assert.deepEqual(await storage.inspect?.(), [
-        "SQLite's integrity check: CHECK constraint failed in actions",
-        "1 rows of actions are not of the form that they are looked for in",
-      ]);
+      assert.deepEqual(await storage.inspect?.(), ["SQLite's integrity check: CHECK constraint failed in actions"]);
       change(
         path,
         `pragma ignore_check_constraints = on; update actions set ${column} = (select ${column} from actions where decision_seq = 3) where decision_seq = 1 and '${column}' <> 'id'`,
@@ -129,94 +150,6 @@ describe("packed actions", () => {
       change(path, "update actions set id = unhex('00000000000000000000000000000077') where decision_seq = 1");
     }
     assert.deepEqual(await storage.inspect?.(), []);
-    await storage.close();
-  });
-
-  it("have the kinds of transactions that were committed alone, and reasons of their own once they change", async () => {
-    const path = placed();
-    const storage = sqliteStorage({ path });
-    await storage.open();
-    const insert = (from: number, to: number, fails = false) =>
-      storage.write(async (tx) => {
-        for (let n = from; n < to; n++) await tx.insertAction(actionRow(n, ruled(n * 2)));
-        if (fails) throw new Error("given up");
-      });
-    await insert(0, 1);
-    await assert.rejects(insert(1, 4, true), /given up/);
-    assert.deepEqual(all(path, "select * from action_kinds"), []);
-    // Another takes the number that was given up.
-    await storage.write(async (tx) => {
-      for (const n of [10, 11]) await tx.insertAction(actionRow(n, ruled(n * 2 + 1)));
-    });
-    await insert(1, 4);
-    const rows = async () =>
-      Promise.all([0, 1, 2, 3, 10, 11].map(async (n) => storage.action(idOf(n < 10 ? n * 2 : n * 2 + 1))));
-    const wanted = [0, 1, 2, 3]
-      .map((n) => actionRow(n, ruled(n * 2)))
-      .concat([10, 11].map((n) => actionRow(n, ruled(n * 2 + 1))));
-    assert.deepEqual(await rows(), wanted);
-    assert.equal(all(path, "select * from action_kinds").length, 2);
-    await storage.close();
-    await storage.open();
-    await insert(4, 6);
-    assert.equal(all(path, "select * from action_kinds").length, 2, "they are found again");
-    await storage.write(async (tx) => {
-      const change = {
-        status: "cancelled",
-        updated_at: T0 + 50,
-        reason: "a person spoke",
-        reason_code: "AGENT_SUSPENDED",
-      } as const;
-      assert.equal(await tx.updateAction(idOf(4), { status: "allowed" }, change), true);
-    });
-    assert.deepEqual(await storage.action(idOf(4)), {
-      ...wanted[2],
-      status: "cancelled",
-      updated_at: T0 + 50,
-      reason: "a person spoke",
-      reason_code: "AGENT_SUSPENDED",
-    });
-    assert.deepEqual(await storage.action(idOf(6)), wanted[3], "the others of its kind say what they said");
-    await storage.close();
-  });
-});
-
-describe("SIGKILL", () => {
-  it("inside what is put off loses nothing: every entry is as it was, and it goes on where it stood", async () => {
-    const path = placed();
-    const service = await startService({ storage: () => sqliteStorage({ path, keep: 100_000 }) });
-    for (let done = 0; done < 2600; done += 20)
-      await Promise.all(
-        Array.from({ length: 20 }, (_, i) =>
-          service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { i: done + i } } }),
-        ),
-      );
-    const entries = await service.storage.entries(0, 3000);
-    const vkey = (await service.storage.meta("log_vkey")) ?? undefined;
-    await service.close();
-    const bundles = () => Number(all<{ n: number }>(path, "select count(*) as n from entry_bundles")[0]?.n);
-    const seen = new Set<number>();
-    for (let i = 0; i < 8; i++) {
-      const player = start("upkeep", path);
-      assert.equal(await player.next(), "open");
-      await player.next();
-      await sleep(Math.random() * 15);
-      await player.kill();
-      seen.add(bundles());
-      const storage = sqliteStorage({ path });
-      await storage.open({ readOnly: true });
-      assert.deepEqual(await storage.entries(0, 3000), entries);
-      assert.deepEqual((await auditStore(storage, vkey)).faults, []);
-      await storage.close();
-    }
-    assert.ok(seen.size > 1, "some were made before it was killed");
-    const player = start("upkeep", path);
-    for (let word = ""; word !== "done";) word = await player.next();
-    assert.equal(bundles(), 10);
-    const storage = sqliteStorage({ path });
-    await storage.open();
-    assert.deepEqual(await storage.entries(0, 3000), entries);
-    assert.deepEqual((await auditStore(storage, vkey)).faults, []);
     await storage.close();
   });
 });

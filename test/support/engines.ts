@@ -11,7 +11,7 @@ import { startPostgres, withoutPostgres, type PostgresServer } from "./postgres.
 import { rawPostgres, rawSqlite, type RawStore, type RawTable } from "./raw-store.ts";
 
 interface Options {
-  keep?: number;
+  unbundledEntries?: number;
   migrations?: readonly Migration[];
 }
 

@@ -41,9 +41,7 @@ function rawStore(tables: RawTable[], db: Connection): RawStore {
     return form === undefined || typeof value !== "string" ? value : (pack(form, value) ?? value);
   };
   const shown = ({ forms }: RawTable, column: string, value: RawValue): RawValue =>
-    forms?.[column] !== undefined && value instanceof Uint8Array
-      ? (unpack(column.replace(/^kind_/, ""), value) ?? value)
-      : value;
+    forms?.[column] !== undefined && value instanceof Uint8Array ? (unpack(column, value) ?? value) : value;
   const keyOf = (table: RawTable, row: RawRow): RawValue[] =>
     table.key.map((column) => stored(table, column, row[column] as RawValue));
   return {
@@ -73,14 +71,12 @@ function rawStore(tables: RawTable[], db: Connection): RawStore {
   };
 }
 
-/** Without the triggers that refuse changes, nor the checks of what stands in other forms than it is read in. */
+/** Drops the triggers that refuse a change while it is made, and ignores the checks of packed columns. */
 export async function rawSqlite(path: string): Promise<RawStore> {
   const { DatabaseSync } = await loadSqlite();
   const file = new DatabaseSync(path);
-  const list = (sql: string): RawRow[] => file.prepare(sql).all() as RawRow[];
+  const list = (sql: string, values: RawValue[] = []): RawRow[] => file.prepare(sql).all(...values) as RawRow[];
   file.exec("pragma foreign_keys = off; pragma busy_timeout = 10000");
-  for (const { name } of list("select name from sqlite_schema where type = 'trigger'"))
-    file.exec(`drop trigger "${String(name)}"`);
   const tables = list("select name from sqlite_schema where type = 'table' order by name").map(({ name }): RawTable => {
     const columns = list(`pragma table_info("${String(name)}")`);
     return {
@@ -96,10 +92,23 @@ export async function rawSqlite(path: string): Promise<RawStore> {
   });
   return rawStore(tables, {
     place: () => "?",
-    all(sql, values) {
+    async all(sql, values) {
+      if (sql.startsWith("select")) return list(sql, values);
       const isLoose = Object.keys(FORMS).some((table) => sql.startsWith(`update ${table} `));
       file.exec(`pragma ignore_check_constraints = ${isLoose ? "on" : "off"}`);
-      return Promise.resolve(file.prepare(sql).all(...values) as RawRow[]);
+      const table = /^(?:update|delete from|insert into) (\w+) /.exec(sql)?.[1] ?? "";
+      const triggers = list("select name, sql from sqlite_schema where type = 'trigger' and tbl_name = ?", [table]);
+      file.exec("begin immediate");
+      try {
+        for (const { name } of triggers) file.exec(`drop trigger "${String(name)}"`);
+        const rows = list(sql, values);
+        for (const trigger of triggers) file.exec(String(trigger["sql"]));
+        file.exec("commit");
+        return rows;
+      } catch (error) {
+        file.exec("rollback");
+        throw error;
+      }
     },
     close: () => Promise.resolve(file.close()),
   });

@@ -1,7 +1,6 @@
 /** The writes of the contract that are of actions, as SQL. */
 import { sql, type Kysely } from "kysely";
-import type { ActionChange, ActionGuard, ActionRow, ActionWrites } from "../../contract/storage.ts";
-import { KINDED_COLUMNS, type Kinds } from "./kinds.ts";
+import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/storage.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import type { StatusMoves } from "./sums.ts";
@@ -11,7 +10,6 @@ const EMPTY = sql.lit("");
 export function prepareActionWrites(db: Kysely<Tables>) {
   return {
     insertAction: prepareInsert(db, "actions", ACTION_COLUMNS),
-    insertKinded: kindedInserts(db),
     noteAsked: prepare(
       db
         .updateTable("actions")
@@ -42,13 +40,10 @@ export function writeActions(
   moves: StatusMoves,
   writes: ReturnType<typeof prepareActionWrites>,
   db: SqlExecutor,
-  kinds: Kinds | null,
 ): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {
   return {
     async insertAction(row) {
-      const kind = kinds === null ? null : await kinds.of(db, row);
-      if (kind === null) await db.send(writes.insertAction, row);
-      else await db.send(writes.insertKinded(row), row, kind);
+      await db.send(writes.insertAction, row);
     },
     async noteAsked(id, asked_at, waits) {
       await db.run(writes.noteAsked, { id, asked_at, waits });
@@ -68,53 +63,6 @@ export function writeActions(
     async eraseAction(id, at) {
       return (await db.run(writes.eraseAction, { id, at })) === 1;
     },
-  };
-}
-
-/** Columns that a decision mostly leaves empty. */
-const OFTEN_NULL = [
-  "past",
-  "meta",
-  "asked_at",
-  "waits",
-  "submitted_agent",
-  "submitted_owner",
-  "quorum",
-  "expires_at",
-  "approved_until",
-  "rejection_until",
-  "started_at",
-  "started_by",
-  "result",
-  "waited_ms",
-  "erased_at",
-] as const satisfies readonly (keyof ActionRow)[];
-/** Each is prepared for good. Decisions make a few; a row of another one is bound whole. */
-const MOST_SHAPES = 64;
-
-/** One statement for each combination of columns that have a value, written when it is first asked for: binding costs. */
-function kindedInserts(db: Kysely<Tables>): (row: ActionRow) => Statement {
-  const statements = new Map<number, Statement>();
-  const bitOf = (name: string): number => {
-    const at = (OFTEN_NULL as readonly string[]).indexOf(name);
-    return at < 0 ? 0 : 1 << at;
-  };
-  const insert = (absent: number): Statement =>
-    prepareInsert(
-      db,
-      "actions",
-      KINDED_COLUMNS.filter((name) => (absent & bitOf(name)) === 0),
-    );
-  const whole = insert(0);
-  return (row) => {
-    let absent = 0;
-    OFTEN_NULL.forEach((name, i) => (absent |= row[name] === null ? 1 << i : 0));
-    let statement = statements.get(absent);
-    if (statement !== undefined) return statement;
-    if (statements.size >= MOST_SHAPES) return whole;
-    statement = insert(absent);
-    statements.set(absent, statement);
-    return statement;
   };
 }
 

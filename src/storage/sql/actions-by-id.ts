@@ -1,27 +1,21 @@
-/** Actions, of many ids at once, as SQL. */
+/** Reads many actions by their ids at once. */
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { idAs } from "./forms.ts";
 import { joinEach } from "./join-each.ts";
-import { fromActions, ofActions } from "./kinds.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor } from "./statement.ts";
 
-/** No column of the tables is called so. */
+/** No table has a column of this name. */
 const ID = { wanted: "text" } as const;
 
 export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "packed" | "expectsRows">) {
   const given = dialect.given(param("ids"), ID) as never;
   const isWanted = sql<boolean>`actions.id = ${idAs(dialect.packed, "given.wanted")}`;
-  const columns = ofActions(ACTION_COLUMNS, dialect);
   return {
     actionsById: prepare(
-      dialect.packed === null
-        ? joinEach(db.selectFrom(given), "inner", "actions", isWanted, dialect).select(columns as never)
-        : fromActions(db, dialect)
-            .select(columns)
-            .innerJoin(given, (join) => join.on(isWanted)),
+      joinEach(db.selectFrom(given), "inner", "actions", isWanted, dialect).select(ACTION_COLUMNS as never),
     ),
   };
 }

@@ -2,16 +2,13 @@
 import { sql, type Kysely } from "kysely";
 import {
   COPIED_TABLES,
-  type ActionRow,
   type CopiedRow,
   type CopiedTable,
   type LedgerHead,
   type StorageCopying,
 } from "../../contract/storage.ts";
 import type { Bundles, EntryBytes } from "./bundles.ts";
-import type { SqlDialect } from "./dialect.ts";
 import { FORMS } from "./forms.ts";
-import { fromActions, ofActions, withKind, type Kinds } from "./kinds.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
@@ -58,9 +55,9 @@ interface TableStatements {
 
 export type CopyStatements = ReturnType<typeof prepareCopying>;
 
-export function prepareCopying(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
+export function prepareCopying(db: Kysely<Tables>) {
   const tables = Object.fromEntries(
-    COPIED_TABLES.map((table) => [table, statementsOf(db, table, SHAPES[table], dialect)]),
+    COPIED_TABLES.map((table) => [table, statementsOf(db, table, SHAPES[table])]),
   ) as Record<CopiedTable, TableStatements>;
   return {
     tables,
@@ -79,20 +76,9 @@ export function prepareCopying(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pa
   };
 }
 
-function statementsOf(
-  db: Kysely<Tables>,
-  table: CopiedTable,
-  { key, columns: read, changes }: Shape,
-  dialect: Pick<SqlDialect, "packed">,
-): TableStatements {
-  const isActions = table === "actions";
+function statementsOf(db: Kysely<Tables>, table: CopiedTable, { key, columns, changes }: Shape): TableStatements {
   const forms = FORMS[table] ?? {};
-  const columns = isActions && dialect.packed !== null ? [...read, "kind"] : read;
-  const rows = (
-    isActions
-      ? fromActions(db, dialect).select(ofActions(schema.ACTION_COLUMNS, dialect))
-      : db.selectFrom(table as "meta").select(read as never)
-  ) as ReturnType<typeof selected>;
+  const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
   // Compared column by column, as the primary key is ordered.
   const left = sql.join(key.map((column) => sql.ref(column)));
@@ -120,19 +106,11 @@ export function createCopying(
   statements: CopyStatements,
   reader: Pick<SqlExecutor, "all">,
   bundles: Bundles,
-  kinds: Kinds | null,
   write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
 ): StorageCopying {
-  async function stored(db: SqlExecutor, table: CopiedTable, rows: readonly CopiedRow[]): Promise<readonly object[]> {
-    if (table !== "actions" || kinds === null) return rows;
-    const all: object[] = [];
-    for (const row of rows) all.push(withKind(row, await kinds.of(db, row as unknown as ActionRow)));
-    return all;
-  }
-
   async function rowsOf(table: CopiedTable, statement: Statement, values: object): Promise<CopiedRow[]> {
     const rows = (await reader.all(statement, values)).map((row) => plain<CopiedRow>(row));
-    if (table === "entries") await bundles.whole(reader, rows as unknown as EntryBytes[]);
+    if (table === "entries") await bundles.withBytes(reader, rows as unknown as EntryBytes[]);
     return rows;
   }
   return {
@@ -149,8 +127,7 @@ export function createCopying(
       const [row] = await reader.all(statements.tables[table].count, {});
       return Number(row?.["n"]);
     },
-    write: (table, rows) =>
-      write(async (db) => db.runMany(statements.tables[table].write, await stored(db, table, rows))),
+    write: (table, rows) => write(async (db) => db.runMany(statements.tables[table].write, rows)),
     finish: (head: LedgerHead, checkpoint) =>
       write(async (db) => {
         await db.run(statements.head, { ...head, edge: joinHashes(head.edge) });

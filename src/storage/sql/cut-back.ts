@@ -13,7 +13,6 @@ import { TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { fromActions, ofActions } from "./kinds.ts";
 import { readLedger } from "./ledger-reads.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
@@ -27,7 +26,7 @@ interface Part {
   remove: Statement;
 }
 
-export function prepareCut(db: Kysely<Tables>, own: Pick<SqlDialect, "packed">) {
+export function prepareCut(db: Kysely<Tables>) {
   const part = (table: CopiedTable, columns: readonly string[], key: string, compare: "=" | ">="): Part => ({
     find: prepare(
       db
@@ -41,12 +40,7 @@ export function prepareCut(db: Kysely<Tables>, own: Pick<SqlDialect, "packed">) 
     entries: part("entries", schema.ENTRY_COLUMNS, "seq", ">="),
     approvals: part("approvals", schema.APPROVAL_COLUMNS, "seq", ">="),
     deliveries: part("deliveries", schema.DELIVERY_COLUMNS, "seq", ">="),
-    actions: {
-      ...part("actions", ["id"], "decision_seq", ">="),
-      find: prepare(
-        fromActions(db, own).select(ofActions(schema.ACTION_COLUMNS, own)).where("decision_seq", ">=", param("at")),
-      ),
-    },
+    actions: part("actions", schema.ACTION_COLUMNS, "decision_seq", ">="),
     agents: part("agents", schema.AGENT_COLUMNS, "registered_seq", ">="),
     keys: part("api_keys", schema.KEY_COLUMNS, "id", "="),
     idempotency: part("idempotency", schema.IDEMPOTENCY_COLUMNS, "resource_id", "="),

@@ -1,84 +1,73 @@
-import type { Compilable, CreateTableBuilder, Kysely, RawBuilder } from "kysely";
+import type { Kysely, RawBuilder } from "kysely";
 import type { PackedSql } from "./forms.ts";
 import type { SqlValue, Statement } from "./statement.ts";
 
 /** A statement of one row into one table. */
 export type Insert = Statement & { readonly into: string };
 
-/** Why a database refuses a bundle. */
-export const OUT_OF_LINE = "a bundle stands right behind the last one, below the head, and is not empty";
+/** Error message for a bundle that a trigger refuses. */
+export const OUT_OF_LINE = "a bundle follows the last one, is covered by the head, and is not empty";
 
-/** What the databases do differently. */
+/** Columns of an entry that stay as they are when its bytes are moved into a bundle. */
+export const KEPT_COLUMNS = [
+  "seq",
+  "leaf_hash",
+  "type",
+  "action_id",
+  "agent_id",
+  "submitted_by",
+  "created_at",
+] as const;
+
+/** The differences between databases. */
 export interface SqlDialect {
   readonly db: Kysely<never>;
-  readonly bytes: RawBuilder<unknown>;
-  /** Holds every integer up to 2^53. */
-  readonly integer: RawBuilder<unknown>;
-  /** Compares by code unit, so that order does not depend on the machine's locale. */
-  readonly text: RawBuilder<unknown>;
-  /** Columns of a read of `ledger_head` that name the running database. Null where one process has the store to itself. */
+  /**
+   * Column types. `integer` holds every integer up to 2^53; `text` compares by code unit, so that the order does not depend
+   * on the machine's locale.
+   */
+  readonly types: { readonly bytes: string; readonly integer: string; readonly text: string };
+  /** Columns of a read of `ledger_head` that name the running database. Null if one process has the store to itself. */
   readonly server: { incarnation: RawBuilder<string>; settled: RawBuilder<string | null> } | null;
   /** The database's own clock at the moment it is read. Milliseconds since the epoch. */
   readonly now: RawBuilder<number>;
-  /** A query that has a row where the store has this table. */
+  /** Returns a query that has a row if the store has this table. */
   hasTable(name: string): string;
-  /** A query that has a row where the table has this column. */
-  hasColumn(table: string, column: string): string;
-  /** What comes before the first table of a new store. */
+  /** Statements that run before the first table of a new store is created. */
   readonly beginnings?: readonly string[];
   /**
-   * Where a lost connection could leave a statement to run by itself: refuses every change to these tables outside of a
-   * transaction that `SqlEngine.begin` began, an entry that the head does not cover, and a head without its entries.
+   * Returns triggers that refuse every change to these tables outside of a transaction that `SqlEngine.begin` began, an entry
+   * that the head does not cover, and a head without its entries. For databases where a statement can run by itself after
+   * the connection of its transaction was lost.
    */
   guards?(tables: readonly string[]): string[];
-  /** The same for one table more, after `guards`. */
-  guard?(table: string): string;
-  /** For a repair: lets rows of append-only tables be deleted inside the transaction that says so. Absent: no repair. */
+  /** Statements that let a repair delete rows of append-only tables in its transaction. Absent: no repair. */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
-  /** Whether an index of a table holds its integer primary key without being told to, behind its columns. */
-  readonly indexesHoldKey: boolean;
   /**
-   * Whether the planner chooses by how many rows it expects. Where a part of a column and the whole of it are compared, it
-   * expects far too few, and sorts all of a key's actions for one page.
+   * Whether the planner chooses a plan by the number of rows that it expects. It then needs statements that leave it only the
+   * right index, because it plans before it knows the values.
    */
   readonly expectsRows: boolean;
-  /**
-   * How `actions` and `approvals` hold texts that have a form (forms.ts), where one process has the store: their actions
-   * have kinds (kinds.ts) as well. Null: as text, and without kinds.
-   */
+  /** How columns of type `uuid` and `hash` are stored (forms.ts). Null: as text. */
   readonly packed: PackedSql | null;
-  /** A column of actions that is to be compared without an index. */
+  /** A column of actions, written so that no index over it is used. */
   unindexed(column: string): RawBuilder<never>;
-  /** Drops an index if it is there, and rather fails than let decisions wait behind a long read. */
-  dropIndex(name: string): string[];
-  bytesOf(hex: string): RawBuilder<unknown>;
-  /**
-   * What stands where an entry's bytes were that are in a bundle. Null where several processes share the store: one of an
-   * older version then fails, and does not take nothing for the entry.
-   */
-  readonly noBytes: Uint8Array | null;
-  /** A parameter, a JSON array of objects, as a table named "given" with these members as columns. */
+  /** A literal of bytes. */
+  bytesOf(hex: string): string;
+  /** A JSON array of objects, as a table named "given" that has these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
-  /** One statement that inserts several rows, whose values are as its names. Absent: they go in one by one. */
+  /** One statement that inserts several rows, whose values are in the order of its names. Absent: rows are inserted one by one. */
   insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
-  /** `clustered`: rows are small and only ever found by primary key. */
-  finish(table: CreateTableBuilder<string, string>, clustered?: boolean): Compilable;
-  /** Refuses UPDATE and DELETE, and an INSERT that would replace a row: with an error, or by keeping the old row. */
+  /** What follows the columns of `create table`. `clustered`: rows are small and found by primary key only. */
+  tableOptions(clustered: boolean): string;
+  /** Returns triggers that refuse UPDATE and DELETE, and an INSERT with a key that exists: with an error, or without effect. */
   appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[];
   /**
-   * After `appendOnly` of "entries" and "entry_bundles". Lets an entry's bytes become `noBytes` where a bundle stands at
-   * its tile, the head covers the tile, its type is not among those that keep theirs, and all these columns stay as they
-   * are; refuses every other UPDATE as before. Of a decision those that are `said` may become null then.
+   * Returns statements that follow `appendOnly` of "entries" and "entry_bundles". They let the bytes of an entry be replaced
+   * by none if no process follows entries of its type, a bundle exists for its tile, the head covers the tile, and all other columns stay
+   * as they are. They let a bundle be inserted only after the last one, if the head covers its tile.
    */
-  mayEmptyEntries(columns: readonly string[], keeping: readonly string[], said?: readonly string[]): string[];
-  /** Beside the first `mayEmptyEntries`. Lets a bundle in that stands right behind the last, of a tile that the head covers. */
-  bundlesInLine(): string[];
-  /** For the table's one row: refuses DELETE, a second row, and an UPDATE that lowers the column. */
+  bundleRules(): string[];
+  /** Returns triggers for a table of one row: they refuse DELETE, a second row, and an UPDATE that lowers the column. */
   neverShrinks(table: string, column: string): string[];
-}
-
-/** What a step of the schema is made with. */
-export interface SchemaKit extends SqlDialect {
-  /** Whether several processes may have the store open: what those of the version before read must stay for a while. */
-  readonly shared: boolean;
 }

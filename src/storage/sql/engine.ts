@@ -40,6 +40,8 @@ export interface SqlEngine extends Pick<
   scrub?(): Promise<void>;
   /** Compares every index with its table, and reports what else the database finds wrong with its files. For the audit. */
   integrityFaults?(): Promise<string[]>;
+  /** Compares the store's schema with the one that these statements make in an empty database. For the audit. */
+  schemaFaults?(statements: readonly string[]): Promise<string[]>;
   toStorageError(error: unknown, doing: string): StorageError;
   /** True where statements that are sent together are taken in order: then nobody waits for the answers between. */
   readonly pipelined?: boolean;

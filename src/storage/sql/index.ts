@@ -6,5 +6,6 @@ export { APPLICATION_ID, sqliteDialect } from "./dialects/sqlite.ts";
 export type { MovedHead, SqlEngine, SqlPurpose, SqlQuery, SqlRead, SqlTransaction } from "./engine.ts";
 export type { Migration } from "./migrations.ts";
 export { createReader, decodeHead, prepareReads, type Reads } from "./queries.ts";
+export { schemaDifferences, type SchemaObject } from "./schema-faults.ts";
 export { bind, type SqlRow, type SqlValue } from "./statement.ts";
 export { createSqlStorage, type SqlStorageOptions } from "./storage.ts";

@@ -1,8 +1,7 @@
 /** Lists: a statement for each combination of filters that is asked for. */
-import { sql, type Kysely, type RawBuilder, type SelectQueryBuilder } from "kysely";
+import { sql, type Kysely, type SelectQueryBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { fromActions, ofActions } from "./kinds.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
@@ -13,24 +12,10 @@ export const pending = sql<boolean>`status = 'pending_approval'`;
 /** The same for what may start. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
-type Own = Pick<SqlDialect, "expectsRows" | "packed" | "unindexed">;
-
-/** What the index of requests holds of a hash, and that of keys of a key's id; the whole is to be compared as well. */
-const hashPart = (hash: RawBuilder<unknown>, { packed }: Own) =>
-  packed === null ? sql`substr(${hash}, 1, 12)` : sql`substr(${hash}, 1, 6)`;
-const keyPart = (id: RawBuilder<unknown>, { packed }: Own) =>
-  packed === null ? sql`substr(${id}, 29)` : sql`substr(${id}, 13)`;
-/** A parameter in its own form, or as the text that it is: an engine may not know what it is given. */
-const given = (value: RawBuilder<unknown>, { packed }: Own) => (packed === null ? sql`cast(${value} as text)` : value);
-const sameHash = (own: Own) =>
-  sql<boolean>`${hashPart(sql`request_hash`, own)} = ${hashPart(given(param("request_hash", "hash"), own), own)}`;
-const sameKey = (id: string, own: Own) =>
-  sql<boolean>`${keyPart(sql`submitted_by`, own)} = ${keyPart(given(param(id, "uuid"), own), own)}`;
+type Dialect = Pick<SqlDialect, "expectsRows" | "unindexed">;
 
 /** One statement for each combination of filters, written when it is first asked for. */
-export function actionLists(db: Kysely<Tables>, own: Own): (filter: ActionFilter) => Statement {
-  const { expectsRows } = own;
-  const columns = ofActions(schema.ACTION_COLUMNS, own);
+export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = ["status", "agent_id", "tool", "operation", "request_hash", "since", "until", "before_seq"] as const;
   return (filter) => {
@@ -40,21 +25,19 @@ export function actionLists(db: Kysely<Tables>, own: Own): (filter: ActionFilter
     const shape = [visible, timed, ...optional.filter((name) => filter[name] !== undefined)].join(" ");
     let statement = statements.get(shape);
     if (statement === undefined) {
-      const newest = fromActions(db, own).orderBy("decision_seq", "desc");
+      const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
       // Few actions have one hash: no other index is looked at then.
       const hashed = filter.request_hash !== undefined;
       // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
-      let query = (numbered ? db.selectFrom("actions") : fromActions(db, own)).select("decision_seq");
+      let query = db.selectFrom("actions").select("decision_seq");
       const text = (column: "agent_id" | "submitted_by" | "tool" | "operation" | "status") =>
-        hashed ? own.unindexed(column) : sql<string>`${sql.ref(column)}`;
+        hashed ? dialect.unindexed(column) : sql<string>`${sql.ref(column)}`;
       const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
       if (hashed) query = query.where("request_hash", "=", param("request_hash", "hash"));
-      if (hashed && !expectsRows) query = query.where(sameHash(own));
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
       if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key", "uuid"));
-      if (visible === "key" && !hashed && !expectsRows) query = query.where(sameKey("visible_key", own));
       for (const name of ["agent_id", "tool", "operation"] as const) {
         if (filter[name] !== undefined) query = query.where(text(name), "=", param<never>(name));
       }
@@ -73,7 +56,9 @@ export function actionLists(db: Kysely<Tables>, own: Own): (filter: ActionFilter
         .limit(param<number>("limit"))
         .offset(param<number>("offset"));
       statement = prepare(
-        numbered ? newest.select(columns).where("decision_seq", "in", page) : page.clearSelect().select(columns),
+        numbered
+          ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
+          : page.clearSelect().select(schema.ACTION_COLUMNS),
       );
       statements.set(shape, statement);
     }
@@ -85,7 +70,7 @@ export function actionLists(db: Kysely<Tables>, own: Own): (filter: ActionFilter
 export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 
 /** By sequence, the entry beside the action: `+ 0` keeps the time's index out of it. */
-export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id", own: Own): Statement {
+export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id", dialect: Dialect): Statement {
   const rows = db
     .selectFrom("actions")
     .innerJoin("entries", "entries.seq", "actions.decision_seq")
@@ -105,10 +90,10 @@ export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | 
     .orderBy("actions.decision_seq", "desc")
     .limit(param<number>("limit"));
   if (visible === "agent_id")
-    return prepare(rows.where(sql<boolean>`${own.unindexed("actions.agent_id")} = ${param("visible_agent")}`));
+    return prepare(rows.where(sql<boolean>`${dialect.unindexed("actions.agent_id")} = ${param("visible_agent")}`));
   if (visible === "key_id")
     return prepare(
-      rows.where(sql<boolean>`${own.unindexed("actions.submitted_by")} = ${param("visible_key", "uuid")}`),
+      rows.where(sql<boolean>`${dialect.unindexed("actions.submitted_by")} = ${param("visible_key", "uuid")}`),
     );
   return prepare(rows);
 }
@@ -117,17 +102,18 @@ export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | 
 export function pendingLists(
   db: Kysely<Tables>,
   visible: "all" | "agent_id" | "key_id",
-  own: Own,
+  dialect: Dialect,
 ): { page: Statement; count: Statement } {
-  let rows = fromActions(db, own).where(pending);
+  let rows = db.selectFrom("actions").where(pending);
   const counted = (query: typeof rows) => query.select((eb) => eb.fn.countAll<number>().as("count"));
-  if (visible === "agent_id") rows = rows.where(sql<boolean>`${own.unindexed("agent_id")} = ${param("visible_agent")}`);
+  if (visible === "agent_id")
+    rows = rows.where(sql<boolean>`${dialect.unindexed("agent_id")} = ${param("visible_agent")}`);
   if (visible === "key_id")
-    rows = rows.where(sql<boolean>`${own.unindexed("submitted_by")} = ${param("visible_key", "uuid")}`);
+    rows = rows.where(sql<boolean>`${dialect.unindexed("submitted_by")} = ${param("visible_key", "uuid")}`);
   return {
     page: prepare(
       rows
-        .select(ofActions(schema.ACTION_COLUMNS, own))
+        .select(schema.ACTION_COLUMNS)
         .where(sql<boolean>`(expires_at, decision_seq) > (${param("expires_at")}, ${param("decision_seq")})`)
         .orderBy("expires_at")
         .orderBy("decision_seq")
@@ -159,10 +145,11 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
 }
 
 /** By the end of the permit. */
-export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved", own: Own): Statement {
+export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved"): Statement {
   return prepare(
-    fromActions(db, own)
-      .select(ofActions(schema.ACTION_COLUMNS, own))
+    db
+      .selectFrom("actions")
+      .select(schema.ACTION_COLUMNS)
       // Literal, or the planner does not see that the index holds what is asked for.
       .where("status", "=", sql.lit(status))
       .where(sql<boolean>`(approved_until, decision_seq) > (${param("approved_until")}, ${param("decision_seq")})`)
@@ -172,57 +159,46 @@ export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved
   );
 }
 
-/** What may start, or what waits, of one key and one request: the one whose time ends last. */
-export function openLists(db: Kysely<Tables>, own: Own): { startable: Statement; waiting: Statement } {
-  const actions = fromActions(db, own).select(ofActions(schema.ACTION_COLUMNS, own));
-  const last = (from: typeof actions, open: RawBuilder<boolean>, ends: "approved_until" | "expires_at"): Statement =>
-    prepare(
-      from
-        .where(open)
-        .where(ends, ">", param("now"))
-        .orderBy(ends, "desc")
-        .orderBy("decision_seq", "desc")
-        .limit(sql.lit(1)),
-    );
+/** The action of one key and one request that may start, and the one that waits for approval: of several the one that ends last. */
+export function openLists(db: Kysely<Tables>, { expectsRows }: Dialect): { startable: Statement; waiting: Statement } {
+  const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
+  const list = expectsRows ? lastOfRange : lastOfRequest;
   return {
-    // No other index: of what is not open there may be very much.
-    startable: last(
-      actions
-        .where(sameHash(own))
-        .where(sameKey("submitted_by", own))
-        .where(sql<boolean>`${own.unindexed("submitted_by")} = ${param("submitted_by", "uuid")}`)
-        .where(sql<boolean>`${own.unindexed("request_hash")} = ${param("request_hash", "hash")}`),
-      startable,
-      "approved_until",
-    ),
-    waiting: own.expectsRows
-      ? waitingInOrder(actions)
-      : last(
-          actions
-            .where("submitted_by", "=", param("submitted_by", "uuid"))
-            .where("request_hash", "=", param("request_hash", "hash")),
-          pending,
-          "expires_at",
-        ),
+    startable: list(actions.where(startable), "approved_until", []),
+    waiting: list(actions.where(pending), "expires_at", ["status"]),
   };
 }
 
-/**
- * As a stretch of the one index that is in this order. A planner that is asked for each column by itself, and does not know
- * the values yet, takes it that few actions have one request: it reads all of them, under the ledger's lock.
- */
-function waitingInOrder(actions: SelectQueryBuilder<Tables, "actions", object>): Statement {
-  const place = sql`'pending_approval', ${param("submitted_by")}, ${param("request_hash")}`;
+type Actions = SelectQueryBuilder<Tables, "actions", object>;
+const SUBMITTED_BY = sql<string>`${param("submitted_by", "uuid")}`;
+const REQUEST_HASH = sql<string>`${param("request_hash", "hash")}`;
+
+function lastOfRequest(actions: Actions, ends: "approved_until" | "expires_at"): Statement {
   return prepare(
     actions
-      .where(pending)
-      .where(sql<boolean>`(status, submitted_by, request_hash, expires_at) > (${place}, ${param("now")})`)
-      .where(sql<boolean>`(status, submitted_by, request_hash) <= (${place})`)
-      .orderBy("status", "desc")
-      .orderBy("submitted_by", "desc")
-      .orderBy("request_hash", "desc")
-      .orderBy("expires_at", "desc")
+      .where("submitted_by", "=", SUBMITTED_BY)
+      .where("request_hash", "=", REQUEST_HASH)
+      .where(ends, ">", param("now"))
+      .orderBy(ends, "desc")
       .orderBy("decision_seq", "desc")
+      .limit(sql.lit(1)),
+  );
+}
+
+/**
+ * The same as a range of the one index that is in this order. If each column is compared by itself, a planner that does not
+ * know the values yet expects that few actions have the same request. It then reads all of them, under the ledger's lock.
+ */
+function lastOfRange(actions: Actions, ends: "approved_until" | "expires_at", first: readonly "status"[]): Statement {
+  const names = [...first, "submitted_by", "request_hash"] as const;
+  const columns = sql.join(names.map((name) => sql.ref(name)));
+  const values = sql.join([...first.map(() => sql`'pending_approval'`), SUBMITTED_BY, REQUEST_HASH]);
+  const range = actions
+    .where(sql<boolean>`(${columns}, ${sql.ref(ends)}) > (${values}, ${param("now")})`)
+    .where(sql<boolean>`(${columns}) <= (${values})`);
+  return prepare(
+    [...names, ends, "decision_seq" as const]
+      .reduce((query, column) => query.orderBy(column, "desc"), range)
       .limit(sql.lit(1)),
   );
 }
@@ -247,11 +223,12 @@ export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Stateme
  * The rejection of a request that holds longest. A stretch of the one index in this order: asked for each column by itself,
  * a planner can choose an index over all actions of the request, of which there may be very many.
  */
-export function rejectedAction(db: Kysely<Tables>, own: Own): Statement {
+export function rejectedAction(db: Kysely<Tables>): Statement {
   const hash = sql`${param("request_hash", "hash")}`;
   return prepare(
-    fromActions(db, own)
-      .select(ofActions(schema.ACTION_COLUMNS, own))
+    db
+      .selectFrom("actions")
+      .select(schema.ACTION_COLUMNS)
       .where("rejection_until", "is not", null)
       .where(sql<boolean>`(request_hash, rejection_until) > (${hash}, ${param("now")})`)
       .where(sql<boolean>`request_hash <= ${hash}`)

@@ -1,52 +1,60 @@
-/**
- * Brings a store's schema up to date, each step in a transaction of its own together with the row that records it. A new
- * store is made in one: it has no rows that a step could take long over.
- */
-import { sql } from "kysely";
+/** Brings a store's schema up to date, each migration in a transaction of its own together with the row that records it. */
 import { StorageError } from "../../contract/storage.ts";
-import type { SchemaKit, SqlDialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlQuery, SqlTransaction } from "./engine.ts";
 import type { Migration } from "./migrations.ts";
 
-const VERSION = "select coalesce(max(version), 0) as version from schema_migrations";
-
-/** 0 for a database without a store. */
-export async function storedVersion(query: SqlQuery, dialect: SqlDialect): Promise<number> {
-  if ((await query(dialect.hasTable("schema_migrations"), [])).length === 0) return 0;
-  return Number((await query(VERSION, []))[0]?.["version"]);
-}
+/** The last commit that opens stores made before 0.1.0. */
+const LAST_UNRELEASED = "223ce56535ecf03210bb9fb856ac131024365560";
+const RECORDED = "select version, name from schema_migrations order by version";
 
 /**
- * Rejects with StorageError for a schema of a newer version.
- *
- * @param unwanted statements that take out of a new store what steps made and the newest has no use for
+ * Returns the version of the store's newest migration; 0 for a database without a store. Throws `StorageError` for a store
+ * that was made before 0.1.0.
  */
-export async function migrate(
-  engine: SqlEngine,
+export async function storedVersion(
+  query: SqlQuery,
   dialect: SqlDialect,
   migrations: readonly Migration[],
-  unwanted: readonly string[] = [],
-): Promise<void> {
-  const newest = migrations.at(-1)?.version ?? 0;
-  // Looked at again before each step: another process may have made it meanwhile.
-  while (await step(engine, dialect, migrations, newest, unwanted));
+): Promise<number> {
+  if ((await query(dialect.hasTable("schema_migrations"), [])).length === 0) return 0;
+  const rows = await query(RECORDED, []);
+  const [first] = rows;
+  const last = rows.at(-1);
+  if (first === undefined || last === undefined) return 0;
+  if (first["name"] !== migrations[0]?.name)
+    throw new StorageError(
+      "unavailable",
+      `this store was made before 0.1.0 (schema ${String(last["version"])}), and no release opens it. The last commit that reads it is ${LAST_UNRELEASED}: check it out to read or export the store. To start this version, give it a new store: another data folder or an empty database`,
+    );
+  return Number(last["version"]);
 }
 
-async function step(
+/** Runs the migrations that the store lacks. Throws `StorageError` if a newer version wrote the store. */
+export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
+  const newest = migrations.at(-1)?.version ?? 0;
+  // Read again before each migration, because another process can have run it meanwhile.
+  while (await migrateOnce(engine, dialect, migrations, newest));
+}
+
+/** Returns true if there may be more migrations to run. */
+async function migrateOnce(
   engine: SqlEngine,
   dialect: SqlDialect,
   migrations: readonly Migration[],
   newest: number,
-  unwanted: readonly string[],
 ): Promise<boolean> {
-  // Most starts have nothing to do, and wait for nobody.
-  if ((await storedVersion(engine.query, dialect)) === newest) return false;
+  // Most starts have nothing to do and acquire no lock.
+  if ((await storedVersion(engine.query, dialect, migrations)) === newest) return false;
   const tx = await engine.begin("migrate");
-  let name = "";
-  let version = 0;
+  let next: Migration | undefined;
   let stored: number | null = null;
   try {
-    const applied = await storedVersion(async (text, values) => (await tx.query(text, values)).rows, dialect);
+    const applied = await storedVersion(
+      async (text, values) => (await tx.query(text, values)).rows,
+      dialect,
+      migrations,
+    );
     stored = applied;
     if (applied > newest) {
       throw new StorageError(
@@ -54,51 +62,45 @@ async function step(
         `the store was written by a newer version (schema ${applied}, this one knows ${newest}); run that version, or restore a backup from before it`,
       );
     }
-    const due = migrations.filter((migration) => migration.version > applied);
-    if (due.length === 0) {
+    next = migrations.find((migration) => migration.version > applied);
+    if (next === undefined) {
       await tx.rollback(null);
       return false;
     }
     if (applied === 0)
       for (const text of [...(dialect.beginnings ?? []), schemaTable(dialect)]) await tx.query(text, []);
-    for (const migration of applied === 0 ? due : due.slice(0, 1)) {
-      ({ name, version } = migration);
-      await apply(tx, { ...dialect, shared: !engine.exclusive }, migration);
-    }
-    if (applied === 0) for (const text of unwanted) await tx.query(text, []);
+    await apply(tx, dialect, next);
     await tx.commit(null);
     return true;
   } catch (error) {
     await tx.rollback(error);
     // Another process was faster.
-    if (stored !== null && (await storedVersion(engine.query, dialect).catch(() => 0)) > stored) return true;
-    if (name === "") throw error;
+    if (stored !== null && (await storedVersion(engine.query, dialect, migrations).catch(() => 0)) > stored)
+      return true;
+    if (next === undefined) throw error;
     const failure = engine.toStorageError(error, "migrate");
     throw new StorageError(
       failure.kind,
-      `the store could not be brought to schema ${version} (${name}): ${failure.message}`,
+      `the store could not be brought to schema ${next.version} (${next.name}): ${failure.message}`,
       { cause: error },
     );
   }
 }
 
-async function apply(tx: SqlTransaction, kit: SchemaKit, migration: Migration): Promise<void> {
-  const { name, version, unlessColumn } = migration;
-  // First of all: another process that makes the same step waits here, and then finds that it was made.
+/** Returns all statements that make a new store. */
+export function schemaStatements(dialect: SqlDialect, migrations: readonly Migration[]): string[] {
+  return [schemaTable(dialect), ...migrations.flatMap(({ statements }) => statements(dialect))];
+}
+
+async function apply(tx: SqlTransaction, dialect: SqlDialect, { name, version, statements }: Migration): Promise<void> {
+  // First of all: another process that runs the same migration waits here, and then finds it applied.
   await tx.query(
     `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
     [],
   );
-  const isDone = unlessColumn !== undefined && (await tx.query(kit.hasColumn(...unlessColumn), [])).rows.length > 0;
-  if (!isDone) for (const statement of migration.statements(kit)) await tx.query(statement, []);
+  for (const statement of statements(dialect)) await tx.query(statement, []);
 }
 
-function schemaTable({ db, integer, text, finish }: SqlDialect): string {
-  return finish(
-    db.schema
-      .createTable("schema_migrations")
-      .addColumn("version", sql`integer` as never, (column) => column.primaryKey())
-      .addColumn("name", text as never, (column) => column.notNull())
-      .addColumn("applied_at", integer as never, (column) => column.notNull()) as never,
-  ).compile().sql;
+function schemaTable({ types, tableOptions }: SqlDialect): string {
+  return `create table "schema_migrations" ("version" integer primary key, "name" ${types.text} not null, "applied_at" ${types.integer} not null)${tableOptions(false)}`;
 }

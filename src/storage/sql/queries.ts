@@ -35,7 +35,6 @@ import {
   startableLists,
   type StoredDecision,
 } from "./lists.ts";
-import { fromActions, ofActions } from "./kinds.ts";
 import type { Bundles, EntryReads } from "./bundles.ts";
 import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
 import { prepareSums } from "./sums.ts";
@@ -48,7 +47,7 @@ export const HASH_BYTES = 32;
 export type Reads = ReturnType<typeof prepareReads>;
 
 export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
-  const actions = fromActions(db, dialect).select(ofActions(schema.ACTION_COLUMNS, dialect));
+  const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
   const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
   return {
@@ -70,7 +69,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     action: prepare(actions.where("id", "=", param("id", "uuid"))),
     ...prepareActionsById(db, dialect),
     openAction: openLists(db, dialect),
-    rejectedAction: rejectedAction(db, dialect),
+    rejectedAction: rejectedAction(db),
     actions: actionLists(db, dialect),
     decisionSpan: prepare(
       db
@@ -98,8 +97,8 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       key_id: pendingLists(db, "key_id", dialect),
     },
     startableActions: {
-      allowed: startableLists(db, "allowed", dialect),
-      approved: startableLists(db, "approved", dialect),
+      allowed: startableLists(db, "allowed"),
+      approved: startableLists(db, "approved"),
     },
     oldestPending: prepare(
       db
@@ -200,7 +199,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
       const { visibility } = filter;
       const kind = "agent_id" in visibility ? "agent_id" : "key_id" in visibility ? "key_id" : "all";
       const rows = await many<StoredDecision>(reads.decisions[kind], { ...filter, ...visibleTo(visibility) });
-      return (await bundles.whole(db, rows)).map(decisionOf);
+      return (await bundles.withBytes(db, rows)).map(decisionOf);
     },
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     pendingActions: (visibility, after, limit) =>

@@ -1,4 +1,4 @@
-/** The tables as statements see them, but for what SQLite holds otherwise: see forms.ts and kinds.ts. What the columns are in the database stands in migrations.ts. */
+/** The tables as statements see them. Their definition in the database is in migrations/; forms.ts describes packed columns. */
 import { Kysely, type DialectAdapter, type QueryCompiler } from "kysely";
 import { DummyDriver, SqliteIntrospector } from "kysely";
 import type {
@@ -21,10 +21,8 @@ type Stored<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
 
 export interface Tables {
   entries: EntryRow;
-  /** The bytes of 256 entries from `start` on, which have none of their own: see bundles.ts. */
+  /** Bytes of the 256 entries from `start` on: see bundles.ts. */
   entry_bundles: { start: number; bytes: Uint8Array };
-  /** Of 8,192 entries those whose hashes begin alike, by the next bytes: see leaf-runs.ts. */
-  leaf_runs: { place: number; bytes: Uint8Array };
   tiles: TileRow;
   /** One row, id 1. `edge` is the hashes one after another. */
   ledger_head: {

@@ -1,51 +1,41 @@
 /**
- * The storage contract over any SQL database: what an engine brings is a connection and a transaction; the order of
- * transactions, the schema, the statements and what a failure means are the same for all and stand here.
+ * The storage contract over any SQL database. An engine provides the connection and transactions; the order of transactions,
+ * the schema, the statements and the meaning of failures are the same for all databases and are here.
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../contract/storage.ts";
-import { createBundles, KEPT } from "./bundles.ts";
+import { createBundles, UNBUNDLED_ENTRIES } from "./bundles.ts";
 import { despiteConflicts } from "./conflicts.ts";
 import { createCopying, prepareCopying } from "./copying.ts";
 import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
-import { createKinds, prepareKinds } from "./kinds.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
 import { knownRows, lockReads, prepareLockReads } from "./lock-reads.ts";
-import { migrate, storedVersion } from "./migrate.ts";
+import { migrate, schemaStatements, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
-import { replacedIndexes } from "./migrations/short-indexes.ts";
-import { misshapenRows, prepareMisshapen } from "./misshapen.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
 import { foldSums, statusMoves } from "./sums.ts";
 import { bind, prepare, type SqlExecutor } from "./statement.ts";
-import { createPacking, inspect, type Superseded } from "./upkeep.ts";
+import { bundleFaults, createBundler } from "./upkeep.ts";
 import { createTransaction, prepareWrites } from "./writes.ts";
 
 export interface SqlStorageOptions {
   /** For tests of migrations. */
   migrations?: readonly Migration[];
-  /** For tests: how many of the newest entries keep their own bytes. */
-  keep?: number;
+  /** How many of the newest entries keep their bytes in their rows. For tests. */
+  unbundledEntries?: number;
 }
 
-/** The schema from which on columns of actions are packed. */
-const PACKED_SINCE = 27;
-/** The schema from which on entries are found by their hash without an index. */
-const RUNS_SINCE = 23;
+type Statements = ReturnType<typeof prepareAll>;
+const prepared = new WeakMap<SqlDialect, Statements>();
 
-const prepared = new WeakMap<object, Map<boolean, ReturnType<typeof prepareAll>>>();
-
-/** Written once for each dialect and way to hold texts. */
-function statementsOf(db: Kysely<Tables>, dialect: SqlDialect): ReturnType<typeof prepareAll> {
-  const forms = prepared.get(db) ?? new Map<boolean, ReturnType<typeof prepareAll>>();
-  prepared.set(db, forms);
-  const isPacked = dialect.packed !== null;
-  const statements = forms.get(isPacked) ?? prepareAll(db, dialect);
-  forms.set(isPacked, statements);
+/** Returns the dialect's statements, which are compiled once. */
+function statementsOf(dialect: SqlDialect): Statements {
+  const statements = prepared.get(dialect) ?? prepareAll(dialect.db as unknown as Kysely<Tables>, dialect);
+  prepared.set(dialect, statements);
   return statements;
 }
 
@@ -53,10 +43,8 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   return {
     reads: prepareReads(db, dialect),
     writes: prepareWrites(db, dialect),
-    copies: prepareCopying(db, dialect),
-    cuts: prepareCut(db, dialect),
-    kinds: prepareKinds(db),
-    misshapen: prepareMisshapen(db, dialect.packed),
+    copies: prepareCopying(db),
+    cuts: prepareCut(db),
     countPing: prepare(
       db
         .updateTable("liveness")
@@ -68,160 +56,149 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   };
 }
 
-export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: SqlStorageOptions = {}): Storage {
-  const migrations = options.migrations ?? MIGRATIONS;
+/** Runs what must run one after another: opening, transactions, closing. */
+type Queue = <T>(job: () => Promise<T>) => Promise<T>;
+
+function createQueue(): Queue {
+  let last: Promise<unknown> = Promise.resolve();
+  return (job) => {
+    const result = last.then(job);
+    last = result.catch(() => undefined);
+    return result;
+  };
+}
+
+interface Access {
+  state: "closed" | "open" | "read only";
+  assertOpen(): void;
+  /**
+   * Runs the work in one transaction, and resolves when it is durable.
+   *
+   * @param readFrom sequence number from which on the work probably reads the ledger: these reads are sent with the lock
+   */
+  transact<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>, readFrom?: number): Promise<T>;
+  /** Runs reads outside of transactions, again after a conflict. */
+  read<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** Converts errors of the engine to `StorageError`. `doing` completes "cannot …". */
+async function orStorageError<T>(engine: SqlEngine, doing: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw engine.toStorageError(error, doing);
+  }
+}
+
+function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statements): Access {
+  const { reads, writes } = statements;
+  const access: Access = {
+    state: "closed",
+    assertOpen() {
+      if (access.state === "closed") throw new StorageError("unavailable", `the store of ${engine.name} is not open`);
+    },
+    read: (work) =>
+      despiteConflicts(() => {
+        access.assertOpen();
+        return orStorageError(engine, "read from the store", work);
+      }),
+    async transact(purpose, work, readFrom) {
+      access.assertOpen();
+      if (access.state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
+      const tx = await orStorageError(engine, "write to the store", () =>
+        engine.begin(purpose, readFrom === undefined ? [] : lockReads(statements.lockReads, readFrom)),
+      );
+      const scope = transactionScope(engine, dialect, tx, writes, knownRows(tx, reads, readFrom ?? null));
+      let result: Awaited<ReturnType<typeof work>>;
+      try {
+        result = await work(scope.executor);
+      } catch (thrown) {
+        const failure = scope.abandon();
+        await scope.answered().catch(() => undefined);
+        await tx.rollback(failure ?? thrown);
+        // Nothing was committed, and the caller knows its own error.
+        throw thrown;
+      }
+      let failure: Error;
+      try {
+        const lost = scope.end();
+        if (lost !== null) throw lost;
+        if (engine.pipelined !== true) await scope.answered();
+        // The statements that were sent before are answered before the commit is.
+        const committed = tx.commit(scope.moved);
+        committed.catch(() => undefined);
+        await scope.answered();
+        await committed;
+        if (scope.erased) await engine.scrub?.();
+        return result;
+      } catch (error) {
+        failure = engine.toStorageError(error, "write to the store");
+      }
+      await tx.rollback(failure);
+      throw failure;
+    },
+  };
+  return access;
+}
+
+export function createSqlStorage(
+  engine: SqlEngine,
+  dialect: SqlDialect,
+  { migrations = MIGRATIONS, unbundledEntries = UNBUNDLED_ENTRIES }: SqlStorageOptions = {},
+): Storage {
   const newest = migrations.at(-1)?.version ?? 0;
-  const dialect = engine.exclusive && newest >= PACKED_SINCE ? given : { ...given, packed: null };
-  const db = dialect.db as unknown as Kysely<Tables>;
-  const statements = statementsOf(db, dialect);
-  const kinds = dialect.packed === null ? null : createKinds(statements.kinds);
+  const statements = statementsOf(dialect);
   const { reads, writes, leases } = statements;
-  const leafIndex: Superseded = { schema: RUNS_SINCE, drops: [dialect.dropIndex("entries_by_leaf_hash")] };
-  let state: "closed" | "open" | "read only" = "closed";
-  /** The last of what must run one after another: opening, writes, closing. */
-  let queue: Promise<unknown> = Promise.resolve();
+  const enqueue = createQueue();
+  const access = createAccess(engine, dialect, statements);
+  const readVersion = (): Promise<number> => storedVersion(engine.query, dialect, migrations);
   let pinging: Promise<void> | null = null;
 
-  function enqueue<T>(job: () => Promise<T>): Promise<T> {
-    const result = queue.then(job);
-    queue = result.catch(() => undefined);
-    return result;
-  }
-
-  function assertOpen(): void {
-    if (state === "closed") throw new StorageError("unavailable", `the store of ${engine.name} is not open`);
-  }
-
-  /** What the engine says, as the contract says it. */
-  async function orStorageError<T>(doing: string, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw engine.toStorageError(error, doing);
-    }
-  }
-
-  async function run<T>(
-    purpose: SqlPurpose,
-    work: (db: SqlExecutor) => Promise<T>,
-    readFrom: number | null = null,
-  ): Promise<T> {
-    let committed = false;
-    try {
-      const result = await transact(purpose, work, readFrom);
-      committed = true;
-      return result;
-    } finally {
-      kinds?.settle(committed);
-    }
-  }
-
-  async function transact<T>(
-    purpose: SqlPurpose,
-    work: (db: SqlExecutor) => Promise<T>,
-    readFrom: number | null,
-  ): Promise<T> {
-    assertOpen();
-    if (state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
-    const tx = await orStorageError("write to the store", () =>
-      engine.begin(purpose, readFrom === null ? [] : lockReads(statements.lockReads, readFrom)),
-    );
-    const scope = transactionScope(engine, dialect, tx, writes, knownRows(tx, reads, readFrom));
-    let result: T;
-    try {
-      result = await work(scope.executor);
-    } catch (thrown) {
-      const failure = scope.abandon();
-      await scope.answered().catch(() => undefined);
-      await tx.rollback(failure ?? thrown);
-      // Whatever else went wrong: nothing was committed, and the caller knows its own error.
-      throw thrown;
-    }
-    let failure: Error;
-    try {
-      const lost = scope.end();
-      if (lost !== null) throw lost;
-      if (engine.pipelined !== true) await scope.answered();
-      // What was sent before has its answers before the commit has its own.
-      const committed = tx.commit(scope.moved);
-      committed.catch(() => undefined);
-      await scope.answered();
-      await committed;
-      if (scope.erased) await engine.scrub?.();
-      return result;
-    } catch (error) {
-      failure = engine.toStorageError(error, "write to the store");
-    }
-    await tx.rollback(failure);
-    throw failure;
-  }
-
-  /** A read outside of transactions. */
-  function look<T>(work: () => Promise<T>): Promise<T> {
-    return despiteConflicts(() => {
-      assertOpen();
-      return orStorageError("read from the store", work);
-    });
-  }
-
-  /** A transaction that moves no head. The others do not wait while it waits for another turn. */
+  /** A transaction that does not move the head. Others can run while it waits to be tried again. */
   const aside = <T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> =>
-    despiteConflicts(() => enqueue(() => run("aside", work)));
+    despiteConflicts(() => enqueue(() => access.transact("aside", work)));
 
   const readerOver = (query: SqlQuery): Pick<SqlExecutor, "all"> => ({
     all: (statement, values) => query(statement.sql, bind(statement, values, dialect.packed !== null)),
   });
-  const outside = readerOver((text, values) => engine.query(text, values));
-  const looks: Pick<SqlExecutor, "all"> = { all: (statement, values) => look(() => outside.all(statement, values)) };
-  const bundles = createBundles(reads);
-  const view = {
-    ...looks,
-    ...(engine.snapshot === undefined
-      ? {}
-      : {
-          snapshot: <T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> =>
-            look(() => (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) => work(readerOver(query)))),
-        }),
+  const unchecked = readerOver((text, values) => engine.query(text, values));
+  const outside: Pick<SqlExecutor, "all"> = {
+    all: (statement, values) => access.read(() => unchecked.all(statement, values)),
   };
-  const reader = createReader(reads, view, bundles);
-  const putOff = { statements, reader: looks, leafHashes: reader.leafHashes };
-  const packing = createPacking({
-    ...putOff,
-    aside,
-    exclusive: engine.exclusive,
-    schema: newest,
-    keep: options.keep ?? KEPT,
-    noBytes: dialect.noBytes,
-    steps: async () =>
-      (await look(() => engine.query("select version, applied_at from schema_migrations", []))) as unknown as {
-        version: number;
-        applied_at: number;
-      }[],
-    leafIndex,
-    listIndexes: { schema: 25, drops: engine.exclusive ? [] : replacedIndexes(dialect).map(dialect.dropIndex) },
-  });
+  const { snapshot } = engine;
+  const bundles = createBundles(reads);
+  const reader = createReader(
+    reads,
+    {
+      ...outside,
+      ...(snapshot === undefined
+        ? {}
+        : {
+            snapshot: <T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T> =>
+              access.read(() => snapshot((query) => work(readerOver(query)))),
+          }),
+    },
+    bundles,
+  );
+  const makeBundle = createBundler({ reads, writes, reader: outside, aside, unbundledEntries });
 
   async function open(readOnly: boolean): Promise<void> {
-    kinds?.forget();
     await engine.open({ readOnly });
     try {
       if (readOnly) {
-        if ((await storedVersion(engine.query, dialect)) === 0)
-          throw new StorageError("unavailable", "there is no store in this database");
-        state = "read only";
+        if ((await readVersion()) === 0) throw new StorageError("unavailable", "there is no store in this database");
+        access.state = "read only";
         return;
       }
-      // While entries keep coming what drops it waits, and each of them would pay for it. Others that share the store: see upkeep.ts.
-      const isUnwanted = engine.exclusive && newest >= RUNS_SINCE;
-      await migrate(engine, dialect, migrations, isUnwanted ? leafIndex.drops.flat() : []);
-      state = "open";
-      // A database that may not be written says so now, and not at the first decision.
-      await run("aside", async (db) => {
+      await migrate(engine, dialect, migrations);
+      access.state = "open";
+      // Fails now if the database cannot be written, and not at the first decision.
+      await access.transact("aside", async (db) => {
         await db.run(statements.countPing, {});
-        if (newest >= 4) await db.run(leases.forget, {});
+        await db.run(leases.forget, {});
       });
     } catch (error) {
-      state = "closed";
+      access.state = "closed";
       await engine.close();
       throw error;
     }
@@ -233,19 +210,17 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
     exclusive: engine.exclusive,
     open: ({ readOnly = false } = {}) =>
       enqueue(async () => {
-        if (state === "closed") await orStorageError("open the store", () => open(readOnly));
+        if (access.state === "closed") await orStorageError(engine, "open the store", () => open(readOnly));
       }),
-    async schema() {
-      return { applied: await look(() => storedVersion(engine.query, dialect)), known: newest };
-    },
+    schema: async () => ({ applied: await access.read(readVersion), known: newest }),
     close: () =>
       enqueue(async () => {
-        if (state === "closed") return;
-        state = "closed";
+        if (access.state === "closed") return;
+        access.state = "closed";
         await engine.close();
       }),
     ping() {
-      // Probes come from anybody; however many, one commit answers them.
+      // One commit answers all probes that wait, because unauthenticated callers can send any number.
       pinging ??= aside(async (db) => void (await db.run(statements.countPing, {}))).finally(() => {
         pinging = null;
       });
@@ -253,63 +228,68 @@ export function createSqlStorage(engine: SqlEngine, given: SqlDialect, options: 
     },
     write: <T>(work: (tx: StorageTransaction) => Promise<T>, { readFrom }: { readFrom?: number } = {}) =>
       enqueue(() =>
-        run(
+        access.transact(
           "write",
           async (db) => {
             const moves = statusMoves(reads.sums, db);
-            const result = await work(createTransaction(reads, writes, db, bundles, kinds, moves));
+            const result = await work(createTransaction(reads, writes, db, bundles, moves));
             await moves.apply();
             return result;
           },
           readFrom,
         ),
       ),
-    leases: (ms) => lastingLeases(leases, looks, ms),
+    leases: (ms) => lastingLeases(leases, outside, ms),
     lease: (name, holder, ms) => aside(async (db) => (await db.run(leases.take, { name, holder, ms })) === 1),
     release: (name, holder) => aside(async (db) => void (await db.run(leases.release, { name, holder }))),
     async upkeep(max) {
-      const folded = await despiteConflicts(() => enqueue(() => run("write", (db) => foldSums(reads.sums, db, max))));
+      const folded = await despiteConflicts(() =>
+        enqueue(() => access.transact("write", (db) => foldSums(reads.sums, db, max))),
+      );
       try {
-        return (await packing.next()) ? max : folded;
+        return (await makeBundle()) ? max : folded;
       } catch (error) {
-        // An entry that was altered stays where it is for good; the sums do not wait for it.
+        // An altered entry can never be moved into a bundle. The sums do not wait for it.
         if (folded === max) return folded;
         throw error;
       }
     },
-    async inspect() {
-      const faults = await look(async () => (await engine.integrityFaults?.()) ?? []);
-      try {
-        faults.push(...(await inspect(putOff)), ...(await misshapenRows(statements.misshapen, looks)));
-      } catch (error) {
-        if (!(error instanceof StorageError && error.kind === "corrupt")) throw error;
-        faults.push(`what the store keeps beside its tables cannot be read: ${error.message}`);
-      }
-      return faults;
-    },
-    ...(dialect.suspendAppendOnly === undefined
-      ? {}
-      : {
-          cutBack: (keep: Parameters<NonNullable<Storage["cutBack"]>>[0]) =>
-            enqueue(() =>
-              run("write", (db) =>
-                cutBack(statements.cuts, reads, bundles, dialect, db, (rows) =>
-                  keep(rows, createTransaction(reads, writes, db, bundles, kinds)),
+    inspect: async () => [
+      ...(await access.read(async () => (await engine.integrityFaults?.()) ?? [])),
+      ...(await access.read(async () => (await engine.schemaFaults?.(schemaStatements(dialect, migrations))) ?? [])),
+      ...(await bundleFaults(reads, outside)),
+    ],
+    copying: createCopying(statements.copies, outside, bundles, (work) => enqueue(() => access.transact("copy", work))),
+    ...optionalMethods(),
+  };
+
+  /** The methods that not every database has. */
+  function optionalMethods(): Partial<Storage> {
+    const { backup, watch, processes, onConnection } = engine;
+    return {
+      ...(dialect.suspendAppendOnly === undefined
+        ? {}
+        : {
+            cutBack: (keep) =>
+              enqueue(() =>
+                access.transact("write", (db) =>
+                  cutBack(statements.cuts, reads, bundles, dialect, db, (rows) =>
+                    keep(rows, createTransaction(reads, writes, db, bundles)),
+                  ),
                 ),
               ),
-            ),
-        }),
-    copying: createCopying(statements.copies, looks, bundles, kinds, (work) => enqueue(() => run("copy", work))),
-    ...(engine.watch === undefined ? {} : { watch: engine.watch.bind(engine) }),
-    ...(engine.backup === undefined
-      ? {}
-      : {
-          async backup(path: string) {
-            assertOpen();
-            await orStorageError("copy the store", () => (engine.backup as (path: string) => Promise<void>)(path));
-          },
-        }),
-    ...(engine.processes === undefined ? {} : { processes: engine.processes }),
-    ...(engine.onConnection === undefined ? {} : { onConnection: engine.onConnection.bind(engine) }),
-  };
+          }),
+      ...(watch === undefined ? {} : { watch: watch.bind(engine) }),
+      ...(backup === undefined
+        ? {}
+        : {
+            async backup(path) {
+              access.assertOpen();
+              await orStorageError(engine, "copy the store", () => backup(path));
+            },
+          }),
+      ...(processes === undefined ? {} : { processes }),
+      ...(onConnection === undefined ? {} : { onConnection: onConnection.bind(engine) }),
+    };
+  }
 }

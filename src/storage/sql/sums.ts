@@ -8,7 +8,6 @@ import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
 import { joinEach, sameAsGiven } from "./join-each.ts";
 import { idAs } from "./forms.ts";
-import { fromActions, groupsOf, ofActions } from "./kinds.ts";
 import type { Tables } from "./schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
 
@@ -49,10 +48,8 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
     agent_id: make("agent_id"),
     key_id: make("key_id"),
   });
-  const actions = fromActions(db, dialect);
-  const group = ofActions(GROUP, dialect);
-  const groups = groupsOf(GROUP, dialect);
-  const counted = actions.select([...group, (eb) => eb.fn.countAll<number>().as("n")]).groupBy(groups);
+  const actions = db.selectFrom("actions");
+  const counted = actions.select([...GROUP, (eb) => eb.fn.countAll<number>().as("n")]).groupBy(GROUP);
   return {
     buckets: prepare(
       db
@@ -87,7 +84,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
     tail: byVisibility((visible) =>
       prepare(
         actions
-          .select(["created_at", ...group])
+          .select(["created_at", ...GROUP])
           .where(sql<boolean>`decision_seq > ${folded}`)
           .where(sql<boolean>`created_at + 0 >= ${param("from")}`)
           .where(sql<boolean>`created_at + 0 < ${param("to")}`)
@@ -133,10 +130,10 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
     ),
     fold: prepare(
       actions
-        .select([QUARTER_OF.as("quarter"), ...group, (eb) => eb.fn.countAll<number>().as("n")])
+        .select([QUARTER_OF.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
         .where("decision_seq", ">", param("folded"))
         .where("decision_seq", "<=", param("last"))
-        .groupBy([QUARTER_OF, ...groups]),
+        .groupBy([QUARTER_OF, ...GROUP]),
     ),
     putBuckets: prepare(
       db

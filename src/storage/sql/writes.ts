@@ -13,8 +13,6 @@ import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
 import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
-import type { Kinds } from "./kinds.ts";
-import { prepareRunWrites } from "./leaf-runs.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
@@ -45,7 +43,6 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pac
     ),
     ...prepareActionWrites(db),
     ...prepareBundleWrites(db),
-    ...prepareRunWrites(db),
     insertApproval: prepare(
       db
         .insertInto("approvals")
@@ -146,7 +143,6 @@ export function createTransaction(
   writes: Writes,
   db: SqlExecutor,
   bundles: Bundles,
-  kinds: Kinds | null,
   moves: StatusMoves = statusMoves(reads.sums, db),
 ): StorageTransaction {
   // Not spread into one literal: methods behind a spread took a fifth of a millisecond a transaction.
@@ -206,7 +202,7 @@ export function createTransaction(
   return Object.assign(
     own,
     createReader(reads, db, bundles),
-    writeActions(moves, writes, db, kinds),
+    writeActions(moves, writes, db),
     writeDeliveries(writes, db),
     writeDocuments(writes, db),
     writeIdempotency(writes, db),

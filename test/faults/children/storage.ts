@@ -48,7 +48,7 @@ const roles: Record<string, () => Promise<void>> = {
 
   /** Does what the store puts off, all of it. */
   async upkeep() {
-    const storage = sqliteStorage({ path, keep: 0 });
+    const storage = sqliteStorage({ path, unbundledEntries: 0 });
     await storage.open();
     say("open");
     while (((await storage.upkeep?.(250)) ?? 0) > 0) say("piece");

@@ -2,7 +2,8 @@
 import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
 import { SETTLED_INCARNATION } from "../../../contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
-import { OUT_OF_LINE } from "../dialect.ts";
+import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
+import { KEPT_COLUMNS, OUT_OF_LINE } from "../dialect.ts";
 import { writerOf } from "../schema.ts";
 
 export const db = writerOf(new PostgresAdapter(), new PostgresQueryCompiler());
@@ -26,17 +27,13 @@ function refusal(table: string, name: string, when: string, message: string, con
 const hexOf = (bytes: Uint8Array): string =>
   `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`;
 
-const same = (column: string): string => `new."${column}" is not distinct from old."${column}"`;
-
 function guardOf(table: string, each: "statement" | "row"): string {
   return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each ${each} when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
 }
 
 const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   db: db as unknown as Kysely<never>,
-  bytes: sql`bytea`,
-  integer: sql`bigint`,
-  text: sql`text collate "C"`,
+  types: { bytes: "bytea", integer: "bigint", text: 'text collate "C"' },
   // A restart, and a failover to another server, change the start time; a restore into the running server changes the
   // ids of the database or of the table.
   server: {
@@ -46,16 +43,10 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   // Not now(), which is when the transaction began: it may have waited for another since.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
-  hasColumn: (table, column) =>
-    `select 1 as there from pg_attribute where attrelid = to_regclass('${table}') and attname = '${column}' and not attisdropped`,
-  indexesHoldKey: false,
   expectsRows: true,
   packed: null,
   unindexed: (column) => sql`${sql.ref(column)} || ''`,
-  // What asks for the table waits behind this one, which waits for every transaction that reads it.
-  dropIndex: (name) => ["set local lock_timeout = 200", `drop index if exists "${name}"`],
-  bytesOf: (hex) => sql.raw(`'\\x${hex}'::bytea`),
-  noBytes: null,
+  bytesOf: (hex) => `'\\x${hex}'::bytea`,
   given: (json, columns) =>
     sql`json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(
       Object.entries(columns)
@@ -77,7 +68,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
       values: [JSON.stringify(objects)],
     };
   },
-  finish: (table) => table,
+  tableOptions: () => "",
   guards: (tables) => [
     raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
     ...tables.map((table) => guardOf(table, each)),
@@ -94,7 +85,6 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
       return null; end $$`,
     `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
   ],
-  guard: (table) => guardOf(table, each),
   suspendAppendOnly: (tables) => ({
     begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
     end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),
@@ -107,20 +97,18 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
       ? []
       : refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`)),
   ],
-  // Tables are named with their schema: a temporary one of the same name would stand before them.
-  mayEmptyEntries: (columns, keeping, said = []) => [
+  // Tables are named with their schema, because a temporary table of the same name takes precedence.
+  bundleRules: () => [
     `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
-      if new.bytes is null and old.bytes is not null and old.type not in (${keeping.map(quoted).join(", ")})
-        and ${[...columns.map(same), ...said.map((column) => `(${same(column)} or old.type = 'decision' and new."${column}" is null)`)].join(" and ")} then
+      if length(new.bytes) = 0 and length(old.bytes) > 0 and ${[
+        ...KEPT_COLUMNS.map((column) => `new."${column}" is not distinct from old."${column}"`),
+        `old.type not in (${FOLLOWED_TYPES.map(quoted).join(", ")})`,
+      ].join(" and ")} then
         execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
           into may using old.seq - old.seq % 256;
         if may then return new; end if;
       end if;
       raise exception using errcode = 'integrity_constraint_violation', message = 'entries is append-only: a row cannot be changed'; end $$`,
-  ],
-  bundlesInLine: () => [
-    `alter table "entries" alter column "bytes" drop not null`,
-    ...refusal("entries", "has_bytes", "before insert", "an entry comes with its bytes", "when (new.bytes is null)"),
     `create function "entry_bundles_in_line"() returns trigger language plpgsql as $$ declare may boolean; begin
       execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
         into may using new.start;

@@ -1,7 +1,8 @@
 /** The schema's dialect for SQLite: STRICT tables, and triggers that hold against every program that opens the file. */
 import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
-import { OUT_OF_LINE } from "../dialect.ts";
+import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
+import { KEPT_COLUMNS, OUT_OF_LINE } from "../dialect.ts";
 import type { Form } from "../forms.ts";
 import { writerOf } from "../schema.ts";
 
@@ -19,34 +20,27 @@ function isOf(form: Form, text: string): string {
 
 export const sqliteDialect: SqlDialect = {
   db: db as unknown as Kysely<never>,
-  bytes: sql`blob`,
-  integer: sql`integer`,
-  text: sql`text`,
+  types: { bytes: "blob", integer: "integer", text: "text" },
   now: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
   server: null,
   hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
-  hasColumn: (table, column) => `select 1 as there from pragma_table_info('${table}') where name = '${column}'`,
   beginnings: [`pragma application_id = ${APPLICATION_ID}`],
-  // It is the row's number.
-  indexesHoldKey: true,
   expectsRows: false,
   packed: {
+    type: "any",
     pack: (form, text) => `case when ${isOf(form, text)} then unhex(${text}, '-') else ${text} end`,
     check: (form, column) =>
       `case typeof("${column}") when 'blob' then length("${column}") = ${form === "uuid" ? 16 : 32} when 'text' then not (${isOf(form, `"${column}"`)}) else "${column}" is null end`,
   },
   unindexed: (column) => sql`+${sql.ref(column)}`,
-  dropIndex: (name) => [`drop index if exists "${name}"`],
-  bytesOf: (hex) => sql.raw(`x'${hex}'`),
-  // One process at a time.
-  noBytes: new Uint8Array(0),
+  bytesOf: (hex) => `x'${hex}'`,
   given: (json, columns) =>
     sql`(select ${sql.raw(
       Object.keys(columns)
         .map((name) => `value ->> '$.${name}' as "${name}"`)
         .join(", "),
     )} from json_each(${json})) as given`,
-  finish: (table, clustered = false) => table.modifyEnd(clustered ? sql`strict, without rowid` : sql`strict`),
+  tableOptions: (clustered) => (clustered ? " strict, without rowid" : " strict"),
   appendOnly(table, key, onDuplicate) {
     const same = key.map((column) => `"${column}" = new."${column}"`).join(" and ");
     const answer =
@@ -58,20 +52,15 @@ export const sqliteDialect: SqlDialect = {
       `create trigger "${table}_no_replace" before insert on "${table}" when exists (select 1 from "${table}" where ${same}) begin select ${answer}; end`,
     ];
   },
-  mayEmptyEntries: (columns, keeping, said = []) => [
-    `drop trigger if exists "entries_no_update"`,
+  bundleRules: () => [
+    `drop trigger "entries_no_update"`,
     `create trigger "entries_no_update" before update on "entries" when not (${[
       "length(new.bytes) = 0 and length(old.bytes) > 0",
-      ...columns.map((column) => `new."${column}" is old."${column}"`),
-      ...said.map(
-        (column) => `(new."${column}" is old."${column}" or old.type = 'decision' and new."${column}" is null)`,
-      ),
-      `old.type not in (${keeping.map((type) => `'${type}'`).join(", ")})`,
+      ...KEPT_COLUMNS.map((column) => `new."${column}" is old."${column}"`),
+      `old.type not in (${FOLLOWED_TYPES.map((type) => `'${type}'`).join(", ")})`,
       "exists (select 1 from entry_bundles where start = old.seq - old.seq % 256)",
       "exists (select 1 from ledger_head where size >= old.seq - old.seq % 256 + 256)",
     ].join(" and ")}) begin select raise(abort, 'entries is append-only: a row cannot be changed'); end`,
-  ],
-  bundlesInLine: () => [
     `create trigger "entry_bundles_in_line" before insert on "entry_bundles" when not (${[
       "length(new.bytes) > 0",
       "new.start = coalesce((select max(start) + 256 from entry_bundles), 0)",

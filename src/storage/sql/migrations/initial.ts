@@ -1,250 +1,345 @@
-/** Step 1: the ledger, actions, keys, policies. */
-import { sql, type Compilable, type CreateTableBuilder } from "kysely";
+/** The first migration: the whole schema of 0.1.0. */
 import type { SqlDialect } from "../dialect.ts";
-import { tablesOf } from "./table.ts";
+import { createTable, type Table } from "./table.ts";
 
-/** RFC 6962, section 2.1: SHA-256 of nothing. */
+/** The root of an empty tree (RFC 6962, section 2.1): the SHA-256 of nothing. */
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-export function initial(kit: SqlDialect): string[] {
-  const { bytes, integer, text } = kit;
-  const table = tablesOf(kit);
-  const key = (
-    builder: CreateTableBuilder<string, string>,
-    name: string,
-    ...columns: string[]
-  ): CreateTableBuilder<string, string> => builder.addPrimaryKeyConstraint(`${name}_key`, columns);
-  const single = (builder: CreateTableBuilder<string, string>, name: string): CreateTableBuilder<string, string> =>
-    key(builder, name, "id").addCheckConstraint(`${name}_single`, sql`id = 1`);
-  const index = (name: string, on: string, ...columns: string[]): Compilable =>
-    kit.db.schema.createIndex(name).on(on).columns(columns);
+const LEDGER: Readonly<Record<string, Table>> = {
+  entries: {
+    // Hashes precede the bytes, so that reading a range of hashes does not touch overflow pages.
+    columns: {
+      seq: "integer",
+      leaf_hash: "bytes",
+      type: "text",
+      action_id: "text?",
+      agent_id: "text?",
+      submitted_by: "text?",
+      created_at: "integer",
+      bytes: "bytes",
+    },
+    primaryKey: ["seq"],
+    indexes: {
+      entries_by_leaf_hash: "leaf_hash",
+      // An action's decision is found by its `decision_seq`.
+      entries_of_action: ["action_id, seq", "type <> 'decision' and action_id is not null"],
+      // The type comes first: otherwise the planner reads all entries in the order of their number.
+      entries_api_key: ["type, seq", "type = 'api_key'"],
+      entries_agent: ["type, seq", "type = 'agent'"],
+      entries_stop: ["type, seq", "type = 'stop'"],
+      entries_permit_key: ["type, seq", "type = 'permit_key'"],
+      entries_log_key: ["type, seq", "type = 'log_key'"],
+    },
+    appendOnly: "refuse",
+  },
+  // Bytes of 256 entries, compressed: see ../bundles.ts.
+  entry_bundles: { columns: { start: "integer", bytes: "bytes" }, primaryKey: ["start"], appendOnly: "refuse" },
+  tiles: {
+    columns: { level: "integer", index: "integer", root: "bytes", hashes: "bytes" },
+    primaryKey: ["level", "index"],
+    appendOnly: "refuse",
+  },
+  ledger_head: {
+    columns: {
+      id: "integer",
+      size: "integer",
+      root: "bytes",
+      edge: "bytes",
+      policy_set: "text?",
+      epoch: "integer",
+    },
+    primaryKey: ["id"],
+    singleRow: true,
+    neverShrinks: "size",
+  },
+  checkpoint: {
+    columns: { id: "integer", size: "integer", note: "text?" },
+    primaryKey: ["id"],
+    singleRow: true,
+    neverShrinks: "size",
+  },
+};
 
-  const statements: (Compilable | string)[] = [
-    // Hashes stand before the bytes: reading a range of hashes then touches no overflow page.
-    kit.finish(
-      key(
-        table("entries", ["action_id", "agent_id", "submitted_by"], {
-          seq: integer,
-          leaf_hash: bytes,
-          type: text,
-          action_id: text,
-          agent_id: text,
-          submitted_by: text,
-          created_at: integer,
-          bytes,
-        }),
-        "entries",
-        "seq",
-      ),
-    ),
-    index("entries_by_leaf_hash", "entries", "leaf_hash"),
-    kit.db.schema
-      .createIndex("entries_by_action")
-      .on("entries")
-      .columns(["action_id", "seq"])
-      .where(sql<boolean>`action_id is not null`),
+const ACTIONS: Readonly<Record<string, Table>> = {
+  actions: {
+    columns: {
+      decision_seq: "integer",
+      id: "uuid",
+      agent_id: "text",
+      tool: "text",
+      operation: "text",
+      status: "text",
+      submitted_by: "uuid",
+      created_at: "integer",
+      updated_at: "integer",
+      expires_at: "integer?",
+      approved_until: "integer?",
+      rejection_until: "integer?",
+      started_at: "integer?",
+      started_by: "text?",
+      quorum: "integer?",
+      decision: "text",
+      reason: "text",
+      reason_code: "text",
+      risk_level: "text?",
+      policy: "text?",
+      rule: "text?",
+      policy_version: "integer?",
+      policy_hash: "hash?",
+      decision_hash: "hash",
+      submitted_agent: "text?",
+      submitted_owner: "text?",
+      request_hash: "hash",
+      salt: "hash",
+      result: "text?",
+      request: "text",
+      waited_ms: "integer?",
+      past: "text?",
+      erased_at: "integer?",
+      meta: "text?",
+      asked_at: "integer?",
+      waits: "text?",
+    },
+    primaryKey: ["decision_seq"],
+    unique: { actions_by_id: ["id"] },
+    indexes: {
+      actions_by_agent: "agent_id, decision_seq",
+      actions_by_submitter: "submitted_by, decision_seq",
+      actions_by_status: "status, decision_seq",
+      actions_by_tool: "tool, decision_seq",
+      actions_by_operation: "operation, decision_seq",
+      actions_by_request: "request_hash, decision_seq",
+      actions_by_time: "created_at",
+      // Partial indexes cost an action nothing that is decided at once. The status comes first: otherwise the planner uses
+      // the index over all statuses and sorts.
+      actions_pending: ["status, expires_at, decision_seq", "status = 'pending_approval'"],
+      actions_open_waiting: [
+        "status, submitted_by, request_hash, expires_at, decision_seq",
+        "status = 'pending_approval'",
+      ],
+      actions_allowed: ["status, approved_until, decision_seq", "status = 'allowed'"],
+      actions_approved: ["status, approved_until, decision_seq", "status = 'approved'"],
+      actions_startable: [
+        "submitted_by, request_hash, approved_until, decision_seq",
+        "status in ('allowed', 'approved')",
+      ],
+      actions_rejected: ["request_hash, rejection_until", "rejection_until is not null"],
+      actions_waited: ["created_at, waited_ms, agent_id, submitted_by", "waited_ms is not null"],
+    },
+  },
+  approvals: {
+    columns: {
+      action_id: "uuid",
+      principal: "text",
+      key_id: "text",
+      approve: "integer",
+      reason: "text?",
+      self_approval: "integer",
+      seq: "integer",
+      created_at: "integer",
+    },
+    primaryKey: ["action_id", "principal"],
+    references: { action_id: ["actions", "id"] },
+    clustered: true,
+  },
+  idempotency: {
+    columns: {
+      key_id: "text",
+      route: "text",
+      idempotency_key: "text",
+      body_hash: "text",
+      resource_id: "text",
+      created_at: "integer",
+    },
+    primaryKey: ["key_id", "route", "idempotency_key"],
+    indexes: { idempotency_by_age: "created_at, key_id, route, idempotency_key" },
+    clustered: true,
+  },
+  limit_uses: {
+    columns: {
+      policy: "text",
+      limit_name: "text",
+      subject: "text",
+      at: "integer",
+      action_id: "text",
+      amount: "integer",
+      until: "integer",
+    },
+    primaryKey: ["policy", "limit_name", "subject", "at", "action_id"],
+    indexes: { limit_uses_by_action: "action_id", limit_uses_over: "until" },
+    clustered: true,
+  },
+  // Counts of actions for analytics: see ../sums.ts.
+  action_sums: {
+    columns: { grain: "integer", visible: "text", dimension: "text", start: "integer", counts: "text" },
+    primaryKey: ["grain", "visible", "dimension", "start"],
+    clustered: true,
+  },
+  sums_state: { columns: { id: "integer", folded: "integer" }, primaryKey: ["id"], singleRow: true },
+};
 
-    kit.finish(
-      key(
-        table("tiles", [], { level: integer, index: integer, root: bytes, hashes: bytes }),
-        "tiles",
-        "level",
-        "index",
-      ),
-    ),
-    kit.finish(
-      single(
-        table("ledger_head", ["policy_set"], {
-          id: integer,
-          size: integer,
-          root: bytes,
-          edge: bytes,
-          policy_set: text,
-          epoch: integer,
-        }),
-        "ledger_head",
-      ),
-    ),
-    kit.finish(single(table("checkpoint", ["note"], { id: integer, size: integer, note: text }), "checkpoint")),
+const DIRECTORY: Readonly<Record<string, Table>> = {
+  api_keys: {
+    columns: {
+      id: "text",
+      name: "text",
+      hash: "text",
+      prefix: "text",
+      scopes: "text",
+      agent_id: "text?",
+      owner: "text?",
+      created_by: "text?",
+      created_at: "integer",
+      expires_at: "integer?",
+      revoked_at: "integer?",
+      last_used_at: "integer?",
+    },
+    primaryKey: ["id"],
+    unique: { api_keys_hash: ["hash"] },
+  },
+  agents: {
+    columns: {
+      id: "text",
+      name: "text",
+      description: "text?",
+      allowed_tools: "text?",
+      metadata: "text",
+      suspended_at: "integer?",
+      suspended_reason: "text?",
+      version: "integer",
+      registered_seq: "integer",
+      created_by: "text?",
+      created_at: "integer",
+      updated_at: "integer",
+    },
+    primaryKey: ["id"],
+    unique: { agents_registered: ["registered_seq"] },
+  },
+};
 
-    kit.finish(
-      key(
-        table(
-          "actions",
-          [
-            "risk_level",
-            "policy",
-            "rule",
-            "policy_version",
-            "policy_hash",
-            "submitted_agent",
-            "submitted_owner",
-            "quorum",
-            "expires_at",
-            "permit_issued_at",
-            "permit_expires_at",
-            "started_at",
-            "started_by",
-            "result",
-          ],
-          {
-            decision_seq: integer,
-            id: text,
-            agent_id: text,
-            tool: text,
-            operation: text,
-            status: text,
-            submitted_by: text,
-            created_at: integer,
-            updated_at: integer,
-            expires_at: integer,
-            permit_issued_at: integer,
-            permit_expires_at: integer,
-            started_at: integer,
-            started_by: text,
-            quorum: integer,
-            decision: text,
-            reason: text,
-            reason_code: text,
-            risk_level: text,
-            policy: text,
-            rule: text,
-            policy_version: integer,
-            policy_hash: text,
-            decision_hash: text,
-            submitted_agent: text,
-            submitted_owner: text,
-            request_hash: text,
-            salt: text,
-            result: text,
-            request: text,
-          },
-        ),
-        "actions",
-        "decision_seq",
-      ),
-    ),
-    kit.db.schema.createIndex("actions_by_id").on("actions").column("id").unique(),
-    index("actions_by_agent", "actions", "agent_id", "decision_seq"),
-    index("actions_by_submitter", "actions", "submitted_by", "decision_seq"),
-    index("actions_by_status", "actions", "status", "decision_seq"),
-    index("actions_by_tool", "actions", "tool", "decision_seq"),
-    index("actions_by_operation", "actions", "operation", "decision_seq"),
-    index("actions_by_time", "actions", "created_at"),
-    // Only what can expire: an action that is decided at once costs this index nothing. The status comes
-    // first, or the planner takes the index over all statuses and sorts.
-    kit.db.schema
-      .createIndex("actions_pending")
-      .on("actions")
-      .columns(["status", "expires_at", "decision_seq"])
-      .where(sql<boolean>`status = 'pending_approval'`),
+const POLICIES: Readonly<Record<string, Table>> = {
+  policies: {
+    columns: {
+      id: "text",
+      name: "text",
+      managed_by: "text?",
+      latest_version: "integer",
+      active_version: "integer?",
+      created_at: "integer",
+      updated_at: "integer",
+      deleted_at: "integer?",
+    },
+    primaryKey: ["id"],
+    unique: { policies_name: ["name"] },
+  },
+  policy_versions: {
+    columns: {
+      policy_id: "text",
+      version: "integer",
+      digest: "text",
+      created_by: "text?",
+      created_at: "integer",
+      definition: "text",
+    },
+    primaryKey: ["policy_id", "version"],
+    references: { policy_id: ["policies", "id"] },
+    appendOnly: "refuse",
+  },
+  policy_sets: {
+    columns: { digest: "text", created_at: "integer", document: "text" },
+    primaryKey: ["digest"],
+    appendOnly: "keep",
+  },
+};
 
-    kit.finish(
-      key(
-        table("approvals", ["reason"], {
-          action_id: text,
-          principal: text,
-          key_id: text,
-          approve: integer,
-          reason: text,
-          self_approval: integer,
-          seq: integer,
-          created_at: integer,
-        }),
-        "approvals",
-        "action_id",
-        "principal",
-      ).addForeignKeyConstraint("approvals_action", ["action_id"], "actions", ["id"]),
-      true,
-    ),
+const DELIVERIES: Readonly<Record<string, Table>> = {
+  deliveries: {
+    columns: {
+      position: "integer",
+      id: "text",
+      destination: "text",
+      notifier: "text",
+      recipient: "text",
+      kind: "text",
+      seq: "integer",
+      action_id: "text?",
+      person: "text?",
+      channel: "text?",
+      state: "text",
+      attempts: "integer",
+      next_at: "integer",
+      give_up_at: "integer",
+      last_error: "text?",
+      reference: "text?",
+      delivered_at: "integer?",
+      created_at: "integer",
+      updated_at: "integer",
+    },
+    primaryKey: ["position"],
+    unique: { deliveries_id: ["id"] },
+    indexes: {
+      deliveries_waiting: ["destination, position", "state = 'waiting'"],
+      // The most urgent delivery of a destination is found by this index alone.
+      deliveries_urgent: ["destination, give_up_at, position, next_at, attempts, kind", "state = 'waiting'"],
+      deliveries_next: ["destination, next_at", "state = 'waiting'"],
+      deliveries_scheduled: ["next_at", "state = 'scheduled'"],
+      deliveries_by_action: ["action_id, position", "action_id is not null"],
+      deliveries_dead: ["position", "state = 'dead'"],
+      deliveries_by_destination: "destination, position",
+      deliveries_over: ["updated_at", "state in ('delivered', 'dead', 'obsolete')"],
+    },
+  },
+};
 
-    kit.finish(
-      key(
-        table("idempotency", [], {
-          key_id: text,
-          route: text,
-          idempotency_key: text,
-          body_hash: text,
-          resource_id: text,
-          created_at: integer,
-        }),
-        "idempotency",
-        "key_id",
-        "route",
-        "idempotency_key",
-      ),
-      true,
-    ),
+const HOUSEKEEPING: Readonly<Record<string, Table>> = {
+  // What plugins store, and the counter of the versions.
+  documents: {
+    columns: { plugin: "text", key: "text", version: "integer", value: "text" },
+    primaryKey: ["plugin", "key"],
+  },
+  document_counter: { columns: { id: "integer", last: "integer" }, primaryKey: ["id"], singleRow: true },
+  meta: { columns: { name: "text", value: "text" }, primaryKey: ["name"] },
+  leases: {
+    columns: { name: "text", holder: "text", until: "integer" },
+    primaryKey: ["name"],
+    clustered: true,
+    unguarded: true,
+  },
+  // The processes that share the store.
+  processes: {
+    columns: {
+      instance: "text",
+      incarnation: "text",
+      size: "integer",
+      root: "bytes",
+      since: "integer",
+      reported_at: "integer",
+    },
+    primaryKey: ["instance"],
+    clustered: true,
+    unguarded: true,
+  },
+  liveness: { columns: { id: "integer", pings: "integer" }, primaryKey: ["id"], singleRow: true, unguarded: true },
+};
 
-    kit.finish(
-      key(
-        table("api_keys", ["agent_id", "owner", "created_by", "expires_at", "revoked_at"], {
-          id: text,
-          name: text,
-          hash: text,
-          prefix: text,
-          scopes: text,
-          agent_id: text,
-          owner: text,
-          created_by: text,
-          created_at: integer,
-          expires_at: integer,
-          revoked_at: integer,
-        }),
-        "api_keys",
-        "id",
-      ).addUniqueConstraint("api_keys_hash", ["hash"]),
-    ),
+export const TABLES: Readonly<Record<string, Table>> = {
+  ...LEDGER,
+  ...ACTIONS,
+  ...DIRECTORY,
+  ...POLICIES,
+  ...DELIVERIES,
+  ...HOUSEKEEPING,
+};
 
-    kit.finish(
-      key(
-        table("policies", ["managed_by", "active_version"], {
-          id: text,
-          name: text,
-          managed_by: text,
-          latest_version: integer,
-          active_version: integer,
-          created_at: integer,
-          updated_at: integer,
-        }),
-        "policies",
-        "id",
-      ).addUniqueConstraint("policies_name", ["name"]),
-    ),
-    kit.finish(
-      key(
-        table("policy_versions", ["created_by"], {
-          policy_id: text,
-          version: integer,
-          digest: text,
-          created_by: text,
-          created_at: integer,
-          definition: text,
-        }),
-        "policy_versions",
-        "policy_id",
-        "version",
-      ).addForeignKeyConstraint("policy_versions_policy", ["policy_id"], "policies", ["id"]),
-    ),
-    kit.finish(
-      key(table("policy_sets", [], { digest: text, created_at: integer, document: text }), "policy_sets", "digest"),
-    ),
-
-    kit.finish(key(table("meta", [], { name: text, value: text }), "meta", "name")),
-    kit.finish(single(table("liveness", [], { id: integer, pings: integer }), "liveness")),
-
-    sql`insert into ledger_head (id, size, root, edge, epoch) values (1, 0, ${kit.bytesOf(EMPTY_ROOT)}, ${kit.bytesOf("")}, 0)`.compile(
-      kit.db,
-    ).sql,
-    sql`insert into checkpoint (id, size) values (1, 0)`.compile(kit.db).sql,
-    sql`insert into liveness (id, pings) values (1, 0)`.compile(kit.db).sql,
-
-    ...kit.appendOnly("entries", ["seq"], "refuse"),
-    ...kit.appendOnly("tiles", ["level", "index"], "refuse"),
-    ...kit.appendOnly("policy_versions", ["policy_id", "version"], "refuse"),
-    ...kit.appendOnly("policy_sets", ["digest"], "keep"),
-    ...kit.neverShrinks("ledger_head", "size"),
-    ...kit.neverShrinks("checkpoint", "size"),
+export function initial(dialect: SqlDialect): string[] {
+  const guarded = Object.keys(TABLES).filter((name) => TABLES[name]?.unguarded !== true);
+  return [
+    ...Object.entries(TABLES).flatMap(([name, table]) => createTable(name, table, dialect)),
+    `insert into ledger_head (id, size, root, edge, epoch) values (1, 0, ${dialect.bytesOf(EMPTY_ROOT)}, ${dialect.bytesOf("")}, 0)`,
+    "insert into checkpoint (id, size) values (1, 0)",
+    "insert into sums_state (id, folded) values (1, -1)",
+    "insert into liveness (id, pings) values (1, 0)",
+    ...dialect.bundleRules(),
+    ...(dialect.guards?.(guarded) ?? []),
   ];
-  return statements.map((statement) => (typeof statement === "string" ? statement : statement.compile().sql));
 }

@@ -1,0 +1,68 @@
+/** Reads the schema of a store for the audit. */
+import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/index.ts";
+import { sqlStateOf } from "./errors.ts";
+import type { Session } from "./session.ts";
+
+/**
+ * Tables, columns, indexes, constraints and triggers of the tables with these names in the current schema, and the functions
+ * that the triggers call. Names in definitions are unqualified, because the schema is on the search path.
+ */
+const OBJECTS = `
+  with tables as (
+    select oid, relname from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname = any (string_to_array($1, ','))
+  ), triggers as (
+    select t.*, tables.relname from pg_trigger t join tables on tables.oid = t.tgrelid where not t.tgisinternal
+  )
+  select 'table ' || relname as name, '' as definition from tables
+  union all
+  select 'column ' || relname || '.' || attname, concat_ws(' ', format_type(atttypid, atttypmod), attnotnull::text,
+      case when attcollation = 0 then null else attcollation::regcollation::text end, pg_get_expr(d.adbin, d.adrelid))
+    from pg_attribute a join tables on tables.oid = a.attrelid
+    left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where attnum > 0 and not attisdropped
+  union all
+  select 'index ' || i.indexrelid::regclass::text, relname || ': ' || pg_get_indexdef(i.indexrelid, 0, true) || ' ' || i.indisvalid::text
+    from pg_index i join tables on tables.oid = i.indrelid
+  union all
+  select 'constraint ' || conname || ' of ' || relname, pg_get_constraintdef(c.oid, true) || ' ' || convalidated::text
+    from pg_constraint c join tables on tables.oid = c.conrelid
+    -- From Postgres 18 on, these are constraints. Columns say it already.
+    where contype <> 'n'
+  union all
+  select 'trigger ' || tgname || ' of ' || relname, pg_get_triggerdef(oid, true) || ' ' || tgenabled::text from triggers
+  union all
+  select distinct on (p.oid) 'function ' || p.proname, concat_ws(' ', l.lanname, p.prosecdef::text, array_to_string(p.proconfig, ','), p.prosrc)
+    from triggers t join pg_proc p on p.oid = t.tgfoid join pg_language l on l.oid = p.prolang`;
+
+const INSUFFICIENT_PRIVILEGE = "42501";
+const READ_ONLY = "25006";
+
+/**
+ * Returns how the store's schema differs from the one that these statements make. Makes it in a schema of its own, in a
+ * transaction that is rolled back, because Postgres prints definitions in another form than they were written in.
+ */
+export async function schemaFaults(session: Session, statements: readonly string[]): Promise<string[]> {
+  const tables = statements.flatMap((statement) => /^create table "(\w+)"/.exec(statement)?.[1] ?? []).join(",");
+  const read = async (): Promise<SchemaObject[]> =>
+    (await session.query(OBJECTS, [tables])).rows.map((row) => ({
+      name: String(row["name"]),
+      definition: String(row["definition"]),
+    }));
+  await session.script("begin; set local statement_timeout = 0");
+  try {
+    const stored = await read();
+    await session.script(
+      "create schema assent_audit; set local search_path = assent_audit; select set_config('assent.transaction', 'audit', true)",
+    );
+    for (const statement of statements) await session.script(statement);
+    return schemaDifferences(await read(), stored);
+  } catch (error) {
+    if (![INSUFFICIENT_PRIVILEGE, READ_ONLY].includes(sqlStateOf(error) ?? "")) throw error;
+    return [
+      "the schema was not compared, because this role cannot create one to compare it with: grant it CREATE on the database, or run the audit on the primary",
+    ];
+  } finally {
+    await session.script("rollback");
+  }
+}

@@ -1,0 +1,23 @@
+/** Compares the schema of a store with the one that its migrations make. */
+
+/** A table, column, index, constraint, trigger or function, and its definition as the database prints it. */
+export interface SchemaObject {
+  /** For example `trigger entries_no_update`. */
+  readonly name: string;
+  readonly definition: string;
+}
+
+/** Returns one sentence for each object that is missing, altered or extra. */
+export function schemaDifferences(expected: readonly SchemaObject[], stored: readonly SchemaObject[]): string[] {
+  const [wanted, found] = [expected, stored].map(
+    (objects) => new Map(objects.map(({ name, definition }) => [name, definition])),
+  ) as [Map<string, string>, Map<string, string>];
+  const faults: string[] = [];
+  for (const [name, definition] of wanted) {
+    if (!found.has(name)) faults.push(`the schema has no ${name}`);
+    else if (found.get(name) !== definition) faults.push(`the ${name} of the schema was altered`);
+  }
+  for (const name of found.keys())
+    if (!wanted.has(name)) faults.push(`the schema has a ${name} that no migration made`);
+  return faults;
+}
