@@ -64,18 +64,31 @@ const sourceFile = (path) =>
 
 /** Runs the files and returns their results. Prints a line for each file when it ends, and all failures afterwards. */
 async function runFiles(files, concurrency) {
-  const results = new Map(files.map((file) => [file, emptyResult(file)]));
-  for await (const { type, data } of run({ files: files.map(builtFile), concurrency, timeout: TIMEOUT_MS })) {
-    const result = results.get(sourceFile(data.file ?? ""));
-    if (result === undefined) continue;
-    const isFile = data.nesting === 0 && sourceFile(data.name ?? "") === result.file;
+  const results = new Map();
+  const waiting = [...files];
+  const work = async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) results.set(file, await runFile(file));
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  const ordered = files.map((file) => results.get(file));
+  for (const result of ordered) checkFile(result);
+  return ordered;
+}
+
+/**
+ * Runs one file. Each file has its own run, because Node names the file that declares a test, which for suites in
+ * helpers is not the file that runs.
+ */
+async function runFile(file) {
+  const result = emptyResult(file);
+  for await (const { type, data } of run({ files: [builtFile(file)], concurrency: 1, timeout: TIMEOUT_MS })) {
+    const isFile = data.nesting === 0 && sourceFile(data.name ?? "") === file;
     if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
     else if (type === "test:enqueue" && !isFile) result.running++;
     else if ((type === "test:pass" || type === "test:fail") && !isFile) countTest(result, type, data);
     else if (type === "test:complete" && isFile) endFile(result, data.details);
   }
-  for (const result of results.values()) checkFile(result);
-  return [...results.values()];
+  return result;
 }
 
 const emptyResult = (file) => ({
@@ -109,11 +122,11 @@ function endFile(result, { passed, error, duration_ms }) {
   console.log(`${passed ? "ok    " : "FAILED"} ${result.seconds.toFixed(1).padStart(6)} s  ${result.file}`);
 }
 
-/** Runs after the last event: Node reports the tests of a file after those of the files that it started earlier. */
 function checkFile({ file, counts, running, failures, output, error }) {
   if (error === null && (running > 0 || counts.tests === 0)) failures.push("the process ended before its tests did");
   // With an error outside a test the file does not load, exits with an error, or hangs.
-  if (error !== null && error?.failureType !== "subtestsFailed") failures.push(error?.message);
+  if (error !== null && (error?.failureType !== "subtestsFailed" || failures.length === 0))
+    failures.push(error?.message ?? "the process failed");
   if (failures.length === 0) return;
   if (counts.fail === 0) counts.fail++;
   console.log(`\n${file}:`);
