@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const APP = join("plugins", "console", "app");
 /** One for each document, one for the shared worker, and the style sheet. */
-const ENTRIES = ["main.js", "approve.js", "stream-worker.js", "console.css"];
+const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "console.css"];
 
 /**
  * Writes `plugins/console/bundle` into a folder that is laid out as dist/.
@@ -37,8 +37,7 @@ export function bundleConsole(folder) {
       "--chunk-names=chunk-[name]-[hash]",
       "--jsx=automatic",
       "--jsx-import-source=preact",
-      "--minify-syntax",
-      "--minify-whitespace",
+      "--minify",
       "--legal-comments=none",
       "--log-level=warning",
     ],

@@ -80,7 +80,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     const { page, complaints, strayed } = await console_.visit(admin, `#/actions/${id}`);
     await page.getByText("of Anna").first().waitFor();
     await call("POST", `/v1/actions/${id}/erase`, { key: admin, body: { reason: "request 4711" } });
-    await page.getByText("What was asked, and what was reported, was erased").waitFor();
+    await page.getByText("The request and its result were erased").waitFor();
     const text = (await page.locator("main").textContent()) ?? "";
     assert.ok(!text.includes("of Anna"));
     assert.match(text, /request 4711/);
@@ -92,7 +92,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/actions/${asked}`);
     await page.locator(".live.live").waitFor();
     const history = page.locator(".timeline li");
-    assert.match((await history.allTextContents()).join("\n"), /asks a person/);
+    assert.match((await history.allTextContents()).join("\n"), /requires approval/);
     const approver = await console_.key("grace", { preset: "approver", owner: "Grace" });
     const { body } = await console_.service.call("GET", `/v1/actions/${asked}`, { key: approver });
     await console_.service.call("POST", `/v1/actions/${asked}/approval`, {

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
+import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED, ASKED_TWO } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 const HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\u202egnp.exe\u200b\u0007";
 
@@ -43,11 +43,10 @@ rules:
       string,
       any
     >;
-  const card = (page: Page, id: string) => page.locator("article", { has: page.locator(`[data-id="${id}"]`) });
 
-  it("shows what comes in while one looks, whole, and approves it with a reason", async () => {
+  it("lists a new request, shows it completely, and approves it with a reason", async () => {
     const { page, complaints, strayed } = await console_.visit(ada, "#/approvals");
-    await page.getByText("Nothing waits for a person.").waitFor();
+    await page.getByText("No requests are waiting.").waitFor();
     await page.locator(".live.live").waitFor();
     const long = "x".repeat(20_000);
     const id = await submit({
@@ -56,9 +55,9 @@ rules:
       context: { ticket: "T-1" },
     });
     await page.locator(`[data-id="${id}"]`).click();
-    const shown = card(page, id);
-    await shown.getByText("computed in this browser").waitFor();
-    const text = (await shown.textContent()) ?? "";
+    const pane = paneOf(page, id);
+    await pane.getByText("computed in this browser").waitFor();
+    const text = (await pane.textContent()) ?? "";
     const action = await read(id);
     for (const part of [
       `start ${long.slice(0, 594)}`,
@@ -72,80 +71,51 @@ rules:
       "asked, version 1",
     ])
       assert.ok(text.includes(part), part.slice(0, 80));
-    await shown.getByRole("button", { name: "Approve…" }).click();
-    await page.getByLabel("Reason").fill("looks right");
-    await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-    await shown.getByText("You approved it.").waitFor();
+    await vote(page, "Approve", "looks right");
+    await pane.getByText("You approved it.").waitFor();
     const decided = await read(id);
     assert.deepEqual([decided["status"], decided["approvals"][0].reason], ["approved", "looks right"]);
     assert.deepEqual([complaints, strayed], [[], []]);
+    await page.close();
   });
 
-  it("is worked through with the keyboard alone: j, k, a, d", async () => {
-    const ids = [await submit({ ...ASKED, operation: "first" }), await submit({ ...ASKED, operation: "second" })];
-    const { page } = await console_.visit(ada, "#/approvals");
-    await page.locator(`[data-id="${ids[1]}"]`).waitFor();
-    await page.keyboard.press("j");
-    // Keys go to whatever has the focus: on a busy machine it moves a moment after the key.
-    const focused = (id: string | undefined) =>
-      page.waitForFunction((wanted) => document.activeElement?.getAttribute("data-id") === wanted, id);
-    await focused(ids[0]);
-    await page.keyboard.press("x");
-    await page.getByText("1 selected").waitFor();
-    await page.keyboard.press("x");
-    await page.getByText("1 selected").waitFor({ state: "detached" });
-    await page.keyboard.press("j");
-    await focused(ids[1]);
-    await page.keyboard.press("d");
-    await page.getByLabel("Reason").fill("ajkd are letters here");
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
-    await card(page, ids[1] as string)
-      .getByText("You denied it.")
-      .waitFor();
-    await page.getByRole("dialog").waitFor({ state: "detached" });
-    await focused(ids[1]);
-    await page.keyboard.press("k");
-    await focused(ids[0]);
-    await page.keyboard.press("a");
-    await page.getByRole("dialog").waitFor();
-    await page.keyboard.press("Escape");
-    await page.getByRole("dialog").waitFor({ state: "detached" });
-    assert.equal((await read(ids[0] as string))["status"], "pending_approval", "Escape decides nothing");
-    await focused(ids[0]);
-    await page.keyboard.press("a");
-    await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-    await card(page, ids[0] as string)
-      .getByText("You approved it.")
-      .waitFor();
-    assert.deepEqual(await Promise.all(ids.map(async (id) => (await read(id))["status"])), ["approved", "denied"]);
+  it("shows the preview first, then why, parameters, context, votes and proof", async () => {
+    const id = await submit({ ...ASKED, operation: "ordered", params: { amount: 120 }, context: { ticket: "T-2" } });
+    const { page } = await console_.visit(ada, `#/approvals/${id}`);
+    const pane = paneOf(page, id);
+    await pane.getByText("computed in this browser").waitFor();
+    const tops = [];
+    for (const text of ["amount 120", "Why approval is required", "Parameters", "Context", "Votes", "Request hash"])
+      tops.push((await pane.getByText(text, { exact: false }).first().boundingBox())?.y ?? -1);
+    assert.deepEqual(
+      tops,
+      [...tops].sort((a, b) => a - b),
+    );
+    // The reason stays in view, however long the request is.
+    assert.ok(await page.getByLabel("Reason").isVisible());
+    await page.close();
   });
 
-  it("decides a batch of what was selected and of nothing else", async () => {
+  it("votes on the selected requests and on no other", async () => {
     const ids = await Promise.all(
-      ["one", "two", "three"].map((operation, i) =>
-        submit({ ...ASKED, operation, params: { amount: 101 + i, note: `${"n".repeat(500)} end of ${operation}` } }),
-      ),
+      [1, 2, 3].map((n) => submit({ ...ASKED, operation: "batch", params: { amount: 100 + n, note: `note ${n}` } })),
     );
     const { page } = await console_.visit(ada, "#/approvals");
-    for (const id of ids.slice(0, 2)) await card(page, id).getByRole("checkbox").check();
-    await page.getByRole("button", { name: "Deny selected…" }).click();
-    await page.getByRole("dialog").getByRole("listitem").nth(1).waitFor();
-    assert.equal(await page.getByRole("dialog").getByRole("listitem").count(), 2);
-    // Nobody decides by a hash alone: what each asks for stands there, to its end.
-    const shown = (await page.getByRole("dialog").textContent()) ?? "";
-    for (const [part, there] of [
+    for (const id of ids.slice(0, 2)) await rowOf(page, id).getByRole("checkbox").check();
+    const batch = page.getByRole("region", { name: "Selected requests" }).first();
+    const shown = (await batch.textContent()) ?? "";
+    for (const [part, isShown] of [
       ["101", true],
-      ["end of one", true],
+      ["note 1", true],
       ["102", true],
-      ["end of two", true],
-      ["end of three", false],
+      ["note 2", true],
+      ["note 3", false],
     ] as const)
-      assert.equal(shown.includes(part), there, part);
-    // What comes in while one reads is not in it.
+      assert.equal(shown.includes(part), isShown, part);
+    // A request that arrives is not selected.
     const late = await submit({ ...ASKED, operation: "late" });
     await page.locator(`[data-id="${late}"]`).waitFor();
-    await page.getByRole("button", { name: "Deny all 2" }).click();
+    await page.getByRole("button", { name: "Deny 2" }).click();
     await page.getByText("2 denied.").waitFor();
     assert.deepEqual(await Promise.all([...ids, late].map(async (id) => (await read(id))["status"])), [
       "denied",
@@ -153,66 +123,55 @@ rules:
       "pending_approval",
       "pending_approval",
     ]);
+    await page.close();
   });
 
-  it("counts two people where two are asked for", async () => {
+  it("counts two people if a rule requires two", async () => {
     const id = await submit(ASKED_TWO);
     const first = await console_.visit(ada, `#/approvals/${id}`);
-    await card(first.page, id).getByRole("button", { name: "Approve…" }).click();
-    await first.page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-    await card(first.page, id).getByText("1 of 2 approvals").waitFor();
-    await card(first.page, id).getByText("Your approval is recorded. It waits for 1 more person.").waitFor();
-    await first.page.getByText("1 has your approval and waits for others.").waitFor();
+    await vote(first.page, "Approve");
+    await rowOf(first.page, id).getByText("you approved").waitFor();
+    await openRequest(first.page, id);
+    await paneOf(first.page, id).getByText("1 of 2 approvals").waitFor();
+    await paneOf(first.page, id).getByText("Your approval is recorded. It needs 1 more approval.").waitFor();
     const second = await console_.visit(grace, `#/approvals/${id}`);
-    await card(second.page, id).getByText("ada approved").waitFor();
-    await card(second.page, id).getByRole("button", { name: "Approve…" }).click();
-    await second.page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-    await card(second.page, id).getByText("You approved it.").waitFor();
-    await card(first.page, id).getByText("grace approved it.").waitFor();
+    await paneOf(second.page, id).getByText("Ada approved").waitFor();
+    await vote(second.page, "Approve");
+    await paneOf(first.page, id).getByText("Grace approved it.").waitFor();
     assert.equal((await read(id))["status"], "approved");
+    for (const { page } of [first, second]) await page.close();
   });
 
-  it("lets two browsers race: one decides, the other learns who did", async () => {
+  it("lets two browsers race: one vote counts, the other reports who was first and keeps the reason", async () => {
     const id = await submit({ ...ASKED, operation: "race" });
     const [one, other] = await Promise.all([
       console_.visit(ada, `#/approvals/${id}`),
       console_.visit(grace, `#/approvals/${id}`),
     ]);
-    for (const { page } of [one, other]) await card(page, id).getByRole("button", { name: "Approve…" }).click();
-    await other.page.getByRole("button", { name: "Cancel" }).click();
-    await card(other.page, id).getByRole("button", { name: "Deny…" }).click();
-    await Promise.all([
-      one.page.getByRole("dialog").getByRole("button", { name: "Approve" }).click(),
-      other.page.getByRole("dialog").getByRole("button", { name: "Deny" }).click(),
-    ]);
-    for (const { page } of [one, other])
-      await card(page, id)
-        .getByText(/ecided by you|You (approved|denied)/)
-        .waitFor();
-    const { status } = (await read(id)) as { status: string };
-    const [winner, loser, verb, name] =
-      status === "approved" ? [one, other, "approved", "ada"] : [other, one, "denied", "grace"];
-    await card(winner.page, id).getByText(`You ${verb} it.`).waitFor();
-    await card(loser.page, id).getByText(`Not decided by you. ${name} ${verb} it.`).waitFor();
-    await loser.page.getByText("somebody else was faster").waitFor();
+    await Promise.all([vote(one.page, "Approve", "fine"), vote(other.page, "Deny", "not fine")]);
+    await until("the race ends", async () => (await read(id))["status"] !== "pending_approval");
+    const isOne = (await read(id))["status"] === "approved";
+    const [loser, verb, name, kept] = isOne ? [other, "approved", "Ada", "not fine"] : [one, "denied", "Grace", "fine"];
+    await openRequest(loser.page, id);
+    await paneOf(loser.page, id).getByText(`${name} ${verb} it`).waitFor();
+    await paneOf(loser.page, id).getByText(`Your vote was not recorded. Your reason is kept: “${kept}”.`).waitFor();
     assert.equal((await read(id))["approvals"].length, 1);
+    for (const { page } of [one, other]) await page.close();
   });
 
-  it("says so when time runs out under one's eyes", async () => {
-    // Everything that takes its time comes before the seconds run.
+  it("reports that the time is up while a request is open", async () => {
+    // Everything slow happens before the seconds run.
     const { page } = await console_.visit(ada, "#/approvals");
     await page.locator(".live.live").waitFor();
     const id = await submit({ ...ASKED, operation: "short" });
-    await page.evaluate((which) => void (location.hash = `#/approvals/${which}`), id);
-    const shown = card(page, id);
-    await shown.getByText(/\d s left/).waitFor();
-    await shown.getByRole("button", { name: "Approve…" }).click();
-    await shown.getByText(/Time is up|It expired/).waitFor();
-    await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-    await page.getByText(/0 approved; 1 not/).waitFor();
-    await shown.getByText("It expired").waitFor();
-    assert.equal(await shown.getByRole("button", { name: "Approve…" }).count(), 0);
-    assert.equal((await read(id))["status"], "expired");
+    const pane = await openRequest(page, id);
+    await pane.getByText(/\d s left/).waitFor();
+    await page.getByLabel("Reason").fill("almost");
+    await pane.getByText("Time is up").or(pane.getByText("It expired")).first().waitFor();
+    await page.getByText("Your reason is kept: “almost”").waitFor();
+    assert.equal(await pane.getByRole("button", { name: "Approve" }).count(), 0);
+    await until("it is expired", async () => (await read(id))["status"] === "expired");
+    await page.close();
   });
 
   it("renders a hostile action inert, and shows what hides in it", async () => {
@@ -226,7 +185,7 @@ rules:
       context: { note: HOSTILE },
     });
     const { page, complaints, strayed } = await console_.visit(ada, `#/approvals/${id}`);
-    const shown = card(page, id);
+    const shown = paneOf(page, id);
     await shown.getByText("computed in this browser").waitFor();
     assert.equal(await page.evaluate(() => Reflect.get(globalThis, "pwned")), undefined);
     const text = (await shown.textContent()) ?? "";
@@ -237,10 +196,8 @@ rules:
       await shown.locator(".hidden-character[title='right-to-left override']").first().textContent(),
       "U+202E",
     );
-    await shown.getByRole("button", { name: "Deny…" }).click();
-    assert.doesNotMatch((await page.getByRole("dialog").textContent()) ?? "", /[\u202e\u200b]/);
-    await page.getByRole("dialog").getByRole("button", { name: "Deny" }).click();
-    await shown.getByText("You denied it.").waitFor();
+    await vote(page, "Deny");
+    await rowOf(page, id).getByText("settled").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -250,8 +207,8 @@ rules:
       body: { ...ASKED, operation: "own" },
     });
     const { page } = await console_.visit(console_.service.admin, `#/approvals/${body.body.id}`);
-    await card(page, body.body.id).getByText("This key cannot decide it").waitFor();
-    assert.equal(await card(page, body.body.id).getByRole("button", { name: "Approve…" }).count(), 0);
+    await page.getByText("This key cannot vote on it").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0);
   });
 
   it("looks again every few seconds where the key may not read events", async () => {
@@ -266,6 +223,6 @@ rules:
     const id = await submit({ ...ASKED, operation: "withdrawn" });
     await console_.service.call("POST", `/v1/actions/${id}/cancel`, { body: {} });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
-    await page.getByText("This one is settled").waitFor();
+    await page.getByText("This request is settled").waitFor();
   });
 });

@@ -145,7 +145,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await admin_.page.getByRole("dialog").getByText("2 of 3 past decisions would flip.").waitFor();
     assert.match(
       (await admin_.page.getByRole("dialog").locator(".flips").textContent()) ?? "",
-      /“edits” of wiki\s*asks a person\s*2 flips/,
+      /“edits” of wiki\s*requires approval\s*2 flips/,
     );
   });
 

@@ -124,7 +124,10 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     const editor = page.getByLabel("Policy, as YAML");
     await editor.fill(`${await editor.inputValue()}description: by me\n`);
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.getByText(/changed since/).waitFor();
+    await page
+      .getByText(/changed since/)
+      .first()
+      .waitFor();
     assert.equal(
       (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description,
       "by another",
@@ -149,7 +152,10 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("Your draft from before").waitFor();
     assert.equal(await editor.inputValue(), mine);
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.getByText(/changed since/).waitFor();
+    await page
+      .getByText(/changed since/)
+      .first()
+      .waitFor();
     assert.equal(
       (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body.description,
       "meanwhile",

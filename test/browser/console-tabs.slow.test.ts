@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { serve } from "../../src/serve/index.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
+import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
 
 /** A browser opens six connections to a service over HTTP/1.1: with a stream in each tab the seventh would wait forever. */
@@ -62,11 +62,9 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
   }
 
   async function decideIn(page: Page, id: string): Promise<void> {
-    await page.locator(`[data-id="${id}"]`).click();
-    const card = page.locator("article", { has: page.locator(`[data-id="${id}"]`) });
-    await card.getByRole("button", { name: "Approve…" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-    await card.getByText("You approved it.").waitFor();
+    await openRequest(page, id);
+    await vote(page, "Approve");
+    await paneOf(page, id).getByText("You approved it.").waitFor();
   }
 
   it("reads one stream for all of them, and decides in each", async () => {
@@ -77,7 +75,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const id = await submit(ASKED);
     for (const page of pages) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages.at(-1) as Page, id);
-    for (const page of pages.slice(0, -1)) await page.getByText("ada approved it.").waitFor();
+    for (const page of pages.slice(0, -1)) await rowOf(page, id).getByText("settled").waitFor();
     assert.equal(streams.begun - before, 1);
     await context.close();
   });
@@ -92,26 +90,26 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const id = await submit({ ...ASKED, operation: "after" });
     for (const page of pages.slice(1)) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages[1] as Page, id);
-    await pages[2]?.getByText("ada approved it.").waitFor();
+    await rowOf(pages[2] as Page, id)
+      .getByText("settled")
+      .waitFor();
     assert.equal(streams.begun - before, 2);
     await context.close();
   });
 
-  it("says of a verdict that is not answered that it is not known", async () => {
+  it("reports that a vote without an answer may have taken effect, and keeps its reason", async () => {
     const id = await submit({ ...ASKED, operation: "unanswered" });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
-    const card = page.locator("article", { has: page.locator(`[data-id="${id}"]`) });
-    await card.getByRole("button", { name: "Approve…" }).waitFor();
+    await paneOf(page, id).getByRole("button", { name: "Approve" }).waitFor();
     await page.clock.install();
     // Never answered, and never refused.
     const held = new Promise<void>((resolve) => void page.route("**/approval", () => resolve()));
-    await card.getByRole("button", { name: "Approve…" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
+    await vote(page, "Approve", "typed once");
     await held;
-    await page.getByText("Deciding…").waitFor();
+    await page.getByText("Approving…").waitFor();
     await page.clock.fastForward(21_000);
-    await card.getByText(/has not answered for 20 seconds; it may have been done all the same/).waitFor();
-    await page.getByText("0 approved; 1 refused: see there.").waitFor();
+    await page.getByText(/has not answered for 20 seconds; it may have taken effect/).waitFor();
+    assert.equal(await page.getByLabel("Reason").inputValue(), "typed once");
   });
 
   it("shows on every page that the service is down, and when it is back", async () => {
@@ -173,7 +171,7 @@ describe("the console over a slow line", { skip: withoutBrowser }, () => {
       JSON.stringify(files),
     );
     // The queue comes next, whoever signs in; of the other pages nothing is there.
-    const others = files.filter(({ path }) => /\/pages\/(?!approval|queue|verdict|outcome|steady)|uplot/i.test(path));
+    const others = files.filter(({ path }) => /\/chunk-(?!approvals-|chunk-)/.test(path));
     assert.deepEqual(others, []);
     const bytes = loaded.reduce((sum, file) => sum + file.bytes, 0);
     assert.ok(bytes > 5_000 && bytes < 60_000, `${bytes} bytes`);
@@ -219,10 +217,10 @@ describe("the console over a slow line", { skip: withoutBrowser }, () => {
       await route.continue();
     });
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("Loading what waits…").waitFor();
-    assert.equal(await page.getByText("Nothing waits for a person.").count(), 0);
+    await page.getByText("Loading requests…").waitFor();
+    assert.equal(await page.getByText("No requests are waiting.").count(), 0);
     go();
-    await page.getByText("Nothing waits for a person.").waitFor();
+    await page.getByText("No requests are waiting.").waitFor();
     await page.close();
   });
 });

@@ -1,5 +1,5 @@
 /** The console as people use it: a served runtime, signed-in pages. */
-import type { Browser } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { launch, open, type Watched } from "./browser.ts";
 import { startService, type Service, type ServiceOptions } from "./service.ts";
@@ -59,4 +59,24 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
     },
   };
   return made;
+}
+
+/** The inbox's row of a request. */
+export const rowOf = (page: Page, id: string): Locator =>
+  page.locator(".row-item", { has: page.locator(`[data-id="${id}"]`) });
+
+/** The open request. */
+export const paneOf = (page: Page, id: string): Locator => page.locator(`[data-pane="${id}"]`);
+
+/** Opens a request in the inbox, as a link does. */
+export async function openRequest(page: Page, id: string): Promise<Locator> {
+  await page.evaluate((address) => void (location.hash = address), `#/approvals/${id}`);
+  await paneOf(page, id).waitFor();
+  return paneOf(page, id);
+}
+
+/** Votes on the open request, by its buttons. */
+export async function vote(page: Page, verb: "Approve" | "Deny", reason = ""): Promise<void> {
+  if (reason !== "") await page.getByLabel("Reason").fill(reason);
+  await page.getByRole("button", { name: verb, exact: true }).click();
 }

@@ -26,8 +26,41 @@ export function printTypes(types: readonly Printed[]): string {
     .join("\n");
 }
 
+/**
+ * Returns one member for each operation under /v1, such as `"GET /v1/actions/{id}"`, with the types of its query, its
+ * body and its JSON response. `never` stands for one that it does not have.
+ */
+export function printOperations(name: string, { paths, components }: Schema): string {
+  const schemas = Object.entries(components.schemas as Record<string, Schema>).filter(
+    ([, { properties }]) => properties,
+  );
+  const names = new Set(schemas.map(([schemaName]) => schemaName));
+  const interfaces = printTypes(schemas.map(([schemaName, schema]) => ({ name: schemaName, schema })));
+  const operations = Object.entries(paths as Record<string, Record<string, Schema>>)
+    .filter(([path]) => path.startsWith("/v1/"))
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => {
+        const query = queryOf(operation);
+        const body = operation.requestBody?.content["application/json"]?.schema;
+        const success = Object.entries(operation.responses as Record<string, Schema>).find(
+          ([status, { content }]) => status.startsWith("2") && content?.["application/json"] !== undefined,
+        );
+        const response = success?.[1].content["application/json"].schema;
+        const print = (schema: Schema, sent: boolean): string => typeOf(schema, sent, names, "    ");
+        return [
+          `  "${method.toUpperCase()} ${path}": {`,
+          `    query: ${Object.keys(query.properties as object).length === 0 ? "never" : objectOf(query, true, names, "    ")};`,
+          `    body: ${body === undefined ? "never" : print(body, true)};`,
+          `    response: ${response === undefined ? "never" : print(response, false)};`,
+          "  };",
+        ].join("\n");
+      }),
+    );
+  return `${interfaces}\nexport interface ${name} {\n${operations.join("\n")}\n}\n`;
+}
+
 /** The query's parameters of an operation, as a schema of an object. */
-export function queryOf({ parameters }: Schema): Schema {
+export function queryOf({ parameters = [] }: Schema): Schema {
   const query = (parameters as Schema[]).filter((parameter) => parameter.in === "query");
   return {
     required: query.filter(({ required }) => required).map(({ name }) => name),
@@ -72,6 +105,8 @@ function typeOf(schema: Schema, sent: boolean, names: Set<string>, indent: strin
     case "boolean":
     case "null":
       return schema.type as string;
+    case undefined:
+      return "unknown";
     default:
       throw new Error(`no type is known for ${JSON.stringify(schema)}`);
   }

@@ -1,5 +1,5 @@
 /** Reports on past decisions: fetched in parts, put together, and set against what today's policies decide. No markup here. */
-import { send } from "./api.js";
+import { send } from "./core/api.ts";
 
 /** @typedef {{ effect: string, policy: string | null, rule: string | null }} Outcome */
 /** @typedef {{ from: Outcome, to: Outcome, count: number, examples: { action_id: string, at: string, agent_id: string, tool: string, operation: string }[] }} Flip */

@@ -1,5 +1,5 @@
 /** The check of one ledger entry, made in the browser with the pinned key. */
-import { at, call, text as textOf } from "./api.js";
+import { at, call, text as textOf } from "./core/api.ts";
 import { canVerify, parseVkey, toHex, verifyAnswer } from "./verify.js";
 import { Data, Facts, Hash, Notice, Problem, Text, download, html, useState } from "./ui.js";
 

@@ -1,14 +1,16 @@
 /** One action: what was asked, what was decided and why, what happened since, and whether that can be proved. */
-import { at, call } from "../api.js";
-import { follow } from "../live.js";
-import { Who } from "../person.js";
+import { at, call } from "../core/api.ts";
+import { follow } from "../core/live.ts";
+import { Who } from "../ui/person.tsx";
 import { Proof } from "../proof.js";
-import { Request } from "../request.js";
-import { plain } from "../text.js";
-import { Choice, Votes, Waits, standing } from "./approval.js";
-import { outcomeOf } from "./outcome.js";
-import { Rejection } from "./rejection.js";
-import { Verdict } from "./verdict.js";
+import { Request } from "../ui/request.tsx";
+import { plain } from "../ui/format.ts";
+import { outcomeOf } from "../inbox/outcome.tsx";
+import { Votes, Waiting } from "../inbox/pane.tsx";
+import { Rejection } from "../inbox/rejection.tsx";
+import { standingOf } from "../inbox/standing.ts";
+import { castVote } from "../inbox/vote.ts";
+import { VoteBar } from "../inbox/vote-bar.tsx";
 import {
   Badge,
   Data,
@@ -54,7 +56,6 @@ export function ActionDetail({ id }) {
     });
     return () => over.abort();
   }, [id]);
-  const [asking, setAsking] = useState(/** @type {boolean | null} */ (null));
   const [said, setSaid] = useState("");
   const [refused, setRefused] = useState(/** @type {unknown} */ (null));
   const time = useNow();
@@ -63,7 +64,17 @@ export function ActionDetail({ id }) {
       >${error === null ? html`<${Loading} what="the action" />` : html`<${Problem} error=${error} again=${reload} />`}<//
     >`;
   const { action, events } = data;
-  const stands = standing({ action, outcome: outcomeOf(action), full: true }, time);
+  const stands = standingOf({ action, outcome: outcomeOf(action), isFull: true });
+  const vote = async (approve, reason) => {
+    const result = await castVote(action, approve, reason);
+    setRefused(result.kind === "failed" ? result.error : null);
+    setSaid(
+      { settled: result.outcome?.text, recorded: "Your approval is recorded; it needs more approvals." }[result.kind] ??
+        "Your vote was not recorded.",
+    );
+    reload();
+    return result.kind === "settled" || result.kind === "recorded";
+  };
   const decided = events.find((event) => event.type === "decision")?.entry;
   return html`<${Page} title=${`${action.tool} ${action.operation}`} side=${html`<${Live} ...${live} />`}>
     <p><a href="#/actions">All actions</a></p>
@@ -76,7 +87,7 @@ export function ActionDetail({ id }) {
           ? html`<span class="quiet">may start until <${Time} at=${action.approved_until} /></span>`
           : null
       }
-      ${action.status === "pending_approval" ? html`<a href=${`#/approvals/${at(id)}`}>In the queue</a>` : null}
+      ${action.status === "pending_approval" ? html`<a href=${`#/approvals/${at(id)}`}>Open it in the inbox</a>` : null}
     </p>
     <div role="status">${said === "" ? null : html`<${Notice}>${said}<//>`}</div>
     <${Problem} error=${refused} />
@@ -91,11 +102,9 @@ export function ActionDetail({ id }) {
       <p class="quiet">Action <${Hash} value=${action.id} /></p>
       ${
         action.status === "pending_approval"
-          ? html`<${Waits} action=${action} /><${Votes} action=${action} /><${Choice}
-                action=${action}
-                stands=${stands}
-                onDecide=${setAsking}
-              />`
+          ? html`<p><${Waiting} action=${action} /></p>
+              <${Votes} action=${action} />
+              ${stands === "open" ? html`<${VoteBar} subject=${action.id} cast=${vote} />` : null}`
           : null
       }
     </section>
@@ -154,22 +163,6 @@ export function ActionDetail({ id }) {
           : html`<p class="quiet">What was asked was erased: the decision cannot be made again. Its proof stands.</p>`
       }
     </section>
-    ${
-      asking === null
-        ? null
-        : html`<${Verdict}
-            items=${[{ action }]}
-            approve=${asking}
-            time=${time}
-            onSettled=${reload}
-            onRefused=${(_, why) => setRefused(why)}
-            onClose=${(summary) => {
-              setAsking(null);
-              setSaid(summary ?? "");
-              if (summary !== undefined) reload();
-            }}
-          />`
-    }
   <//>`;
 }
 

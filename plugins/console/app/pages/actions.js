@@ -1,8 +1,8 @@
 /** Every action: a list that follows the ledger, and one action with its history, its proof and its replay. */
-import { at, call, url } from "../api.js";
-import { follow } from "../live.js";
+import { at, call, url } from "../core/api.ts";
+import { follow } from "../core/live.ts";
 import { ActionDetail } from "./action.js";
-import { What } from "../request.js";
+import { What } from "../ui/request.tsx";
 import {
   Badge,
   Empty,

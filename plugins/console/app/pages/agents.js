@@ -1,7 +1,7 @@
 /** Registered agents: their tools, and their suspension. */
-import { at, call, url } from "../api.js";
-import { Field, values } from "../forms.js";
-import { list, plain } from "../text.js";
+import { at, call, url } from "../core/api.ts";
+import { Field, values } from "../ui/forms.tsx";
+import { list, plain } from "../ui/format.ts";
 import {
   Badge,
   Dialog,

@@ -1,7 +1,7 @@
 /** How much is asked for, how it is decided, and how long people take. */
-import { call, now, url } from "../api.js";
+import { call, now, url } from "../core/api.ts";
 import { Bars, Chart } from "../chart.js";
-import { duration } from "../text.js";
+import { duration } from "../ui/format.ts";
 import { Loading, Page, Problem, Table, Text, Time, html, useLoad, useState, useRef } from "../ui.js";
 
 const DAY = 86_400_000;

@@ -1,8 +1,8 @@
 /** What a version would have changed: past decisions made again with it, and what a policy in shadow mode said. */
-import { at, call, now, url } from "../api.js";
+import { at, call, now, url } from "../core/api.ts";
 import { backtest, byRule, joined, kindOf, loosens } from "../backtest.js";
-import { plain } from "../text.js";
-import { What } from "../request.js";
+import { plain } from "../ui/format.ts";
+import { What } from "../ui/request.tsx";
 import { Badge, Notice, Problem, Text, Time, html, useEffect, useRef, useState } from "../ui.js";
 
 const DAY = 86_400_000;

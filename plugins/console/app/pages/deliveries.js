@@ -1,6 +1,6 @@
 /** What was sent to people and programs, what waits, and what was given up. */
-import { at, call, url } from "../api.js";
-import { values } from "../forms.js";
+import { at, call, url } from "../core/api.ts";
+import { values } from "../ui/forms.tsx";
 import { Badge, Empty, Loading, Page, Problem, Table, Text, Time, html, useEffect, useState } from "../ui.js";
 
 const STATES = ["waiting", "scheduled", "delivered", "dead", "obsolete"];

@@ -1,8 +1,8 @@
 /** The ledger as it grows. */
-import { at, url } from "../api.js";
-import { follow } from "../live.js";
-import { AsJson } from "../params.js";
-import { Who } from "../person.js";
+import { at, url } from "../core/api.ts";
+import { follow } from "../core/live.ts";
+import { AsJson } from "../ui/params.tsx";
+import { Who } from "../ui/person.tsx";
 import { Badge, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
 
 const TYPES = [

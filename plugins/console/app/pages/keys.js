@@ -1,8 +1,8 @@
 /** API keys: who may call, and what for. */
-import { at, call, url } from "../api.js";
-import { key } from "../session.js";
-import { Field, values } from "../forms.js";
-import { plain } from "../text.js";
+import { at, call, url } from "../core/api.ts";
+import { key } from "../core/session.ts";
+import { Field, values } from "../ui/forms.tsx";
+import { plain } from "../ui/format.ts";
 import {
   Badge,
   Copy,

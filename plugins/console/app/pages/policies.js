@@ -1,5 +1,5 @@
 /** Policies: the list, and where one is looked at, compared, changed and activated. */
-import { at, call, url } from "../api.js";
+import { at, call, url } from "../core/api.ts";
 import { PolicyEditor } from "./policy-editor.js";
 import { PolicyDetail } from "./policy.js";
 import { Badge, Empty, Loading, Page, Problem, Table, Text, Time, html, useLoad } from "../ui.js";

@@ -1,9 +1,9 @@
 /** Where a policy is written: errors at their line, a dry run and a backtest on real actions before anything is stored. */
-import { ApiError, call } from "../api.js";
-import { whenSessionChanges } from "../session.js";
+import { ApiError, call } from "../core/api.ts";
+import { whenSessionChanges } from "../core/session.ts";
 import { Backtest } from "./backtest.js";
 import { Badge, Dialog, Notice, Page, Problem, Table, Text, html, useEffect, useRef, useState } from "../ui.js";
-import { What } from "../request.js";
+import { What } from "../ui/request.tsx";
 
 /** What was typed and not saved, by title, while the tab is open, over reloads too: whoever looks at an action on the way comes back to it. */
 const drafts = {

@@ -1,7 +1,7 @@
 /** One policy: its versions, what differs between them, and which one decides. */
-import { at, call, tagged, url } from "../api.js";
+import { at, call, tagged, url } from "../core/api.ts";
 import { Backtest, Shadow } from "./backtest.js";
-import { Key } from "../person.js";
+import { Key } from "../ui/person.tsx";
 import { PolicyEditor } from "./policy-editor.js";
 import { Managed } from "./policies.js";
 import {

@@ -1,5 +1,5 @@
 /** The ledger for people: its size, its signature, and the check of a proof, all computed here. */
-import { at, call, url } from "../api.js";
+import { at, call, url } from "../core/api.ts";
 import { Proof, Verified, pin, pinned, verifyEntry } from "../proof.js";
 import { canVerify, fromHex, openUnderPin, toHex, verifyConsistency, verifyProof } from "../verify.js";
 import {

@@ -1,7 +1,7 @@
 /** Whether the service can decide, and what it is made of. */
-import { call, now, suspect, url } from "../api.js";
-import { may } from "../me.js";
-import { duration } from "../text.js";
+import { call, now, suspect, url } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { duration } from "../ui/format.ts";
 import {
   Badge,
   Facts,

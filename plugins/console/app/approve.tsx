@@ -1,0 +1,237 @@
+/**
+ * The page that links in notifications open. It works with the token in the address, which was sent to one person.
+ * Opening it only reads; a button votes.
+ */
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, at, now, request } from "./core/api.ts";
+import type { LinkAnswer } from "./core/api-types.ts";
+import { readDraft } from "./inbox/drafts.ts";
+import { Chip, Votes } from "./inbox/pane.tsx";
+import { VoteBar } from "./inbox/vote-bar.tsx";
+import { Badge, Banner, Notice, Problem, Text, TimeLeft } from "./ui/elements.tsx";
+import { who } from "./ui/format.ts";
+import { useNow } from "./ui/hooks.ts";
+import { Asked, Bound, Origin, Risk } from "./ui/request.tsx";
+
+const POLL_MS = 5000;
+const token = takeToken();
+// Another link in the same tab changes only the fragment, and must not leave the first request in view.
+addEventListener("hashchange", () => {
+  if (location.hash !== "") location.reload();
+});
+
+const ENDED: Readonly<Record<string, readonly [string, string]>> = {
+  approved: ["good", "It is approved."],
+  denied: ["bad", "It was denied."],
+  expired: ["busy", "It expired before it was settled. The agent has to submit it again."],
+  cancelled: ["busy", "It was cancelled before it was settled."],
+  executing: ["good", "It was approved and is running."],
+  succeeded: ["good", "It was approved and succeeded."],
+  failed: ["bad", "It was approved and failed."],
+};
+
+interface Lost {
+  approve: boolean;
+  error: Error;
+}
+
+function Approve() {
+  const [seen, setSeen] = useState<LinkAnswer | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [done, setDone] = useState("");
+  const [lost, setLost] = useState<Lost | null>(null);
+  useNow();
+  const isPending = seen?.action.status === "pending_approval";
+  const refresh = async (): Promise<void> => {
+    try {
+      setSeen(await request("POST /v1/approval-link", { body: { token }, key: null }));
+      setError(null);
+    } catch (refusal) {
+      setError(refusal);
+    }
+  };
+  useEffect(() => void refresh(), []);
+  useEffect(() => {
+    if (!isPending) return undefined;
+    const timer = setInterval(() => void refresh(), POLL_MS);
+    return () => clearInterval(timer);
+  }, [isPending]);
+
+  if (seen === null)
+    return (
+      <main class="approve">
+        <h1>Approve or deny</h1>
+        {error === null ? <p class="quiet">Loading…</p> : <Refused error={error} again={() => void refresh()} />}
+      </main>
+    );
+  const { action, approver, refusal } = seen;
+  const cast = async (approve: boolean, reason: string): Promise<boolean> => {
+    setLost(null);
+    try {
+      // The token is bound to the request hash, so it cannot vote on anything but the request on this page.
+      const body = { token, approve, ...(reason === "" ? {} : { reason }) };
+      const answer = await request("POST /v1/approval-link/verdict", { body, key: null });
+      setDone(
+        answer.action.status === "pending_approval"
+          ? "Your approval is recorded; it needs more approvals."
+          : `You ${approve ? "approved" : "denied"} it.`,
+      );
+      return true;
+    } catch (problem) {
+      setLost({ approve, error: problem instanceof Error ? problem : new Error("an unknown error") });
+      return false;
+    } finally {
+      await refresh();
+    }
+  };
+  const vote = action.approvals.find((one) => one.approver === approver) ?? null;
+  const isLate = action.expires_at !== null && Date.parse(action.expires_at) <= now();
+  const isOpen = isPending && !isLate && refusal === null && vote === null;
+  return (
+    <>
+      <Banner />
+      <main class="approve">
+        <header class="page-head">
+          <h1>Approve or deny</h1>
+          <span class="quiet">
+            You vote as{" "}
+            <strong>
+              <Text value={who(approver)} />
+            </strong>
+          </span>
+        </header>
+        <article class="pane">
+          <p class="chips">
+            <Chip icon="bot">
+              <Text value={action.agent_id} />
+            </Chip>
+            <Risk risk={action.risk_level} />
+            {isPending && action.expires_at !== null ? (
+              <Chip icon="clock">
+                <TimeLeft at={action.expires_at} />
+              </Chip>
+            ) : (
+              <Badge value={action.status} />
+            )}
+            <Chip icon="users">
+              {action.approvals.filter(({ approve }) => approve).length} of {action.approvals_needed} approvals
+            </Chip>
+          </p>
+          <Messages {...{ seen, lost, done, isLate }} hasVoted={vote !== null} />
+          <Asked action={action} level={2} />
+          <h2 class="part">Votes</h2>
+          <Votes action={action} />
+          <Origin action={action} />
+          <Bound action={action} />
+          <Problem error={error} />
+          {isOpen ? <VoteBar subject={action.id} cast={cast} /> : null}
+        </article>
+        <p class="quiet">
+          Your vote counts for exactly this request and is recorded under your name.{" "}
+          <a href={`/#/approvals/${at(action.id)}`}>Open it in the console</a>.
+        </p>
+      </main>
+    </>
+  );
+}
+
+interface MessagesProps {
+  seen: LinkAnswer;
+  lost: Lost | null;
+  done: string;
+  isLate: boolean;
+  hasVoted: boolean;
+}
+
+function Messages({ seen: { action, refusal, approver }, lost, done, isLate, hasVoted }: MessagesProps) {
+  const isPending = action.status === "pending_approval";
+  const reason = readDraft(action.id);
+  const [kind, text] = ENDED[action.status] ?? ["busy", `It is ${action.status}.`];
+  const own = action.approvals.find((vote) => vote.approver === approver);
+  return (
+    <div role="status">
+      {lost === null ? null : (
+        <Notice kind="bad">
+          Your {lost.approve ? "approval" : "rejection"} was not recorded: <Text value={lost.error.message} />.
+          {reason === "" ? null : (
+            <>
+              {" "}
+              Your reason is kept: “<Text value={reason} />”
+            </>
+          )}
+        </Notice>
+      )}
+      {lost === null && done === "" && !isPending && reason !== "" ? (
+        <Notice kind="busy">
+          Your vote was not recorded. Your reason is kept: “<Text value={reason} />”
+        </Notice>
+      ) : null}
+      {done === "" ? null : <Notice kind="good">{done}</Notice>}
+      {isPending && isLate ? <Notice kind="busy">{ENDED["expired"]?.[1]}</Notice> : null}
+      {isPending ? null : <Notice kind={kind}>{text}</Notice>}
+      {isPending && hasVoted && done === "" ? (
+        <Notice kind="busy">You have {own?.approve ? "approved" : "denied"} it already; it needs more votes.</Notice>
+      ) : null}
+      {refusal === null ? null : (
+        <Notice kind="bad">
+          You cannot vote on this: <Text value={refusal} />.
+        </Notice>
+      )}
+    </div>
+  );
+}
+
+/** The link is invalid, or the service is unreachable. */
+function Refused({ error, again }: { error: unknown; again: () => void }) {
+  const isInvalid = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
+  if (!isInvalid) return <Problem error={error} again={again} />;
+  return (
+    <>
+      <Problem error={error} />
+      <p>
+        No vote was recorded. Open the link exactly as it was sent to you, or vote in{" "}
+        <a href="/#/approvals">the console</a>.
+      </p>
+    </>
+  );
+}
+
+/** Removes the token from the address, where others could read it, and keeps it in the tab's history for a reload. */
+function takeToken(): string {
+  const given = decodeFragment(location.hash.slice(1));
+  if (given === "") {
+    const state: unknown = history.state;
+    return typeof state === "object" && state !== null && "token" in state ? String(state.token) : "";
+  }
+  history.replaceState({ token: given }, "", location.pathname);
+  return given;
+}
+
+/** Mail programs encode fragments in different ways. */
+function decodeFragment(fragment: string): string {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment;
+  }
+}
+
+function NoLink() {
+  return (
+    <main class="approve">
+      <h1>Approve or deny</h1>
+      <Notice kind="busy">
+        This page needs the link that was sent to you. You can also vote in <a href="/#/approvals">the console</a>.
+      </Notice>
+    </main>
+  );
+}
+
+const isActionId = /^[0-9a-f-]{36}$/.test(token);
+const place = document.getElementById("console");
+if (isActionId) location.replace(`/#/approvals/${at(token)}`);
+else if (place !== null) {
+  place.replaceChildren();
+  render(token === "" ? <NoLink /> : <Approve />, place);
+}

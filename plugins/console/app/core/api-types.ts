@@ -1,0 +1,1955 @@
+/**
+ * Requests and responses of the API, generated from the OpenAPI document. Do not edit:
+ *
+ *   ASSENT_UPDATE=1 node test/run.mjs test/types/console-types.slow.test.ts
+ */
+
+export interface Action {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: Record<string, unknown>;
+  context: Record<string, unknown>;
+  /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
+  meta: Record<string, unknown>;
+  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed";
+  decision: "allow" | "deny" | "require_approval";
+  /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
+  outcome: "EXECUTE" | "ABSTAIN" | "HALT";
+  reason: string;
+  /** Stable; see docs/policies.md. */
+  reason_code: string;
+  /** Who denied the action: the policies, a person, a person's earlier rejection of the same request, or a stop. Null unless `status` is denied. */
+  denied_by: "policy" | "person" | "earlier_rejection" | "stop" | null;
+  /** Who rejected it and why, if `denied_by` is person or earlier_rejection; else null. */
+  rejection: {
+    /** The action that was rejected: this one, or an earlier one. */
+    action_id: string;
+    /** Principal: `owner:<owner>` or `key:<id>`. */
+    approver: string;
+    /** What the approver wrote, as one line of at most 500 characters. */
+    reason: string | null;
+    /** When it was rejected. */
+    rejected_at: string;
+    /** End of the time in which the same request is denied, unless an approver lifts the rejection. Null if it can be submitted again. */
+    holds_until: string | null;
+  } | null;
+  risk_level: string | null;
+  policy: string | null;
+  rule: string | null;
+  /** Digest of the policy set of the decision. */
+  policy_hash: string | null;
+  policy_version: number | null;
+  /** SHA-256 of the canonical request, hex; null if it was erased. */
+  request_hash: string | null;
+  /** Leaf hash of the decision's ledger entry, hex. */
+  decision_hash: string;
+  /** Same as `decision_hash`. */
+  provenance_id: string;
+  /** Key. */
+  submitted_by: string;
+  approvals: ({
+    /** Principal: `owner:<owner>` or `key:<id>`. */
+    approver: string;
+    key_id: string;
+    approve: boolean;
+    reason: string | null;
+    self_approval: boolean;
+    /** When. */
+    created_at: string;
+  })[];
+  /** Quorum; null if no approval was required. */
+  approvals_needed: number | null;
+  /** Deadline of the start; null unless it was allowed or approved. */
+  approved_until: string | null;
+  /** Signed statement that the action may run. Only in the response to `POST …/permit`, or to a submission with `Prefer: permit`; else null. */
+  permit: string | null;
+  /** Expiry of the permit. */
+  permit_expires_at: string | null;
+  /** Deadline of the approval. */
+  expires_at: string | null;
+  result: {
+    success: boolean;
+    error: string | null;
+    meta: Record<string, unknown>;
+  } | null;
+  /** Whether the action's agent waits now, with `Prefer: wait` or `?wait`: the key that submitted the action, or a key bound to the agent. */
+  waiting: boolean;
+  /** When it was last submitted, joined or waited for. */
+  asked_at: string;
+  /** When `params`, `context`, `meta` and `result` were erased. They are empty; the other members remain. */
+  erased_at: string | null;
+  /** When it was decided. */
+  created_at: string;
+  /** Last change of status. */
+  updated_at: string;
+  /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
+  shown_first?: string[];
+  /** Result of evaluating the policies again, in the response to the request for a permit. */
+  redecision?: {
+    effect: "allow" | "deny" | "require_approval";
+    reason: string;
+    reason_code: string;
+    risk_level: string | null;
+    policy: string | null;
+    rule: string | null;
+    policy_version: number | null;
+    /** Digest of the active policy set. */
+    policy_hash: string | null;
+    /** Quorum that the active policies require. */
+    approvals_needed: number | null;
+    /** Members that differ from the previous decision. */
+    changed: string[];
+  };
+  /** Only for a credential that may vote on this action. */
+  approval_token?: string;
+}
+
+export interface Actor {
+  /** The key's id; `link` for a link that was sent to one person. */
+  key_id: string;
+  /** `owner:<owner>`, or `key:<id>` of a key without an owner. */
+  principal: string;
+  /** Agent that the key is bound to. */
+  agent_id: string | null;
+  /** Owner of the key. */
+  owner: string | null;
+}
+
+export interface Facts {
+  principal: {
+    key_id: string;
+    name: string;
+    agent_id: string | null;
+    owner: string | null;
+  };
+  agent?: {
+    suspended: boolean;
+    allowed_tools: string[] | null;
+  };
+  require_registered_agents?: boolean;
+  stops?: ({
+    id: string;
+    policy: string | null;
+    until: string | null;
+  })[];
+  key_ended?: true;
+  policy_commit?: string;
+  limits?: {
+    policy: string;
+    limit: string;
+    basis: string;
+    used: number;
+  }[];
+  rejection_holds_ms?: number;
+  rejection?: {
+    action_id: string;
+    approver: string;
+    comment: string | null;
+    at: string;
+    until: string;
+  };
+  /** Commitment to what limits had used. */
+  past?: string;
+}
+
+export interface Decision {
+  /** What the policies say. */
+  effect: "allow" | "deny" | "require_approval";
+  reason: string;
+  reason_code: string;
+  risk_level: string | null;
+  policy: string | null;
+  policy_version: number | null;
+  rule: string | null;
+  approval: {
+    quorum: number;
+    expires_in_ms: number;
+    valid_for_ms?: number;
+    rejection_holds_ms?: number;
+    notify: string[];
+  } | null;
+  shadow: ({
+    policy: string;
+    policy_version: number;
+    rule: string | null;
+    /** What the policies say. */
+    effect: "allow" | "deny" | "require_approval";
+    reason_code: string;
+  })[];
+}
+
+export interface DecisionEntry {
+  type: "decision";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** When, by the service's clock: the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  commitment: string;
+  /** The tool. */
+  tool: string;
+  /** What the tool is to do. */
+  operation: string;
+  submitted_by: Actor;
+  /** Digest of the policy set; null before the first. */
+  policy_set: string | null;
+  facts: Facts;
+  decision: Decision;
+  /** The action's status with it. */
+  status: "allowed" | "denied" | "pending_approval";
+  /** Why it was denied; null where it was not. From version 5 on. */
+  denied_by?: "policy" | "person" | "earlier_rejection" | "stop" | null;
+  /** End of the time to approve. */
+  expires_at: string | null;
+  /** Until when it may start; null where it may not. */
+  approved_until?: string | null;
+  /** The same, in earlier versions. */
+  permit_expires_at?: string | null;
+  /** Commitment to `meta`; null where there is none. From version 4 on. */
+  meta?: string | null;
+}
+
+export interface ApprovalEntry {
+  type: "approval";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** When, by the service's clock: the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  commitment: string;
+  /** What was said, or happened. */
+  verdict: "approve" | "deny" | "expired" | "cancelled" | "rejection_lifted";
+  by: Actor | null;
+  /** Reason that was given. */
+  comment: string | null;
+  /** Somebody approved what is their own, which the operator allows. */
+  self_approval: boolean;
+  /** People who approved so far, this one included. */
+  approvals: number;
+  /** How many it takes. */
+  quorum: number;
+  /** The action's status with it. */
+  status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
+  /** Until when it may start; null where it may not. */
+  approved_until?: string | null;
+  /** The same, in earlier versions. */
+  permit_expires_at?: string | null;
+  /** Until when a rejection refuses the same request; null where it does not. From version 4 on. */
+  rejection_until?: string | null;
+}
+
+export interface RedecisionEntry {
+  type: "redecision";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** When, by the service's clock: the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  commitment: string;
+  /** What it was decided again for. */
+  occasion: "vote" | "start" | "permit";
+  by: Actor;
+  /** Digest of the policy set; null before the first. */
+  policy_set: string | null;
+  facts: Facts;
+  decision: Decision;
+  /** The action's status with it. */
+  status: "denied" | "pending_approval" | "allowed" | "approved";
+  /** How many have to approve, where they have to. */
+  quorum?: number | null;
+  /** End of the time to approve, where somebody has to. */
+  expires_at?: string | null;
+}
+
+export interface ExecutionEntry {
+  type: "execution";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** When, by the service's clock: the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  commitment: string;
+  /** Its beginning or its end. */
+  phase: "start" | "result";
+  by: Actor;
+  /** SHA-256 of the permit's text, where one was used. */
+  permit: string | null;
+  /** SHA-256 of the text that its caller named the start by; null for a result. From version 3 on. */
+  attempt?: string | null;
+  /** As it was reported; null for a start. */
+  success: boolean | null;
+  /** Commitment to what was reported; null for a start. */
+  result: string | null;
+  /** The action's status with it. */
+  status: "executing" | "succeeded" | "failed";
+}
+
+export interface ErasureEntry {
+  type: "erasure";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** When, by the service's clock: the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  commitment: string;
+  /** Somebody asked for it, or its time was over. */
+  cause: "asked" | "retention";
+  /** Why. */
+  reason: string;
+  by: Actor | null;
+}
+
+export interface PolicySetEntry {
+  type: "policy_set";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** Digest of the policy set; null before the first. */
+  previous: string | null;
+  /** Digest of the policy set; null before the first. */
+  policy_set: string | null;
+  /** Policies of the set. */
+  policy_count: number;
+  /** Null above 200, which the digest covers. */
+  policies: {
+    policy: string;
+    version: number;
+  }[] | null;
+  /** Where the set came from. */
+  source: Record<string, unknown>;
+  /** Policies as the change left them. From version 2 on. */
+  changes?: ({
+    id: string;
+    name: string;
+    managed_by: string | null;
+    version: number;
+    /** Of that version's definition. */
+    digest: string | null;
+    active: number | null;
+    deleted: boolean;
+  })[];
+  by: Actor | null;
+}
+
+export interface KeyEntry {
+  type: "api_key";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** What became of it. */
+  change: "created" | "revoked";
+  /** The key: its hash, never its value. */
+  key: {
+    id: string;
+    name: string;
+    hash: string;
+    scopes: string[];
+    agent_id: string | null;
+    owner: string | null;
+    expires_at: string | null;
+  };
+  by: Actor | null;
+}
+
+export interface AgentEntry {
+  type: "agent";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** What became of it. */
+  change: "registered" | "updated" | "suspended" | "resumed";
+  /** The agent as the change left it. */
+  agent: Record<string, unknown>;
+  by: Actor | null;
+}
+
+export interface StopEntry {
+  type: "stop";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** What became of it. */
+  change: "placed" | "lift_asked" | "lifted";
+  /** As it was placed. */
+  stop: {
+    id: string;
+    agent: string | null;
+    tool: string | null;
+    policy: string | null;
+    reason: string;
+    until: string | null;
+  };
+  /** Of whoever lifts it. */
+  comment: string | null;
+  /** People who asked for it to be lifted so far. */
+  approvals: number;
+  /** How many it takes. */
+  needed: number;
+  by: Actor;
+}
+
+export interface PermitKeyEntry {
+  type: "permit_key";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** The new key: Ed25519, 32 bytes. */
+  public_key: string;
+  /** The one before. */
+  previous: string;
+  /** Until when its permits are taken. */
+  previous_until: string;
+  /** An operator at the machine. */
+  by: null;
+}
+
+export interface LogKeyEntry {
+  type: "log_key";
+  /** Version of the form. */
+  v: number;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** The new key, as C2SP vkey. */
+  vkey: string;
+  /** The one before. */
+  previous: string;
+  /** Until when it signs along. */
+  previous_until: string;
+  /** A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys. */
+  handover: string;
+  /** An operator at the machine. */
+  by: null;
+}
+
+export interface PluginEntry {
+  /** `<plugin>:<type>` */
+  type: string;
+  v: number;
+  seq: number;
+  /** When. */
+  at: string;
+  action_id: string | null;
+  agent_id: string | null;
+  /** As the plugin declares it. */
+  data: Record<string, unknown>;
+  by: Actor | null;
+}
+
+export interface Agent {
+  id: string;
+  name: string;
+  description: string | null;
+  allowed_tools: string[] | null;
+  metadata: Record<string, unknown>;
+  status: "active" | "suspended";
+  suspended_at: string | null;
+  suspended_reason: string | null;
+  /** Increases with every change; also the `ETag`. */
+  version: number;
+  /** Key. */
+  created_by: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface Analytics {
+  since: string;
+  until: string;
+  interval: string;
+  time_zone: string;
+  total: number;
+  by_status: {
+    allowed: number;
+    denied: number;
+    pending_approval: number;
+    approved: number;
+    expired: number;
+    cancelled: number;
+    executing: number;
+    succeeded: number;
+    failed: number;
+  };
+  by_decision: {
+    allow: number;
+    deny: number;
+    require_approval: number;
+  };
+  /** The 100 most frequent. */
+  by_tool: {
+    tool: string;
+    count: number;
+  }[];
+  /** The 100 most frequent. */
+  by_agent: {
+    agent_id: string;
+    count: number;
+  }[];
+  /** The 100 most frequent. Null: decided by no policy. */
+  by_rule: ({
+    policy: string | null;
+    rule: string | null;
+    count: number;
+  })[];
+  /** Actions of what the lists leave out. */
+  others: {
+    tools: number;
+    agents: number;
+    rules: number;
+  };
+  /** How long people took, from the submission to the verdict. Expired and withdrawn ones have no verdict. */
+  approvals: {
+    decided: number;
+    /** Half of the verdicts came within so long. */
+    p50_ms: number | null;
+    /** 95 % of the verdicts came within so long. */
+    p95_ms: number | null;
+  };
+  /** One for each interval, empty ones included. The first and the last are cut to the range. */
+  series: {
+    start: string;
+    end: string;
+    total: number;
+    by_status: {
+      allowed: number;
+      denied: number;
+      pending_approval: number;
+      approved: number;
+      expired: number;
+      cancelled: number;
+      executing: number;
+      succeeded: number;
+      failed: number;
+    };
+    by_decision: {
+      allow: number;
+      deny: number;
+      require_approval: number;
+    };
+  }[];
+}
+
+export interface ApiKey {
+  id: string;
+  name: string;
+  /** First characters of the value. */
+  prefix: string;
+  scopes: string[];
+  agent_id: string | null;
+  owner: string | null;
+  created_by: string | null;
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  /** Accurate to two minutes; null if the key was never used. */
+  last_used_at: string | null;
+}
+
+export interface LinkedAction {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: Record<string, unknown>;
+  context: Record<string, unknown>;
+  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed";
+  reason: string;
+  risk_level: string | null;
+  policy: string | null;
+  rule: string | null;
+  /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
+  shown_first?: string[];
+  /** SHA-256 of the canonical request, hex; null if it was erased. */
+  request_hash: string | null;
+  approvals: ({
+    /** Principal: `owner:<owner>` or `key:<id>`. */
+    approver: string;
+    key_id: string;
+    approve: boolean;
+    reason: string | null;
+    self_approval: boolean;
+    /** When. */
+    created_at: string;
+  })[];
+  /** Quorum; null if no approval was required. */
+  approvals_needed: number | null;
+  /** Deadline of the approval. */
+  expires_at: string | null;
+  /** When it was decided. */
+  created_at: string;
+}
+
+export interface LinkAnswer {
+  /** Principal that the link was sent to. */
+  approver: string;
+  /** Why this approver cannot vote, apart from earlier votes; null if they may. */
+  refusal: string | null;
+  action: LinkedAction;
+}
+
+export interface Delivery {
+  /** The same for every attempt, so that receivers can detect duplicates. */
+  id: string;
+  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "stop" | "event";
+  /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
+  state: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
+  /** Notifier and recipient. Messages to one destination are delivered one at a time. */
+  destination: string;
+  /** Empty if a policy names a channel that is not configured. */
+  notifier: string;
+  recipient: string;
+  /** Channel of a policy; null for feeds. */
+  channel: string | null;
+  /** Owner who received a personal link; null for places and feeds. */
+  person: string | null;
+  action_id: string | null;
+  /** Ledger entry that caused it. */
+  seq: number;
+  attempts: number;
+  next_attempt_at: string | null;
+  give_up_at: string;
+  /** Why the delivery failed, or why its destination failed while it waits; null after delivery. */
+  last_error: string | null;
+  delivered_at: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface Event {
+  /** Ledger sequence; the SSE `id`. */
+  seq: number;
+  /** Leaf hash, hex. */
+  hash: string;
+  /** Type of the entry; `<plugin>:<type>` if a plugin recorded it. */
+  type: string;
+  at: string;
+  /** Id of the action; null for changes of keys, agents and policies. */
+  action_id: string | null;
+  entry: Record<string, unknown>;
+}
+
+export interface Position {
+  type: "position";
+  /** Last sequence number that was filtered or existed before; -1 if there is none. */
+  seq: number;
+}
+
+export interface EventPage {
+  events: Event[];
+  /** Value of `after` for the next poll. */
+  next_after: number;
+  /** Sequence number of the newest event; -1 if there is none. The poll has caught up when `next_after` equals it. */
+  head: number;
+}
+
+export interface Me {
+  /** As in records: `owner:<owner>` or `key:<id>`. */
+  principal: string;
+  /** All scopes of this key, with presets and `admin` expanded. */
+  scopes: string[];
+  key: {
+    id: string;
+    name: string;
+    owner: string | null;
+    agent_id: string | null;
+    expires_at: string | null;
+  };
+}
+
+export interface PolicyDefinition {
+  /** Name: lowercase letters, digits, dots, dashes and underscores, at most 64. */
+  policy: string;
+  /** For readers. */
+  description?: string;
+  /** shadow: evaluated and recorded, never enforced. enforce when absent. */
+  mode?: "enforce" | "shadow";
+  /** true: tools, operations and agents match as they are written. Without regard to case when absent. */
+  case_sensitive?: boolean;
+  /** Actions that the policy speaks of, by tool and agent; both must match. */
+  applies_to?: {
+    /** Tools that the policy speaks of; all when absent. */
+    tools?: string[];
+    /** Agents that the policy speaks of; all when absent. */
+    agents?: string[];
+  };
+  /** Parameters of tools, for the check of conditions. No influence on decisions. */
+  tools?: {
+    /** Name of the tool, without globs. */
+    tool: string;
+    /** Name of the operation; absent: every operation. */
+    operation?: string;
+    /** JSON Schema of the parameters. */
+    params: Record<string, unknown>;
+  }[];
+  /** In order: the first match decides. Empty only beside limits. */
+  rules: ({
+    /** Unique inside the policy; recorded with every decision the rule makes. */
+    name: string;
+    /** For readers. */
+    description?: string;
+    /** Tool that the rule is about; absent: every tool; one glob or a list. */
+    tool?: string | string[];
+    /** Operation that the rule is about; absent: every operation; one glob or a list. */
+    operation?: string | string[];
+    /** Agent that the rule is about; absent: every agent; one glob or a list. */
+    agent?: string | string[];
+    /** Condition in CEL over agent, tool, operation, params, context, principal and now. */
+    when?: string;
+    /** What happens when the rule matches. */
+    effect: "allow" | "deny" | "require_approval";
+    /** Shown to approvers; no influence on the decision. */
+    risk?: "low" | "medium" | "high" | "critical";
+    /** Said to the agent and to approvers, and recorded. */
+    reason?: string;
+    /** How to ask; only with require_approval. */
+    approval?: {
+      /** How many different people must approve; 1 when absent. */
+      quorum?: number;
+      /** How long the approval may be given, such as 30m, 1h or 7d; 24h when absent. */
+      expires_in?: string;
+      /** How long an approved action may start, such as 15m, 1h or 7d; 1h when absent. */
+      valid_for?: string;
+      /** How long a rejection refuses the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
+      rejection_holds?: string;
+      /** Channels to tell. */
+      notify?: string[];
+      /** What approvers see first, such as params.amount or context.ticket. */
+      show?: string[];
+    };
+  })[];
+  /** Each is looked at, in addition to the rules; the strictest effect wins. */
+  limits?: ({
+    /** Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes. */
+    name: string;
+    /** For readers. */
+    description?: string;
+    /** Tool whose actions count; absent: every tool; one glob or a list. */
+    tool?: string | string[];
+    /** Operation that counts; absent: every operation; one glob or a list. */
+    operation?: string | string[];
+    /** Agent whose actions count; absent: every agent; one glob or a list. */
+    agent?: string | string[];
+    /** Condition in CEL; actions that it does not hold for do not count. */
+    when?: string;
+    /** What is counted apart: agent, key, or any expression in CEL such as params.customer. Absent: all together. */
+    per?: string;
+    /** At most so many actions. */
+    count?: number;
+    /** Number to add up, in CEL, such as params.amount. Not negative, at most 1,000,000,000; counted in millionths, upwards. */
+    sum?: string;
+    /** Largest sum. */
+    at_most?: number;
+    /** The time until now, such as 1h, 24h or 7d; or hour, day, week or month of the calendar. */
+    window: string;
+    /** Of a calendar's window, such as Europe/Berlin; UTC when absent. */
+    time_zone?: string;
+    /** What happens to an action that goes beyond; deny when absent. */
+    effect?: "deny" | "require_approval";
+    /** Shown to approvers; no influence on the decision. */
+    risk?: "low" | "medium" | "high" | "critical";
+    /** Said to the agent and to approvers, and recorded. */
+    reason?: string;
+    /** How to ask; only with require_approval. */
+    approval?: {
+      /** How many different people must approve; 1 when absent. */
+      quorum?: number;
+      /** How long the approval may be given, such as 30m, 1h or 7d; 24h when absent. */
+      expires_in?: string;
+      /** How long an approved action may start, such as 15m, 1h or 7d; 1h when absent. */
+      valid_for?: string;
+      /** How long a rejection refuses the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
+      rejection_holds?: string;
+      /** Channels to tell. */
+      notify?: string[];
+      /** What approvers see first, such as params.amount or context.ticket. */
+      show?: string[];
+    };
+  })[];
+  /** Anything; no influence on decisions. */
+  metadata?: Record<string, unknown>;
+}
+
+export interface Policy {
+  id: string;
+  name: string;
+  description: string | null;
+  /** Mode of the active version; of the newest where none is active. */
+  mode: "enforce" | "shadow";
+  /** Policy source that manages it; null when the API does. */
+  managed_by: string | null;
+  status: "active" | "inactive";
+  active_version: number | null;
+  latest_version: number;
+  created_at: string;
+  updated_at: string;
+  /** The version that `definition` is. */
+  version: number;
+  /** The policy, in the shape of the YAML. */
+  definition: Record<string, unknown>;
+  /** SHA-256 of the definition's canonical JSON, hex. */
+  digest: string;
+  /** Key that made the version; null when a source did. */
+  created_by: string | null;
+  /** What the policy can hardly mean: channels that it tells and that the configuration does not have. */
+  warnings: string[];
+}
+
+export interface Replay {
+  /** One decision was replayed. */
+  kind: "decision";
+  action_id: string;
+  hash: string;
+  /** The recorded clock, which replay used. */
+  at: string;
+  /** Whether all fields and the bytes of the entry are equal. */
+  equal: boolean;
+  fields: {
+    field: string;
+    recorded: unknown;
+    replayed: unknown;
+    equal: boolean;
+  }[];
+  /** Usage of limits before the decision; null for keys that cannot see all actions. */
+  limits: {
+    policy: string;
+    limit: string;
+    /** Digest of the limit's definition. */
+    basis: string;
+    /** Actions, or millionths of a sum. */
+    used: number;
+  }[] | null;
+  recorded: {
+    policy_set: string | null;
+    decision: Record<string, unknown>;
+  };
+  replayed: {
+    policy_set: string | null;
+    decision: Record<string, unknown>;
+  };
+  /** With `action_id`: later decisions on the same action, oldest first. `equal` above includes them. */
+  redecisions: ({
+    /** `vote`, `start` or `permit`. */
+    occasion: string | null;
+    hash: string;
+    /** The recorded clock, which replay used. */
+    at: string;
+    /** Whether all fields and the bytes of the entry are equal. */
+    equal: boolean;
+    fields: {
+      field: string;
+      recorded: unknown;
+      replayed: unknown;
+      equal: boolean;
+    }[];
+    /** Usage of limits before the decision; null for keys that cannot see all actions. */
+    limits: {
+      policy: string;
+      limit: string;
+      /** Digest of the limit's definition. */
+      basis: string;
+      /** Actions, or millionths of a sum. */
+      used: number;
+    }[] | null;
+    recorded: {
+      policy_set: string | null;
+      decision: Record<string, unknown>;
+    };
+    replayed: {
+      policy_set: string | null;
+      decision: Record<string, unknown>;
+    };
+  })[];
+  /** The decision with the requested policies; null if none were requested. */
+  now: {
+    policy_set: string | null;
+    decision: Record<string, unknown>;
+    changed: boolean;
+    fields: {
+      field: string;
+      recorded: unknown;
+      replayed: unknown;
+      equal: boolean;
+    }[];
+  } | null;
+}
+
+export interface Backtest {
+  /** Decisions of a range were replayed. */
+  kind: "backtest";
+  /** Digest of the set that the decisions were made with. */
+  policy_set: string | null;
+  since: string;
+  until: string;
+  /** Number of replayed decisions. */
+  evaluated: number;
+  /** Number of decisions with another effect. */
+  flipped: number;
+  /** Number of decisions with the same effect by another rule, or with other approval terms. */
+  otherwise: number;
+  /** Number of decisions that cannot be replayed because their requests were erased. */
+  erased: number;
+  /** Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them. */
+  altered: number;
+  /** Flips, grouped by old and new outcome, most frequent first. */
+  flips: ({
+    from: {
+      effect: string;
+      policy: string | null;
+      rule: string | null;
+    };
+    to: {
+      effect: string;
+      policy: string | null;
+      rule: string | null;
+    };
+    count: number;
+    examples: {
+      action_id: string;
+      hash: string;
+      at: string;
+      agent_id: string;
+      tool: string;
+      operation: string;
+    }[];
+  })[];
+  /** Number of flips in groups that are not listed. */
+  unlisted: number;
+  /** Limits without recorded usage, because they were not active under this name. Their usage was counted from the decisions of this report, starting from zero. */
+  counted: {
+    policy: string;
+    limit: string;
+    decisions: number;
+  }[];
+  /** Value of `before` to continue with, if the limit or the time limit of a request was reached; null if the range is complete. */
+  next: number | null;
+}
+
+export interface Stop {
+  id: string;
+  /** ended: its own end has passed. */
+  status: "holds" | "ended" | "lifted";
+  /** Null: every agent. */
+  agent: string | null;
+  /** Null: every tool. */
+  tool: string | null;
+  /** Null: whatever policies answer. */
+  policy: string | null;
+  /** When it ends by itself; null: never. */
+  until: string | null;
+  /** When it was placed. */
+  placed_at: string;
+  /** Null for keys that see only what agents may. */
+  reason: string | null;
+  /** Principal; null likewise. */
+  placed_by: string | null;
+  lift: {
+    /** How many people it takes to lift it. */
+    needed: number;
+    /** Who asked for that, in order; empty for keys that see only what agents may. */
+    asked: ({
+      /** Principal. */
+      by: string;
+      /** When. */
+      at: string;
+      reason: string | null;
+    })[];
+  };
+  /** When it was lifted. */
+  lifted_at: string | null;
+  /** Ledger entry that placed it. */
+  seq: number;
+}
+
+export interface Problem {
+  /** Documentation of the code. */
+  type: string;
+  title: string;
+  status: number;
+  /** What went wrong, and what to do. */
+  detail: string;
+  /** Stable; programs branch on it. */
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  request_id: string;
+  errors?: {
+    /** RFC 6901 pointer into the body. */
+    pointer?: string;
+    /** Name of a query or path parameter, or of a header. */
+    parameter?: string;
+    detail: string;
+    /** Position in a YAML body, from 1. */
+    line?: number;
+    /** Position in a YAML body, from 1. */
+    column?: number;
+  }[];
+}
+
+export interface Api {
+  "POST /v1/actions": {
+    query: {
+      /** Returns the open action of this key with the same request, if there is one, with the header `Action-Joined: true`. An action is open while it is pending, or allowed or approved and not started. It keeps the `meta` that it was created with. */
+      join?: "open" | undefined;
+    };
+    body: {
+      /** Agent that requests the action. A key that is bound to an agent can name only that agent. */
+      agent_id: string;
+      /** Tool to use, e.g. `stripe`. */
+      tool: string;
+      /** Operation of the tool, e.g. `refund`. */
+      operation: string;
+      /** Arguments of the tool. */
+      params?: Record<string, unknown> | undefined;
+      /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
+      context?: Record<string, unknown> | undefined;
+      /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
+      meta?: Record<string, unknown> | undefined;
+    };
+    response: Action;
+  };
+  "GET /v1/actions": {
+    query: {
+      status?: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed" | undefined;
+      agent_id?: string | undefined;
+      /** Same as `agent_id`. */
+      agent?: string | undefined;
+      tool?: string | undefined;
+      operation?: string | undefined;
+      /** `request_hash` of a record: 64 lowercase hex digits. */
+      request_hash?: string | undefined;
+      /** Created at or after. */
+      since?: string | undefined;
+      /** Created before. */
+      until?: string | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      actions: Action[];
+      next_cursor: string | null;
+    };
+  };
+  "GET /v1/actions/{id}": {
+    query: {
+      /** Seconds to wait while the action is pending, limited by `server.max_wait_seconds`. */
+      wait?: number | undefined;
+    };
+    body: never;
+    response: Action;
+  };
+  "POST /v1/actions/{id}/approval": {
+    query: never;
+    body: {
+      /** The `approval_token` from the action's record, as this credential reads it. */
+      token: string;
+      /** False denies. */
+      approve: boolean;
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Action;
+  };
+  "POST /v1/actions/{id}/cancel": {
+    query: never;
+    body: {
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Action;
+  };
+  "POST /v1/actions/{id}/erase": {
+    query: never;
+    body: {
+      /** Why, e.g. the number of an erasure request. The ledger keeps it forever: include no personal data. */
+      reason: string;
+    };
+    response: Action;
+  };
+  "GET /v1/actions/{id}/events": {
+    query: never;
+    body: never;
+    response: {
+      events: ({
+        seq: number;
+        hash: string;
+        type: string;
+        /** When. */
+        at: string;
+        action_id: string | null;
+        entry: Record<string, unknown>;
+      })[];
+    };
+  };
+  "POST /v1/actions/{id}/lift-rejection": {
+    query: never;
+    body: {
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Action;
+  };
+  "POST /v1/actions/{id}/permit": {
+    query: never;
+    body: {
+
+    };
+    response: Action;
+  };
+  "POST /v1/actions/{id}/result": {
+    query: never;
+    body: {
+      success: boolean;
+      /** What went wrong. */
+      error?: string | null | undefined;
+      /** Details of the result: ids, amounts, durations. */
+      meta?: Record<string, unknown> | undefined;
+      /** `attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key. */
+      attempt?: string | undefined;
+    };
+    response: Action;
+  };
+  "POST /v1/actions/{id}/start": {
+    query: never;
+    body: {
+      /** Permit of this action. The key that submitted the action needs none. */
+      permit?: string | undefined;
+      /** Random text for this start. If the response is lost, repeat the start with the same `attempt`: it gets the same response while the action may still start. */
+      attempt?: string | undefined;
+    };
+    response: Action;
+  };
+  "GET /v1/agents": {
+    query: {
+      status?: "active" | "suspended" | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      agents: Agent[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/agents": {
+    query: never;
+    body: {
+      /** What actions name as `agent_id`. */
+      id: string;
+      /** For people; the id when absent. */
+      name?: string | undefined;
+      description?: string | null | undefined;
+      /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
+      allowed_tools?: string[] | null | undefined;
+      /** Anything; at most 16 KiB as JSON. */
+      metadata?: Record<string, unknown> | undefined;
+    };
+    response: Agent;
+  };
+  "GET /v1/agents/{id}": {
+    query: never;
+    body: never;
+    response: Agent;
+  };
+  "PATCH /v1/agents/{id}": {
+    query: never;
+    body: {
+      /** For people; the id when absent. */
+      name?: string | undefined;
+      description?: string | null | undefined;
+      /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
+      allowed_tools?: string[] | null | undefined;
+      /** Anything; at most 16 KiB as JSON. */
+      metadata?: Record<string, unknown> | undefined;
+    };
+    response: Agent;
+  };
+  "POST /v1/agents/{id}/resume": {
+    query: never;
+    body: never;
+    response: Agent;
+  };
+  "POST /v1/agents/{id}/suspend": {
+    query: never;
+    body: {
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Agent;
+  };
+  "GET /v1/analytics": {
+    query: {
+      /** Actions created at or after; a day before `until` when absent. */
+      since?: string | undefined;
+      /** Actions created before; this moment when absent. */
+      until?: string | undefined;
+      /** Of the series; by the length of the range when absent. Weeks begin on Monday. */
+      interval?: "hour" | "day" | "week" | "month" | undefined;
+      /** IANA name of the time zone in which days, weeks and months begin; UTC when absent. */
+      time_zone?: string | undefined;
+    };
+    body: never;
+    response: Analytics;
+  };
+  "GET /v1/api-keys": {
+    query: {
+      /** `ended`: revoked or expired. */
+      status?: "live" | "ended" | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      api_keys: ApiKey[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/api-keys": {
+    query: never;
+    body: {
+      /** Unique among live keys. */
+      name: string;
+      /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
+      preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "approvals:decide" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
+      /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
+      agent_id?: string | null | undefined;
+      /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
+      owner?: string | null | undefined;
+      expires_at?: string | null | undefined;
+    };
+    response: {
+      id: string;
+      name: string;
+      /** First characters of the value. */
+      prefix: string;
+      scopes: string[];
+      agent_id: string | null;
+      owner: string | null;
+      created_by: string | null;
+      created_at: string;
+      expires_at: string | null;
+      revoked_at: string | null;
+      /** Accurate to two minutes; null if the key was never used. */
+      last_used_at: string | null;
+      /** The value of the key. It is returned only once and not stored; null if the Idempotency-Key was used before. */
+      key: string | null;
+      /** Points to consider before handing out the key. */
+      warnings: string[];
+    };
+  };
+  "GET /v1/api-keys/{id}": {
+    query: never;
+    body: never;
+    response: ApiKey;
+  };
+  "DELETE /v1/api-keys/{id}": {
+    query: never;
+    body: never;
+    response: ApiKey;
+  };
+  "GET /v1/api-keys/names": {
+    query: {
+      /** Ids of keys, up to 100, separated by commas. */
+      ids: string;
+    };
+    body: never;
+    response: {
+      /** The existing keys, including revoked and expired ones, in no particular order. */
+      keys: ({
+        id: string;
+        name: string;
+        owner: string | null;
+      })[];
+    };
+  };
+  "POST /v1/approval-link": {
+    query: never;
+    body: {
+      /** Link token: the part of the link after `#`. */
+      token: string;
+    };
+    response: LinkAnswer;
+  };
+  "POST /v1/approval-link/verdict": {
+    query: never;
+    body: {
+      /** Link token: the part of the link after `#`. */
+      token: string;
+      /** False denies. */
+      approve: boolean;
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: LinkAnswer;
+  };
+  "GET /v1/approvals": {
+    query: {
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    body: never;
+    response: {
+      actions: Action[];
+      /** Number of pending actions that this key may see, on all pages. */
+      total: number;
+      next_cursor: string | null;
+    };
+  };
+  "GET /v1/deliveries": {
+    query: {
+      /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
+      state?: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete" | undefined;
+      destination?: string | undefined;
+      action_id?: string | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      deliveries: Delivery[];
+      next_cursor: string | null;
+    };
+  };
+  "GET /v1/deliveries/{id}": {
+    query: never;
+    body: never;
+    response: Delivery;
+  };
+  "POST /v1/deliveries/{id}/retry": {
+    query: never;
+    body: never;
+    response: Delivery;
+  };
+  "POST /v1/erasures": {
+    query: never;
+    body: {
+      /** Counts the matching actions and erases nothing. Default: true. */
+      dry_run?: boolean | undefined;
+      /** Why, e.g. the number of an erasure request. The ledger keeps it forever: include no personal data. */
+      reason?: string | undefined;
+      /** Actions created before. */
+      until?: string | undefined;
+      /** Actions of this agent. */
+      agent_id?: string | undefined;
+      /** Actions that contain exactly this value in `params`, `context` or `result`. A string must match completely. */
+      value?: string | number | boolean | null | undefined;
+      /** JSON pointer (RFC 6901) to the value, e.g. `/params/customer/email`. Default: anywhere. */
+      pointer?: string | undefined;
+      /** `next` of an earlier response: continues there. */
+      before?: number | undefined;
+    };
+    response: {
+      dry_run: boolean;
+      /** Number of actions scanned, newest first. */
+      looked_at: number;
+      /** Matching actions that were not erased before. */
+      matched: number;
+      /** Matching actions that are open: pending, startable, or started within the last day. They are not erased. */
+      open: number;
+      /** Matching actions that differ from the ledger. They are not erased: run `assent audit`. */
+      altered: number;
+      erased: number;
+      /** Send it as `before` to continue: one request scans some thousands of actions. Null when all were scanned. */
+      next: number | null;
+    };
+  };
+  "GET /v1/events": {
+    query: {
+      /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
+      after?: number | undefined;
+      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, stop, permit_key, log_key, separated by commas */
+      type?: string | undefined;
+      agent_id?: string | undefined;
+      /** Same as `agent_id`. */
+      agent?: string | undefined;
+      /** Events of actions with this tool. */
+      tool?: string | undefined;
+      action_id?: string | undefined;
+    };
+    body: never;
+    response: never;
+  };
+  "GET /v1/events/page": {
+    query: {
+      /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
+      after?: number | undefined;
+      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, stop, permit_key, log_key, separated by commas */
+      type?: string | undefined;
+      agent_id?: string | undefined;
+      /** Same as `agent_id`. */
+      agent?: string | undefined;
+      /** Events of actions with this tool. */
+      tool?: string | undefined;
+      action_id?: string | undefined;
+      /** Maximum number of events on a page. */
+      limit?: number | undefined;
+    };
+    body: never;
+    response: EventPage;
+  };
+  "POST /v1/gate/decide": {
+    query: {
+      /** Submits the action and records the decision, as POST /v1/actions does, so that limits count it. The response has its `action_id`; start the action before you run it. */
+      record?: boolean | undefined;
+    };
+    body: {
+      /** Agent that requests the action. A key that is bound to an agent can name only that agent. */
+      agent_id: string;
+      /** Tool to use, e.g. `stripe`. */
+      tool: string;
+      /** Operation of the tool, e.g. `refund`. */
+      operation: string;
+      /** Arguments of the tool. */
+      params?: Record<string, unknown> | undefined;
+      /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
+      context?: Record<string, unknown> | undefined;
+      /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
+      meta?: Record<string, unknown> | undefined;
+    };
+    response: {
+      /** Always false: this response does not permit the action to run. Submit the action and start it. */
+      is_permission: false;
+      /** With `record=true`: the new action. */
+      action_id: string | null;
+      /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
+      outcome: "EXECUTE" | "ABSTAIN" | "HALT";
+      /** Null if the rules allow the action but a limit applies, because only recorded decisions count. */
+      decision: "allow" | "deny" | "require_approval" | null;
+      reason: string;
+      reason_code: string;
+      risk_level: string | null;
+      policy: string | null;
+      rule: string | null;
+      policy_hash: string | null;
+      policy_version: number | null;
+      request_hash: string;
+      /** Whether the active rules deny this operation for all parameters and contexts. */
+      never_allowed: boolean;
+    };
+  };
+  "GET /v1/me": {
+    query: never;
+    body: never;
+    response: Me;
+  };
+  "GET /v1/policies": {
+    query: {
+      status?: "active" | "inactive" | undefined;
+      name?: string | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      policies: ({
+        id: string;
+        name: string;
+        description: string | null;
+        /** Mode of the active version; of the newest where none is active. */
+        mode: "enforce" | "shadow";
+        /** Policy source that manages it; null when the API does. */
+        managed_by: string | null;
+        status: "active" | "inactive";
+        active_version: number | null;
+        latest_version: number;
+        created_at: string;
+        updated_at: string;
+        /** How many rules the newest version has. */
+        rules: number;
+      })[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/policies": {
+    query: {
+      /** Makes the new version the active one at once; needs policies:activate too. */
+      activate?: boolean | undefined;
+    };
+    body: PolicyDefinition;
+    response: Policy;
+  };
+  "GET /v1/policies/{id}": {
+    query: {
+      /** Version; grows by one with every change, and never changes itself. */
+      version?: number | undefined;
+    };
+    body: never;
+    response: Policy;
+  };
+  "PUT /v1/policies/{id}": {
+    query: {
+      /** Makes the new version the active one at once; needs policies:activate too. */
+      activate?: boolean | undefined;
+    };
+    body: PolicyDefinition;
+    response: Policy;
+  };
+  "DELETE /v1/policies/{id}": {
+    query: never;
+    body: never;
+    response: Policy;
+  };
+  "POST /v1/policies/{id}/activate": {
+    query: never;
+    body: {
+      /** Version; grows by one with every change, and never changes itself. */
+      version?: number | undefined;
+    };
+    response: Policy;
+  };
+  "POST /v1/policies/{id}/deactivate": {
+    query: never;
+    body: never;
+    response: Policy;
+  };
+  "GET /v1/policies/{id}/diff": {
+    query: {
+      /** Version; grows by one with every change, and never changes itself. */
+      from?: number | undefined;
+      /** Version; grows by one with every change, and never changes itself. */
+      to?: number | undefined;
+    };
+    body: never;
+    response: {
+      policy: string;
+      from: number;
+      to: number;
+      changes: ({
+        kind: "policy_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
+        rule: string | null;
+        /** Place among the rules, from 1. */
+        before: number | null;
+        /** Place among the rules, from 1. */
+        after: number | null;
+        fields: {
+          field: string;
+          before: unknown;
+          after: unknown;
+        }[];
+        /** One sentence for people. */
+        summary: string;
+      })[];
+    };
+  };
+  "GET /v1/policies/{id}/shadow": {
+    query: {
+      /** A range: actions created at or after; a week before `until` when absent. */
+      since?: string | undefined;
+      /** A range: actions created before; this moment when absent. */
+      until?: string | undefined;
+      /** Maximum number of decisions in a range, newest first; 10,000 when absent. */
+      limit?: number | undefined;
+      /** `next` of an earlier response: continues where it ended. */
+      before?: number | undefined;
+      /** Examples of each kind of flip; 3 when absent. */
+      examples?: number | undefined;
+    };
+    body: never;
+    response: {
+      policy: string;
+      since: string;
+      until: string;
+      /** Decisions for which the policy matched. */
+      evaluated: number;
+      /** Number of decisions with another effect. */
+      flipped: number;
+      /** Number of decisions with the same effect by another rule, or with other approval terms. */
+      otherwise: number;
+      /** Number of decisions that cannot be replayed because their requests were erased. */
+      erased: number;
+      /** Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them. */
+      altered: number;
+      /** Flips, grouped by old and new outcome, most frequent first. */
+      flips: ({
+        from: {
+          effect: string;
+          policy: string | null;
+          rule: string | null;
+        };
+        to: {
+          effect: string;
+          policy: string | null;
+          rule: string | null;
+        };
+        count: number;
+        examples: {
+          action_id: string;
+          hash: string;
+          at: string;
+          agent_id: string;
+          tool: string;
+          operation: string;
+        }[];
+      })[];
+      /** Number of flips in groups that are not listed. */
+      unlisted: number;
+      /** Limits without recorded usage, because they were not active under this name. Their usage was counted from the decisions of this report, starting from zero. */
+      counted: {
+        policy: string;
+        limit: string;
+        decisions: number;
+      }[];
+      /** Value of `before` to continue with, if the limit or the time limit of a request was reached; null if the range is complete. */
+      next: number | null;
+    };
+  };
+  "GET /v1/policies/{id}/versions": {
+    query: {
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      versions: ({
+        /** The version that `definition` is. */
+        version: number;
+        /** The policy, in the shape of the YAML. */
+        definition: Record<string, unknown>;
+        /** SHA-256 of the definition's canonical JSON, hex. */
+        digest: string;
+        /** Key that made the version; null when a source did. */
+        created_by: string | null;
+        active: boolean;
+        created_at: string;
+      })[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/policies/dry-run": {
+    query: never;
+    body: {
+      /** The candidate, in the shape of the YAML. */
+      policy?: Record<string, unknown> | undefined;
+      /** The candidates as YAML instead; one or more documents. */
+      yaml?: string | undefined;
+      actions: ({
+        agent_id: string;
+        tool: string;
+        operation: string;
+        params?: Record<string, unknown> | undefined;
+        context?: Record<string, unknown> | undefined;
+      })[];
+      /** Decides with the candidates only. Otherwise they replace the active policies of the same names, or are added to them. */
+      alone?: boolean | undefined;
+      /** Time to decide at. Default: now. */
+      now?: string | undefined;
+      /** The key that would submit the actions. */
+      principal?: {
+        key_id?: string | undefined;
+        name?: string | undefined;
+        agent_id?: string | null | undefined;
+        owner?: string | null | undefined;
+      } | undefined;
+    };
+    response: {
+      /** Digest that the set with the candidates would have. */
+      policy_set: string | null;
+      results: {
+        current: Record<string, unknown>;
+        candidate: Record<string, unknown>;
+        /** Whether the effect or the requirements of the approval differ. */
+        changed: boolean;
+      }[];
+    };
+  };
+  "POST /v1/policies/import-yaml": {
+    query: {
+      /** Makes the new version the active one at once; needs policies:activate too. */
+      activate?: boolean | undefined;
+    };
+    body: {
+      /** One or more YAML documents, separated by `---`. */
+      yaml: string;
+    };
+    response: {
+      policies: ({
+        id: string;
+        name: string;
+        version: number;
+        outcome: "created" | "updated" | "unchanged";
+        /** This version is the active one. */
+        active: boolean;
+      })[];
+      /** Digest of the active set after the import. */
+      policy_set: string | null;
+      /** What the policy can hardly mean: channels that it tells and that the configuration does not have. */
+      warnings: string[];
+    };
+  };
+  "GET /v1/provenance/{hash}": {
+    query: never;
+    body: never;
+    response: {
+      /** SHA-256, lowercase hex. */
+      hash: string;
+      /** Leaf index; the entry's `seq`. */
+      index: number;
+      type: string;
+      at: string;
+      /** The entry's bytes, base64: SHA-256(0x00 ‖ bytes) is `hash`. */
+      leaf: string;
+      entry: Record<string, unknown>;
+    };
+  };
+  "GET /v1/provenance/{hash}/proof": {
+    query: {
+      /** Under the newest checkpoint that a witness cosigned, instead of this moment's. */
+      witnessed?: boolean | undefined;
+    };
+    body: never;
+    response: {
+      /** SHA-256, lowercase hex. */
+      leaf_hash: string;
+      /** The entry's bytes, base64. */
+      leaf: string;
+      index: number;
+      size: number;
+      /** SHA-256, lowercase hex. */
+      root: string;
+      /** From the leaf to the root (RFC 6962 section 2.1.1). */
+      path: string[];
+      /** C2SP signed checkpoint of `size` and `root`. */
+      checkpoint: string;
+      /** The `log_key` entries below the checkpoint's size, and their paths to its root: who pinned an earlier key follows them to the one that signed the checkpoint. */
+      log_keys: {
+        /** The entry's bytes, base64. */
+        leaf: string;
+        index: number;
+        path: string[];
+      }[];
+      /** What opens the commitment of an entry that is about an action, for keys that may read the action (`actions:read`); null else. */
+      opening: {
+        /** SHA-256, lowercase hex. */
+        salt: string | null;
+        /** Canonical JSON: SHA-256(salt ‖ SHA-256(request)) is the entry's `commitment`. */
+        request: string | null;
+        /** When salt and request were erased: nobody can open the commitment any more. */
+        erased_at: string | null;
+      } | null;
+    };
+  };
+  "GET /v1/provenance/{hash}/proof.tlog-proof": {
+    query: {
+      /** Under the newest checkpoint that a witness cosigned, instead of this moment's. */
+      witnessed?: boolean | undefined;
+    };
+    body: never;
+    response: never;
+  };
+  "GET /v1/provenance/checkpoint": {
+    query: {
+      /** Under the newest checkpoint that a witness cosigned, instead of this moment's. */
+      witnessed?: boolean | undefined;
+    };
+    body: never;
+    response: never;
+  };
+  "GET /v1/provenance/consistency": {
+    query: {
+      /** Smaller size. */
+      first: number;
+      /** Larger size, at most the ledger's. */
+      second: number;
+    };
+    body: never;
+    response: {
+      first: number;
+      second: number;
+      /** SHA-256, lowercase hex. */
+      first_root: string;
+      /** SHA-256, lowercase hex. */
+      second_root: string;
+      /** RFC 6962 section 2.1.2. */
+      path: string[];
+    };
+  };
+  "GET /v1/provenance/keys": {
+    query: never;
+    body: never;
+    response: {
+      origin: string;
+      /** Every key that the log has had, the present one first. */
+      keys: ({
+        /** C2SP verifier key: pin this. */
+        vkey: string;
+        algorithm: "ed25519";
+        /** SHA-256, lowercase hex. */
+        public_key: string;
+        /** Index of the `log_key` entry that made it the log's; null for the first. */
+        since: number | null;
+        /** Until when it signs along, of one that another has followed; null for the log's key. */
+        until: string | null;
+      })[];
+      /** C2SP signed checkpoint of this moment. */
+      checkpoint: string;
+      /** The `log_key` entries below the checkpoint's size, and their paths to its root: who pinned an earlier key follows them to the one that signed the checkpoint. */
+      log_keys: {
+        /** The entry's bytes, base64. */
+        leaf: string;
+        index: number;
+        path: string[];
+      }[];
+    };
+  };
+  "POST /v1/replay": {
+    query: never;
+    body: {
+      /** Leaf hash of the decision's entry. */
+      hash?: string | undefined;
+      action_id?: string | undefined;
+      /** A candidate policy: replaces the active policy of the same name, or is added to the set. */
+      policy?: Record<string, unknown> | undefined;
+      /** Decides with the active set instead. */
+      policy_set?: "current" | undefined;
+      /** A range: actions created at or after; a week before `until` when absent. */
+      since?: string | undefined;
+      /** A range: actions created before; this moment when absent. */
+      until?: string | undefined;
+      /** Maximum number of decisions in a range, newest first; 10,000 when absent. */
+      limit?: number | undefined;
+      /** `next` of an earlier response: continues where it ended. */
+      before?: number | undefined;
+      /** Examples of each kind of flip; 3 when absent. */
+      examples?: number | undefined;
+      /** Candidates as YAML, one or more documents. */
+      yaml?: string | undefined;
+      /** Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them. */
+      alone?: boolean | undefined;
+    };
+    response: Replay | Backtest;
+  };
+  "POST /v1/replay/progress": {
+    query: never;
+    body: {
+      /** A candidate policy: replaces the active policy of the same name, or is added to the set. */
+      policy?: Record<string, unknown> | undefined;
+      /** Decides with the active set instead. */
+      policy_set?: "current" | undefined;
+      /** A range: actions created at or after; a week before `until` when absent. */
+      since?: string | undefined;
+      /** A range: actions created before; this moment when absent. */
+      until?: string | undefined;
+      /** Maximum number of decisions in a range, newest first; 10,000 when absent. */
+      limit?: number | undefined;
+      /** `next` of an earlier response: continues where it ended. */
+      before?: number | undefined;
+      /** Examples of each kind of flip; 3 when absent. */
+      examples?: number | undefined;
+      /** Candidates as YAML, one or more documents. */
+      yaml?: string | undefined;
+      /** Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them. */
+      alone?: boolean | undefined;
+    };
+    response: never;
+  };
+  "GET /v1/stop": {
+    query: never;
+    body: never;
+    response: {
+      /** Those that hold and that this key may see, oldest first. */
+      stops: Stop[];
+    };
+  };
+  "POST /v1/stop": {
+    query: never;
+    body: {
+      /** Recorded permanently in the ledger. */
+      reason: string;
+      /** Stops these agents alone. Glob: `*` stands for any characters, `?` for one; without regard to case. */
+      agent?: string | undefined;
+      /** Stops the use of these tools alone. Glob: `*` stands for any characters, `?` for one; without regard to case. */
+      tool?: string | undefined;
+      /** Stops what this policy's rules or limits answer alone: its name. */
+      policy?: string | undefined;
+      /** When it ends by itself; never when absent. */
+      until?: string | undefined;
+    };
+    response: Stop;
+  };
+  "GET /v1/stop/{id}": {
+    query: never;
+    body: never;
+    response: Stop;
+  };
+  "POST /v1/stop/{id}/lift": {
+    query: never;
+    body: {
+      /** Recorded permanently in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Stop;
+  };
+}

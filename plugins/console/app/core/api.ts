@@ -1,0 +1,267 @@
+/** The only way to the service: typed operations, a time-out for each request, and the service's clock. */
+import type { Api } from "./api-types.ts";
+import { authorize, key, signOut } from "./session.ts";
+
+/** A request that takes longer has failed. Milliseconds. */
+const TIMEOUT_MS = 20_000;
+/** Interval of health checks while the service is unreachable. Milliseconds. */
+const HEALTH_CHECK_MS = 3000;
+
+export interface Fault {
+  pointer?: string;
+  parameter?: string;
+  line?: number;
+  column?: number;
+  detail: string;
+}
+
+interface ProblemDetails {
+  status: number;
+  code: string;
+  detail: string;
+  title?: string;
+  errors?: Fault[];
+}
+
+/** A problem (RFC 9457) that the service returned. `status` is 0 if the service did not answer. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly title: string;
+  readonly errors: readonly Fault[];
+  constructor({ status, code, detail, title = "", errors = [] }: ProblemDetails) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+    this.title = title;
+    this.errors = errors;
+  }
+}
+
+export interface Options {
+  method?: string;
+  body?: unknown;
+  /** A body that is sent as it is. */
+  text?: string;
+  /** Media type of the body. */
+  type?: string;
+  headers?: Record<string, string>;
+  /** Null sends no credential. Undefined sends the one that is signed in. */
+  key?: string | null;
+  signal?: AbortSignal;
+  /** Time-out in milliseconds. */
+  longest?: number;
+}
+
+let clockOffset = 0;
+let downSince: number | null = null;
+let isChecking = false;
+const watchers = new Set<(since: number | null) => void>();
+
+/** Returns the service's time in milliseconds. Deadlines are the service's. */
+export function now(): number {
+  return Date.now() + clockOffset;
+}
+
+/** Reports now, and whenever it changes, since when the service has been unreachable; null if it answers. */
+export function whenReach(watcher: (since: number | null) => void): () => void {
+  watchers.add(watcher);
+  watcher(downSince);
+  return () => void watchers.delete(watcher);
+}
+
+/** Calls `retry` when the service answers again, which may be at once. */
+export function whenBack(retry: () => void): () => void {
+  const timer = downSince === null ? setTimeout(retry, HEALTH_CHECK_MS) : undefined;
+  const watcher = (since: number | null): void => {
+    if (since === null) retry();
+  };
+  watchers.add(watcher);
+  return () => {
+    clearTimeout(timer);
+    watchers.delete(watcher);
+  };
+}
+
+/** Checks whether the service answers, because something failed that may mean that it does not. */
+export async function suspect(): Promise<void> {
+  if (isChecking) return;
+  isChecking = true;
+  for (;;) {
+    try {
+      await fetch("/healthz", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(HEALTH_CHECK_MS) });
+      break;
+    } catch {
+      setReachable(false);
+      await new Promise((resolve) => setTimeout(resolve, HEALTH_CHECK_MS));
+    }
+  }
+  isChecking = false;
+  setReachable(true);
+}
+
+function setReachable(isReachable: boolean): void {
+  if (isReachable === (downSince === null)) return;
+  downSince = isReachable ? null : Date.now();
+  for (const watcher of watchers) watcher(downSince);
+  if (!isReachable) void suspect();
+}
+
+type Given<K extends keyof Api> = (Api[K]["query"] extends never ? { query?: never } : { query?: Api[K]["query"] }) &
+  (Api[K]["body"] extends never ? { body?: never } : { body: Api[K]["body"] }) & {
+    /** Values of the path's parameters, in their order. */
+    path?: readonly string[];
+    key?: string | null;
+    signal?: AbortSignal | undefined;
+    headers?: Record<string, string>;
+  };
+
+/**
+ * Calls an operation of the OpenAPI document. Throws `ApiError` unless the status is 2xx.
+ *
+ *   const { actions } = await request("GET /v1/approvals", { query: { limit: 50 } });
+ *   await request("POST /v1/actions/{id}/approval", { path: [id], body: { token, approve: true } });
+ */
+export function request<K extends keyof Api>(operation: K, given: Given<K>): Promise<Api[K]["response"]> {
+  const [method = "GET", template = ""] = operation.split(" ");
+  const {
+    path = [],
+    query,
+    body,
+    signal,
+    ...options
+  } = given as {
+    path?: readonly string[];
+    query?: Record<string, string | number | boolean | undefined>;
+    body?: unknown;
+    signal?: AbortSignal;
+    key?: string | null;
+    headers?: Record<string, string>;
+  };
+  let used = 0;
+  const address = url(
+    template.replaceAll(/\{[^}]+\}/g, () => at(path[used++] ?? "")),
+    query ?? {},
+  );
+  return call(address, {
+    method,
+    ...options,
+    ...(body === undefined ? {} : { body }),
+    ...(signal === undefined ? {} : { signal }),
+  }) as Promise<Api[K]["response"]>;
+}
+
+/** Returns the response. Throws `ApiError` unless the status is 2xx. The time-out ends with the headers. */
+export function send(path: string, options: Options = {}): Promise<Response> {
+  return exchange(path, options, (response) => Promise.resolve(response));
+}
+
+/** Returns the response's JSON; null without a body. Prefer `request`, which is typed. */
+export function call(path: string, options: Options = {}): Promise<unknown> {
+  return exchange(path, options, async (response) => (response.status === 204 ? null : response.json()));
+}
+
+/** Returns the response's JSON with its entity tag. */
+export function tagged(path: string, options: Options = {}): Promise<{ body: unknown; etag: string }> {
+  return exchange(path, options, async (response) => ({
+    body: (await response.json()) as unknown,
+    etag: response.headers.get("etag") ?? "",
+  }));
+}
+
+/** Returns the response's text. */
+export function text(path: string, options: Options = {}): Promise<string> {
+  return exchange(path, options, (response) => response.text());
+}
+
+async function exchange<T>(
+  path: string,
+  { method = "GET", longest = TIMEOUT_MS, key: given, signal, ...options }: Options,
+  read: (response: Response) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), longest);
+  try {
+    const response = await fetch(path, {
+      method,
+      cache: "no-store",
+      redirect: "error",
+      ...contentOf(options, given === undefined ? key() : given),
+      signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]),
+    });
+    setClock(response);
+    if (!response.ok) throw await problemOf(response);
+    const answer = await read(response);
+    setReachable(true);
+    return answer;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    if (error instanceof ApiError) {
+      if (error.status === 401 && given === undefined) signOut(error.message);
+      // A proxy answers for a service that does not.
+      if (error.status === 502 || error.status === 504) void suspect();
+      throw error;
+    }
+    void suspect();
+    throw late.signal.aborted ? timeoutError(method, longest) : unreachableError(method);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The header has whole seconds, so smaller differences are its rounding. */
+function setClock(response: Response): void {
+  const date = Date.parse(response.headers.get("date") ?? "");
+  if (!Number.isNaN(date)) clockOffset = Math.abs(date - Date.now()) > 2000 ? date - Date.now() : 0;
+}
+
+function contentOf(
+  { body, text: given, type = "application/json", headers = {} }: Options,
+  credential: string | null,
+): RequestInit {
+  const content = given ?? (body === undefined ? undefined : JSON.stringify(body));
+  const authorization = authorize(credential);
+  return {
+    credentials: authorization.credentials,
+    headers: { ...authorization.headers, ...(content === undefined ? {} : { "content-type": type }), ...headers },
+    ...(content === undefined ? {} : { body: content }),
+  };
+}
+
+async function problemOf(response: Response): Promise<ApiError> {
+  const problem = (await response.json().catch(() => ({}))) as Partial<ProblemDetails>;
+  return new ApiError({
+    title: response.statusText,
+    code: "UNKNOWN",
+    detail: `the service answered ${response.status}`,
+    ...problem,
+    status: response.status,
+  });
+}
+
+/** After a failed write it is unknown whether it took effect. */
+const adviceFor = (method: string): string =>
+  method === "GET" ? "try again" : "it may have taken effect: check before you repeat it";
+
+function timeoutError(method: string, longest: number): ApiError {
+  const detail = `the service has not answered for ${Math.round(longest / 1000)} seconds; ${adviceFor(method)}`;
+  return new ApiError({ status: 0, code: "TIMEOUT", detail });
+}
+
+function unreachableError(method: string): ApiError {
+  return new ApiError({ status: 0, code: "UNREACHABLE", detail: `the service does not answer; ${adviceFor(method)}` });
+}
+
+/** Returns `/path?…` without empty parameters. */
+export function url(path: string, query: Record<string, string | number | boolean | null | undefined>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== null && value !== "") search.set(name, String(value));
+  const all = search.toString();
+  return all === "" ? path : `${path}?${all}`;
+}
+
+/** Returns a value as one segment of a path. */
+export function at(id: string): string {
+  return encodeURIComponent(id);
+}

@@ -1,0 +1,133 @@
+/** Follows the ledger: all followers of this tab share one source, and all tabs share one stream. */
+import { request, suspect } from "./api.ts";
+import { key, signOut } from "./session.ts";
+import { listen } from "./source.ts";
+import type { LedgerEvent, StreamState } from "./stream.ts";
+
+export type { LedgerEvent } from "./stream.ts";
+
+const PAGE = 1000;
+/** Entries that arrive together cause one read. Milliseconds. */
+const COLLECT_MS = 200;
+
+/** Filters of the API's event list. */
+export interface EventFilters {
+  type?: string;
+  agent_id?: string;
+  tool?: string;
+  action_id?: string;
+}
+
+export interface FollowOptions {
+  filters?: EventFilters;
+  /** Sequence after which events are delivered; without it they start now. */
+  after?: number;
+  signal: AbortSignal;
+  onEvent(event: LedgerEvent): void;
+  /** "live" is reported again after each reconnection. */
+  onState(state: "live" | "waiting" | "refused", why: string): void;
+}
+
+interface Follower {
+  event(event: LedgerEvent): void;
+  state(state: StreamState): void;
+}
+
+const followers = new Set<Follower>();
+interface Source {
+  key: string;
+  over: AbortController;
+  state: StreamState | null;
+}
+
+let source: Source | null = null;
+
+/** Delivers events in order until the signal aborts. None is missed or delivered twice. */
+export function follow({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
+  const fits = matcherOf(filters);
+  let last = after;
+  // Events before the stream's start, and those that only the service can filter, are read in pages.
+  let isBehind = after !== undefined;
+  let isReading = false;
+  const catchUp = async (): Promise<void> => {
+    if (isReading) return;
+    isReading = true;
+    try {
+      while (isBehind && !signal.aborted) {
+        isBehind = false;
+        for (let isDone = false; !isDone && !signal.aborted;) {
+          const query = { ...filters, after: last, limit: PAGE };
+          const page = await request("GET /v1/events/page", { query, signal });
+          for (const event of page.events) onEvent(event);
+          last = page.next_after;
+          isDone = page.next_after >= page.head;
+        }
+      }
+    } catch (error) {
+      isBehind = true;
+      if (!signal.aborted) onState("waiting", error instanceof Error ? error.message : "");
+    } finally {
+      isReading = false;
+    }
+  };
+  const follower: Follower = {
+    event(event) {
+      if (last !== undefined && event.seq <= last) return;
+      if (isBehind || isReading || filters.tool) {
+        isBehind = true;
+        setTimeout(() => void catchUp(), COLLECT_MS);
+        return;
+      }
+      last = event.seq;
+      if (fits(event)) onEvent(event);
+    },
+    state(state) {
+      if (state.state === "starting") return;
+      if (state.state === "live") {
+        last ??= state.last;
+        if (isBehind) void catchUp();
+      }
+      onState(state.state, state.why);
+    },
+  };
+  followers.add(follower);
+  signal.addEventListener("abort", () => (followers.delete(follower), settle()), { once: true });
+  settle();
+  if (source?.state) follower.state(source.state);
+}
+
+/** Runs the source while there are followers, with the credential that is signed in. */
+function settle(): void {
+  const wanted = followers.size === 0 ? null : key();
+  if (source !== null && source.key !== wanted) {
+    const { over } = source;
+    source = null;
+    over.abort();
+  }
+  if (wanted === null || source !== null) return;
+  const newSource: Source = { key: wanted, over: new AbortController(), state: null };
+  source = newSource;
+  void listen(wanted, newSource.over.signal, {
+    onEvent(event) {
+      if (source !== newSource) return;
+      if (newSource.state !== null) newSource.state = { ...newSource.state, last: event.seq };
+      for (const follower of followers) follower.event(event);
+    },
+    onState(state) {
+      if (source !== newSource) return;
+      newSource.state = state;
+      if (state.state === "waiting") void suspect();
+      if (state.status === 401) return signOut(state.why);
+      for (const follower of followers) follower.state(state);
+    },
+  });
+}
+
+/** Applies the API's filters, as far as an entry contains what they need. */
+function matcherOf({ type, agent_id, action_id }: EventFilters): (event: LedgerEvent) => boolean {
+  const types = type ? new Set(type.split(",")) : null;
+  return (event) =>
+    (types === null || types.has(event.type)) &&
+    (!agent_id || event.entry["agent_id"] === agent_id) &&
+    (!action_id || event.entry["action_id"] === action_id);
+}

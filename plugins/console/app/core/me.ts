@@ -1,0 +1,77 @@
+/** Who is signed in, what the credential permits, and the names of keys that records identify by id. */
+import { signal } from "@preact/signals";
+import type { Api } from "./api-types.ts";
+import { request } from "./api.ts";
+import { key } from "./session.ts";
+
+export type Me = Api["GET /v1/me"]["response"];
+
+/** Null until it is loaded. */
+const current = signal<Me | null>(null);
+/** Names by id; null for a key that is being requested, or of which nothing is known. */
+const names = new Map<string, string | null>();
+const watchers = new Set<() => void>();
+let wanted = new Set<string>();
+
+/** Names that are missing at the same time are one request. Milliseconds. */
+const COLLECT_MS = 20;
+const MAX_IDS = 100;
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+export async function loadMe(signal?: AbortSignal): Promise<Me> {
+  const used = key();
+  const loaded = await request("GET /v1/me", { signal });
+  if (key() === used) takeMe(loaded);
+  return loaded;
+}
+
+/** Stores what the service told at the sign-in. */
+export function takeMe(loaded: Me): void {
+  current.value = loaded;
+  names.set(loaded.key.id, loaded.key.name);
+}
+
+export function forgetMe(): void {
+  current.value = null;
+  names.clear();
+}
+
+export function me(): Me | null {
+  return current.value;
+}
+
+/** Returns whether the credential has a scope. */
+export function may(scope: string): boolean {
+  return (current.value?.scopes as readonly string[] | undefined)?.includes(scope) === true;
+}
+
+/** Returns the name of a key; null while it is unknown. Then it is requested, and the watchers are notified. */
+export function nameOfKey(id: string): string | null {
+  const name = names.get(id);
+  if (name !== undefined) return name;
+  if (!UUID.test(id) || !["actions:read", "provenance:read", "keys:manage"].some(may)) return null;
+  names.set(id, null);
+  if (wanted.size === 0) setTimeout(() => void fetchNames(), COLLECT_MS);
+  wanted.add(id);
+  return null;
+}
+
+export function whenNamesCome(watcher: () => void): () => void {
+  watchers.add(watcher);
+  return () => void watchers.delete(watcher);
+}
+
+async function fetchNames(): Promise<void> {
+  const ids = [...wanted];
+  wanted = new Set();
+  for (let from = 0; from < ids.length; from += MAX_IDS) {
+    try {
+      const query = { ids: ids.slice(from, from + MAX_IDS).join(",") };
+      const { keys } = await request("GET /v1/api-keys/names", { query });
+      for (const { id, name } of keys) names.set(id, name);
+    } catch {
+      // The page shows the ids instead.
+    }
+  }
+  for (const watcher of watchers) watcher();
+}

@@ -1,0 +1,110 @@
+/**
+ * The credential that this browser is signed in with: an API key, or `COOKIE` for the session cookie of a signed-in user,
+ * which no script can read. A tab stores it in its own storage, which ends with the tab, and hands it to another tab of
+ * this origin that asks. It is stored on the device only if the person ticked the box.
+ */
+const STORE = "assent.key";
+/** Time that a new tab waits for a signed-in tab to answer. Milliseconds. */
+const ANSWER_MS = 400;
+
+/** Credential of a user who signed in with a session cookie. The browser sends the cookie by itself. */
+export const COOKIE = "cookie";
+
+type Listener = (credential: string | null, reason: string) => void;
+type Message = { type: "ask" } | { type: "key"; key: string } | { type: "out"; key: string; why: string };
+
+const listeners = new Set<Listener>();
+let channel: BroadcastChannel | null = null;
+
+/** Returns the credential; null if nobody is signed in. */
+export function key(): string | null {
+  return sessionStorage.getItem(STORE) ?? localStorage.getItem(STORE);
+}
+
+/** Returns how `fetch` sends a credential. Null sends none. */
+export function authorize(credential: string | null): {
+  credentials: RequestCredentials;
+  headers: Record<string, string>;
+} {
+  if (credential === COOKIE) return { credentials: "same-origin", headers: {} };
+  // Never a credential that the browser adds by itself.
+  return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
+}
+
+/** Calls `listener` on each change. Returns a function that ends it. */
+export function whenSessionChanges(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** @param remember also after the last tab is closed */
+export function signIn(credential: string, remember: boolean): void {
+  sessionStorage.setItem(STORE, credential);
+  if (remember) localStorage.setItem(STORE, credential);
+  else localStorage.removeItem(STORE);
+  notify(credential, "");
+  post({ type: "key", key: credential });
+}
+
+/** Signs out in every tab. @param reason shown on the sign-in page; empty if the person asked for it */
+export function signOut(reason = ""): void {
+  const credential = key();
+  forget();
+  notify(null, reason);
+  if (credential !== null) post({ type: "out", key: credential, why: reason });
+}
+
+/** Asks other tabs for their credential. Resolves to null if none is signed in. */
+export function askOtherTabs(): Promise<string | null> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      stop();
+      resolve(key());
+    };
+    const timer = setTimeout(end, ANSWER_MS);
+    const stop = whenSessionChanges((credential) => {
+      if (credential !== null) end();
+    });
+    post({ type: "ask" });
+  });
+}
+
+/** Starts listening to other tabs. */
+export function shareSession(): void {
+  openChannel();
+}
+
+function post(message: Message): void {
+  openChannel().postMessage(message);
+}
+
+function openChannel(): BroadcastChannel {
+  if (channel !== null) return channel;
+  const opened = new BroadcastChannel("assent.session");
+  channel = opened;
+  opened.addEventListener("message", ({ data }: MessageEvent<Message>) => {
+    const mine = key();
+    if (data.type === "ask" && mine !== null) post({ type: "key", key: mine });
+    if (data.type === "key" && mine === null && typeof data.key === "string") {
+      sessionStorage.setItem(STORE, data.key);
+      notify(data.key, "");
+    }
+    // A tab may be signed in with another key than the one that was signed out.
+    if (data.type === "out" && mine !== null && data.key === mine) {
+      forget();
+      notify(null, data.why);
+    }
+  });
+  return opened;
+}
+
+/** Reasons and drafts are private, too: nothing that a person typed outlives the sign-out. */
+function forget(): void {
+  localStorage.removeItem(STORE);
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith("assent.")) sessionStorage.removeItem(name);
+}
+
+function notify(credential: string | null, reason: string): void {
+  for (const listener of listeners) listener(credential, reason);
+}

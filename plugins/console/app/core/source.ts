@@ -1,0 +1,129 @@
+/**
+ * Where this tab gets the ledger's events: from a worker that all tabs share; without shared workers from the tab that
+ * holds a lock and reads for the others; without locks from a stream of its own.
+ */
+import { readStream, type LedgerEvent, type StreamListener, type StreamState } from "./stream.ts";
+
+/** A worker that could not be loaded reports nothing. Milliseconds. */
+const WORKER_START_MS = 5000;
+
+export async function listen(key: string, signal: AbortSignal, listener: StreamListener): Promise<void> {
+  const port = await workerPort();
+  if (signal.aborted) return;
+  if (port !== null) return listenToWorker(port, key, signal, listener);
+  if (navigator.locks !== undefined && globalThis.crypto?.subtle !== undefined)
+    return listenByLock(key, signal, listener);
+  return readStream({ key, signal, ...listener });
+}
+
+let connecting: Promise<MessagePort | null> | null = null;
+let subscriptions = 0;
+
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(text: string): string },
+  ): { createScriptURL(text: string): string };
+}
+
+/** Resolves to null without a worker. */
+function workerPort(): Promise<MessagePort | null> {
+  connecting ??= new Promise((resolve) => {
+    if (globalThis.SharedWorker === undefined) return resolve(null);
+    const timer = setTimeout(() => resolve(null), WORKER_START_MS);
+    try {
+      const address = new URL("./stream-worker.js", import.meta.url).href;
+      // The page's policy accepts no text as the address of a script; this one is a constant.
+      const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
+      const policy = trustedTypes?.createPolicy("assent-worker", { createScriptURL: () => address });
+      const worker = new SharedWorker(policy?.createScriptURL("") ?? address, { type: "module", name: "assent" });
+      worker.addEventListener("error", () => (clearTimeout(timer), resolve(null)));
+      worker.port.addEventListener("message", () => (clearTimeout(timer), resolve(worker.port)), { once: true });
+      worker.port.start();
+    } catch {
+      clearTimeout(timer);
+      resolve(null);
+    }
+  });
+  return connecting;
+}
+
+interface Delivered {
+  event?: LedgerEvent;
+  state?: StreamState;
+}
+
+function listenToWorker(
+  port: MessagePort,
+  key: string,
+  signal: AbortSignal,
+  { onEvent, onState }: StreamListener,
+): void {
+  const ended = new AbortController();
+  const options = { signal: AbortSignal.any([signal, ended.signal]) };
+  const subscription = ++subscriptions;
+  const join = (): void => port.postMessage({ join: key, subscription });
+  const leave = (): void => port.postMessage({ join: null });
+  port.addEventListener(
+    "message",
+    ({ data }: MessageEvent<Delivered & { subscription?: number }>) => {
+      if (data.subscription !== subscription) return;
+      if (data.event !== undefined) onEvent(data.event);
+      if (data.state !== undefined) onState(data.state);
+    },
+    options,
+  );
+  // A page that was left may be restored from the back-forward cache, and joins again.
+  addEventListener("pagehide", leave, options);
+  addEventListener("pageshow", (event) => event.persisted && join(), options);
+  signal.addEventListener("abort", () => (leave(), ended.abort()), { once: true });
+  join();
+}
+
+async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState }: StreamListener): Promise<void> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key));
+  // Every script of the origin can see the name, so it has a digest instead of the key.
+  const name = `assent.stream.${[...new Uint8Array(digest.slice(0, 8))].map((byte) => byte.toString(16)).join(".")}`;
+  const channel = new BroadcastChannel(name);
+  let last: number | undefined;
+  let state: StreamState | null = null;
+  let isReading = false;
+  const deliver = (message: Delivered): void => {
+    if (message.event !== undefined) {
+      // The tab that read before may have delivered it already.
+      if (last !== undefined && message.event.seq <= last) return;
+      last = message.event.seq;
+      onEvent(message.event);
+    }
+    if (message.state !== undefined) {
+      state = message.state;
+      last ??= message.state.last;
+      onState(message.state);
+    }
+  };
+  channel.addEventListener("message", ({ data }: MessageEvent<Delivered & { ask?: boolean }>) => {
+    if (data.ask === true) {
+      if (isReading && state !== null) channel.postMessage({ state: { ...state, last } });
+    } else if (!isReading) deliver(data);
+  });
+  signal.addEventListener("abort", () => channel.close(), { once: true });
+  channel.postMessage({ ask: true });
+  try {
+    await navigator.locks.request(name, { signal }, async () => {
+      isReading = true;
+      const tell = (message: Delivered): void => {
+        deliver(message);
+        if (!signal.aborted) channel.postMessage(message);
+      };
+      await readStream({
+        key,
+        signal,
+        ...(last === undefined ? {} : { last }),
+        onEvent: (event) => tell({ event }),
+        onState: (next) => tell({ state: next }),
+      });
+    });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

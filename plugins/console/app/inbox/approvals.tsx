@@ -1,0 +1,344 @@
+/** The inbox: the list of pending requests on the left, the open request or the selection on the right. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { at, now } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Live, Loading, Notice, Problem } from "../ui/elements.tsx";
+import { duration } from "../ui/format.ts";
+import { useNow } from "../ui/hooks.ts";
+import { Icon } from "../ui/icons.tsx";
+import { What } from "../ui/request.tsx";
+import { useShortcuts } from "./keyboard.ts";
+import { List } from "./list.tsx";
+import { Batch, EmptyQueue, Overview } from "./overview.tsx";
+import { Pane } from "./pane.tsx";
+import { useQueue, type Item, type Queue } from "./queue.ts";
+import { approvalsGiven, standingOf, voteOf } from "./standing.ts";
+import { SHORTCUTS, TABS, TEXTS } from "./strings.ts";
+import type { VoteResult } from "./vote.ts";
+import type { VoteBarHandle } from "./vote-bar.tsx";
+
+type Tab = (typeof TABS)[number]["name"];
+
+export function Approvals({ id }: { id: string | null; query: URLSearchParams }) {
+  const queue = useQueue(id);
+  // Deadlines pass without an event; the rows' countdowns redraw themselves.
+  useNow(5000);
+  const [tab, setTab] = useState<Tab>("all");
+  const [search, setSearch] = useState("");
+  const [status, setStatus] = useState("");
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const voteBar = useRef<VoteBarHandle>(null);
+  const searchField = useRef<HTMLInputElement>(null);
+  const rows = (queue.apart === null || queue.apart.isPast ? queue.rows : [queue.apart, ...queue.rows]).filter(
+    (item) => item.action.id === id || (isInTab(item, tab) && matches(item, search)),
+  );
+  const selection = useSelection(rows);
+  // The pane shows the selection after it changed, and a request after it was opened.
+  const [isBatch, setBatch] = useState(false);
+  useEffect(() => setBatch(false), [id]);
+  useEffect(() => setBatch(selection.ids.size > 0), [selection.ids]);
+  const isBatchShown = isBatch && selection.chosen.length > 0;
+  const item = rows.find(({ action }) => action.id === id) ?? (queue.apart?.action.id === id ? queue.apart : null);
+  const total = queue.total ?? 0;
+  useEffect(() => {
+    document.title = `${total === 0 ? "" : `(${total}) `}${TEXTS.title} · Assent`;
+  }, [total]);
+  const open = (next: string | null): void => {
+    location.hash = next === null ? "#/approvals" : `#/approvals/${at(next)}`;
+  };
+  const finish = (voted: Item, result: VoteResult): void => {
+    const { action } = voted;
+    queue.update(action.id, changeOf(result));
+    if (result.kind !== "settled" && result.kind !== "recorded") return setStatus("Not recorded.");
+    setStatus(result.kind === "recorded" ? "Approved; more approvals are needed." : (result.outcome.text ?? ""));
+    const next = nextOpen(rows, action.id);
+    // Let the focus leave the reason, so that the keys work on the next request.
+    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+    if (next !== null) open(next);
+  };
+  const areShortcutsOn = useShortcuts({
+    step: (by) => {
+      const target =
+        rows[Math.min(Math.max(rows.findIndex(({ action }) => action.id === id) + by, 0), rows.length - 1)];
+      if (target !== undefined && target.action.id !== id) open(target.action.id);
+    },
+    choose: (approve) => {
+      if (item !== null && standingOf(item) === "open") voteBar.current?.choose(approve);
+    },
+    select: () => {
+      if (item !== null && standingOf(item) === "open") selection.toggle(item.action.id, false);
+    },
+    search: () => searchField.current?.focus(),
+    help: () => setHelpOpen(true),
+  });
+  const isEmpty = total === 0 && rows.length === 0 && !queue.loading && queue.error === null;
+  return (
+    <div class={`inbox ${id === null && !isBatchShown ? "" : "showing"}`}>
+      <section class="inbox-list" aria-label="Pending requests">
+        <header>
+          <div class="inbox-title">
+            <h1 tabIndex={-1}>{TEXTS.title}</h1>
+            <span class="count" role="status">
+              {queue.total === null ? "" : TEXTS.pending(total)}
+            </span>
+            <Live {...queue.live} />
+            <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={() => setHelpOpen(true)}>
+              <Icon name="help" />
+            </button>
+          </div>
+          <div class="tabs" role="group" aria-label="Which requests">
+            {TABS.map(({ name, title }) => (
+              <button key={name} type="button" aria-pressed={tab === name} onClick={() => setTab(name)}>
+                {title}
+              </button>
+            ))}
+          </div>
+          <div class="search">
+            <Icon name="search" />
+            <input
+              ref={searchField}
+              type="search"
+              aria-label="Search the loaded requests"
+              placeholder="Search the loaded requests"
+              value={search}
+              onInput={(event) => setSearch(event.currentTarget.value)}
+              onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+            />
+          </div>
+          <Toolbar queue={queue} rows={rows} selection={selection}>
+            {selection.chosen.length > 0 && !isBatchShown ? (
+              <button type="button" class="small held" onClick={() => setBatch(true)}>
+                {TEXTS.showSelected(selection.chosen.length)}
+              </button>
+            ) : null}
+          </Toolbar>
+          <div class="visually-hidden" role="status">
+            {status}
+          </div>
+          {selection.summary === "" ? null : <Notice>{selection.summary}</Notice>}
+          <Problem error={queue.error} again={queue.reload} />
+        </header>
+        {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
+        {isEmpty ? <EmptyQueue /> : null}
+        {rows.length === 0 && !isEmpty && !queue.loading ? <p class="quiet none">{TEXTS.noMatch}</p> : null}
+        {rows.length === 0 ? null : (
+          <List
+            rows={rows}
+            open={id}
+            selected={selection.ids}
+            onOpen={open}
+            onSelect={selection.toggle}
+            onEnd={() => void queue.more()}
+          />
+        )}
+        <Held queue={queue} />
+        {queue.cursor === null ? null : (
+          <footer class="quiet">
+            {TEXTS.shown(queue.rows.length, total)}, earliest deadline first{" "}
+            <button type="button" class="small" onClick={() => void queue.more()}>
+              Load more
+            </button>
+          </footer>
+        )}
+      </section>
+      {isBatchShown ? (
+        <Batch
+          items={selection.chosen}
+          onSelect={selection.set}
+          onClear={selection.clear}
+          onVoted={(voted, result) => queue.update(voted, changeOf(result))}
+          onDone={selection.finish}
+        />
+      ) : item !== null && item.isPast ? (
+        <div class="pane">
+          <div class="pane-scroll">
+            <Notice>
+              This request is settled: <What action={item.action} /> is {item.action.status.replace("_", " ")}.{" "}
+              <a href={`#/actions/${at(item.action.id)}`}>Show the action</a>
+            </Notice>
+          </div>
+        </div>
+      ) : item !== null ? (
+        <Pane
+          key={item.action.id}
+          item={item}
+          handle={voteBar}
+          onVoted={(result) => finish(item, result)}
+          onLeave={() => document.querySelector<HTMLElement>(`[data-id="${item.action.id}"]`)?.focus()}
+        />
+      ) : id !== null && queue.missing?.id === id ? (
+        <div class="pane">
+          <div class="pane-scroll">
+            <Problem error={queue.missing.error} />
+          </div>
+        </div>
+      ) : (
+        <Overview rows={rows} selected={selection.ids} onSelect={selection.set} canSelect={may("approvals:decide")} />
+      )}
+      {isHelpOpen ? <Help {...areShortcutsOn} onClose={() => setHelpOpen(false)} /> : null}
+    </div>
+  );
+}
+
+const isInTab = (item: Item, tab: Tab): boolean => {
+  if (tab === "all") return true;
+  if (tab === "mine") return standingOf(item) === "open" && voteOf(item.action) === null;
+  return (item.action.approvals_needed ?? 1) > 1 && approvalsGiven(item.action) > 0;
+};
+
+function matches({ action }: Item, search: string): boolean {
+  const words = search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  if (words.length === 0) return true;
+  const { tool, operation, agent_id, params, id } = action;
+  const text = `${tool} ${operation} ${agent_id} ${JSON.stringify(params)}`.toLowerCase();
+  // Ids are hexadecimal: a short number would match many of them.
+  return words.every((word) => text.includes(word) || (word.length >= 8 && id.startsWith(word)));
+}
+
+/** Returns the next request that can be voted on: after `id`, or else the first. */
+function nextOpen(rows: readonly Item[], id: string): string | null {
+  const place = rows.findIndex(({ action }) => action.id === id);
+  const others = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
+  return others.find((item) => standingOf(item) === "open")?.action.id ?? null;
+}
+
+function changeOf(result: VoteResult): Partial<Item> {
+  switch (result.kind) {
+    case "settled":
+      return { action: result.action, outcome: result.outcome, error: null };
+    case "recorded":
+      return { action: result.action, error: null };
+    case "late":
+      return { ...(result.action === null ? {} : { action: result.action }), outcome: result.outcome, error: null };
+    case "failed":
+      return { error: result.error };
+  }
+}
+
+interface Selection {
+  ids: ReadonlySet<string>;
+  /** Selected requests that can still be voted on. */
+  chosen: readonly Item[];
+  /** What became of the last votes. */
+  summary: string;
+  toggle(id: string, isRange: boolean): void;
+  set(ids: readonly string[], isSelected: boolean): void;
+  clear(): void;
+  finish(summary: string): void;
+}
+
+function useSelection(rows: readonly Item[]): Selection {
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  const [summary, setSummary] = useState("");
+  const anchor = useRef<string | null>(null);
+  const set = (changed: readonly string[], isSelected: boolean): void => {
+    setSummary("");
+    setIds((old) => {
+      const next = new Set(old);
+      for (const id of changed) {
+        if (isSelected) next.add(id);
+        else next.delete(id);
+      }
+      return next;
+    });
+  };
+  return {
+    ids,
+    chosen: rows.filter((item) => ids.has(item.action.id) && standingOf(item) === "open"),
+    summary,
+    set,
+    toggle(id, isRange) {
+      const [from, to] = [anchor.current, id].map((end) => rows.findIndex(({ action }) => action.id === end));
+      anchor.current = id;
+      if (!isRange || from === undefined || to === undefined || from < 0 || to < 0) return set([id], !ids.has(id));
+      const range = rows.slice(Math.min(from, to), Math.max(from, to) + 1);
+      set(
+        range.filter((item) => standingOf(item) === "open").map(({ action }) => action.id),
+        true,
+      );
+    },
+    clear: () => setIds(new Set()),
+    finish(text) {
+      setIds(new Set());
+      setSummary(text);
+    },
+  };
+}
+
+/** New requests that belong above the last row. The button covers the end of the list instead of moving it. */
+function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
+  if (heldRows.length === 0) return null;
+  const soonest = Math.min(...heldRows.map(({ action }) => Date.parse(action.expires_at ?? "")));
+  return (
+    <p class="held-place">
+      <button type="button" class="held" onClick={showHeld}>
+        {TEXTS.held(heldRows.length, duration(soonest - now()))}
+      </button>
+    </p>
+  );
+}
+
+interface ToolbarProps {
+  queue: Queue;
+  rows: readonly Item[];
+  selection: Selection;
+  children: ComponentChildren;
+}
+
+function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
+  const settled = queue.rows.filter(({ outcome }) => outcome !== null).length;
+  const open = rows.filter((item) => standingOf(item) === "open").map(({ action }) => action.id);
+  return (
+    <div class="toolbar">
+      {may("approvals:decide") && open.length > 0 ? (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={selection.chosen.length > 0 && selection.chosen.length === open.length}
+            onChange={() => selection.set(open, selection.chosen.length !== open.length)}
+          />{" "}
+          Select {open.length === 1 ? "it" : `all ${open.length} loaded`}
+        </label>
+      ) : null}
+      {children}
+      {settled === 0 ? null : (
+        <button type="button" class="small" onClick={queue.clearSettled}>
+          {TEXTS.settled(settled)}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Help({ isOn, setOn, onClose }: { isOn: boolean; setOn(isOn: boolean): void; onClose(): void }) {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
+      <table class="keys">
+        <tbody>
+          {SHORTCUTS.map(([keys, meaning]) => (
+            <tr key={keys}>
+              <td>
+                <kbd>{keys}</kbd>
+              </td>
+              <td>{meaning}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <label class="check">
+        <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.currentTarget.checked)} /> Single-letter
+        shortcuts
+      </label>
+      <div class="row end">
+        <button type="button" data-focus="" onClick={onClose}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}

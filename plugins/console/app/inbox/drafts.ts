@@ -1,0 +1,16 @@
+/**
+ * Reasons that were typed and not recorded yet. They survive a reload, because they are in the tab's own storage, and end
+ * with the sign-out, which clears it.
+ */
+
+const nameOf = (subject: string): string => `assent.reason.${subject}`;
+
+/** @param subject id of an action, or ids joined by commas */
+export function readDraft(subject: string): string {
+  return sessionStorage.getItem(nameOf(subject)) ?? "";
+}
+
+export function writeDraft(subject: string, text: string): void {
+  if (text === "") sessionStorage.removeItem(nameOf(subject));
+  else sessionStorage.setItem(nameOf(subject), text);
+}

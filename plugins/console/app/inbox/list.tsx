@@ -1,0 +1,176 @@
+/** The list of requests. It draws only the rows in view, however many are loaded. */
+import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { may } from "../core/me.ts";
+import { Age, Text, TimeLeft } from "../ui/elements.tsx";
+import { headlineOf } from "../ui/params.tsx";
+import { Risk, type Explained } from "../ui/request.tsx";
+import { labelOf, OwnVote } from "./pane.tsx";
+import type { Item } from "./queue.ts";
+import { approvalsGiven, standingOf } from "./standing.ts";
+
+/** Height of a row in pixels; the style sheet has the same. */
+const ROW = 64;
+const OVERSCAN = 6;
+
+interface Props {
+  rows: readonly Item[];
+  open: string | null;
+  selected: ReadonlySet<string>;
+  onOpen(id: string): void;
+  /** @param isRange from the last selected row to this one */
+  onSelect(id: string, isRange: boolean): void;
+  /** The last loaded row is in view. */
+  onEnd(): void;
+}
+
+export function List({ rows, open, selected, onOpen, onSelect, onEnd }: Props) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer(scroller, rows.length, (index) => rows[index]?.action.id ?? index);
+  const items = virtual.getVirtualItems();
+  const openIndex = rows.findIndex(({ action }) => action.id === open);
+  // The row of the open request takes the focus as soon as it is drawn, unless the person is typing or in a dialog.
+  const unfocused = useRef<string | null>(null);
+  useEffect(() => {
+    if (openIndex < 0) return;
+    unfocused.current = open;
+    virtual.scrollToIndex(openIndex, { align: "auto" });
+  }, [open, openIndex >= 0]);
+  useEffect(() => {
+    const row = scroller.current?.querySelector<HTMLElement>(`[data-id="${unfocused.current}"]`);
+    if (unfocused.current === null || row === null || row === undefined) return;
+    unfocused.current = null;
+    if (!document.activeElement?.closest("textarea, input:not([type=checkbox]), dialog"))
+      row.focus({ preventScroll: true });
+  });
+  const last = items.at(-1)?.index ?? -1;
+  useEffect(() => {
+    if (rows.length > 0 && last >= rows.length - 1) onEnd();
+  }, [last, rows.length]);
+  return (
+    <div class="rows" ref={scroller}>
+      <ul style={{ height: `${virtual.getTotalSize()}px` }} aria-label="Requests">
+        {items.map(({ key, index, start }) => {
+          const item = rows[index];
+          if (item === undefined) return null;
+          const { id } = item.action;
+          return (
+            <li
+              key={key}
+              style={{ transform: `translateY(${start}px)` }}
+              aria-setsize={rows.length}
+              aria-posinset={index + 1}
+            >
+              <Row
+                item={item}
+                isOpen={id === open}
+                isSelected={selected.has(id)}
+                onOpen={() => onOpen(id)}
+                onSelect={(isRange) => onSelect(id, isRange)}
+              />
+            </li>
+          );
+        })}
+      </ul>
+    </div>
+  );
+}
+
+interface RowProps {
+  item: Item;
+  isOpen: boolean;
+  isSelected: boolean;
+  onOpen(): void;
+  onSelect(isRange: boolean): void;
+}
+
+function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
+  const { action, outcome } = item;
+  const standing = standingOf(item);
+  const label = labelOf(action);
+  const value = action.erased_at ? null : headlineOf(action);
+  const { preview } = action as Explained;
+  return (
+    <div class={`row-item is-${standing.replace(" ", "-")} ${isOpen ? "current" : ""} ${isSelected ? "selected" : ""}`}>
+      {may("approvals:decide") ? (
+        <input
+          type="checkbox"
+          aria-label={`Select ${label}`}
+          checked={isSelected && standing === "open"}
+          disabled={standing !== "open"}
+          onClick={(event) => onSelect(event.shiftKey)}
+        />
+      ) : null}
+      <button
+        type="button"
+        data-id={action.id}
+        {...(isOpen ? { "aria-current": "true" as const } : {})}
+        onClick={(event) => (event.shiftKey ? onSelect(true) : onOpen())}
+      >
+        <span class="row-title">
+          {typeof preview === "string" && preview !== "" ? (
+            <Text value={preview} />
+          ) : (
+            <>
+              <Text value={`${action.tool} ${action.operation}`} />
+              {value === null ? null : (
+                <span class="row-value">
+                  {" "}
+                  <Text value={value.value} />
+                </span>
+              )}
+            </>
+          )}
+        </span>
+        <span class="row-side">
+          {outcome === null ? (
+            action.expires_at === null ? null : (
+              <TimeLeft at={action.expires_at} short />
+            )
+          ) : (
+            <span class={`settled-mark ${outcome.kind}`}>settled</span>
+          )}
+        </span>
+        <span class="row-who">
+          <Text value={action.agent_id} />
+        </span>
+        <span class="row-side">
+          {outcome === null ? <OwnVote action={action} /> : null}
+          {(action.approvals_needed ?? 1) > 1 ? (
+            <span class="quiet">
+              {approvalsGiven(action)}/{action.approvals_needed}
+            </span>
+          ) : null}
+          <Risk risk={action.risk_level} />
+          <Age at={action.created_at} />
+          <span class="visually-hidden">, {action.id.slice(-6)}</span>
+        </span>
+      </button>
+    </div>
+  );
+}
+
+function useVirtualizer(
+  scroller: { current: HTMLDivElement | null },
+  count: number,
+  keyOf: (index: number) => string | number,
+): Virtualizer<HTMLDivElement, HTMLElement> {
+  const [, redraw] = useState(0);
+  const options = {
+    count,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    getItemKey: keyOf,
+    overscan: OVERSCAN,
+    scrollToFn: elementScroll,
+    observeElementRect,
+    observeElementOffset,
+    initialRect: { width: 400, height: 800 },
+    onChange: () => redraw((n) => n + 1),
+  };
+  const [virtual] = useState(() => new Virtualizer<HTMLDivElement, HTMLElement>(options));
+  virtual.setOptions(options);
+  useEffect(() => virtual._didMount(), []);
+  useLayoutEffect(() => virtual._willUpdate());
+  return virtual;
+}

@@ -1,0 +1,48 @@
+/** How a request ended. */
+import type { Action } from "../core/api-types.ts";
+import { Notice, Text } from "../ui/elements.tsx";
+import { Who } from "../ui/person.tsx";
+
+export interface Outcome {
+  kind: "good" | "bad" | "busy";
+  text: string;
+  /** Principal, rendered in front of the text. */
+  by?: string | undefined;
+  reason?: string | null | undefined;
+  /** Whether this browser's vote settled it. */
+  isMine?: boolean;
+}
+
+/** Returns null while the request is pending. */
+export function outcomeOf(action: Action): Outcome | null {
+  if (action.status === "pending_approval") return null;
+  const last = action.approvals.at(-1);
+  const vote = { by: last?.approver, reason: last?.reason };
+  if (action.status === "expired") return { kind: "busy", text: "It expired before it was settled." };
+  if (action.status === "cancelled") return { kind: "busy", text: "The agent cancelled it." };
+  if (action.denied_by === "policy")
+    return { kind: "bad", text: "It was decided again, and the current policies deny it." };
+  if (action.status === "denied") return { kind: "bad", text: "denied it", ...vote };
+  return { kind: "good", text: "approved it", ...vote };
+}
+
+export function Ended({ outcome }: { outcome: Outcome }) {
+  const { kind, text, by, reason } = outcome;
+  return (
+    <Notice kind={kind}>
+      {by === undefined ? null : (
+        <>
+          <Who principal={by} />{" "}
+        </>
+      )}
+      {text}
+      {reason ? (
+        <>
+          : “<Text value={reason} />”
+        </>
+      ) : text.endsWith(".") ? null : (
+        "."
+      )}
+    </Notice>
+  );
+}

@@ -1,0 +1,106 @@
+/** The right side without an open request: what is pending, grouped by shape; or the selection with its vote bar. */
+import { useState } from "preact/hooks";
+import { Empty, Notice } from "../ui/elements.tsx";
+import { Icon } from "../ui/icons.tsx";
+import type { Item } from "./queue.ts";
+import { groupByShape } from "./shape.ts";
+import { standingOf } from "./standing.ts";
+import { TEXTS } from "./strings.ts";
+import { GroupTable } from "./table.tsx";
+import { castVote, summarize, type Counts, type VoteResult } from "./vote.ts";
+import { VoteBar } from "./vote-bar.tsx";
+
+/** Tables on one page, and requests of all of them. */
+const MAX_GROUPS = 6;
+const MAX_GROUPED = 200;
+
+interface OverviewProps {
+  rows: readonly Item[];
+  selected: ReadonlySet<string>;
+  onSelect(ids: readonly string[], isSelected: boolean): void;
+  canSelect: boolean;
+}
+
+export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps) {
+  const open = rows.filter((item) => standingOf(item) === "open").slice(0, MAX_GROUPED);
+  const groups = groupByShape(open.map(({ action }) => action)).filter((group) => group.rows.length > 1);
+  return (
+    <div class="pane overview">
+      <div class="pane-scroll" tabIndex={0} role="region" aria-label="Similar requests">
+        <p class="pick">
+          <Icon name="inbox" /> {TEXTS.pickOne}
+        </p>
+        {groups.slice(0, MAX_GROUPS).map((group) => (
+          <GroupTable key={group.key} {...{ group, selected, onSelect, canSelect }} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface BatchProps {
+  items: readonly Item[];
+  onSelect(ids: readonly string[], isSelected: boolean): void;
+  onClear(): void;
+  onVoted(id: string, result: VoteResult): void;
+  onDone(summary: string): void;
+}
+
+/** Votes on each selected request by itself: some may be recorded while others fail, and the summary counts both. */
+export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps) {
+  const [done, setDone] = useState<number | null>(null);
+  const groups = groupByShape(items.map(({ action }) => action));
+  const selected = new Set(items.map(({ action }) => action.id));
+  const cast = async (approve: boolean, reason: string): Promise<boolean> => {
+    const counts: Counts = { settled: 0, recorded: 0, late: 0, failed: 0 };
+    for (const [i, { action }] of items.entries()) {
+      setDone(i);
+      const result = await castVote(action, approve, reason);
+      counts[result.kind] += 1;
+      onVoted(action.id, result);
+    }
+    setDone(null);
+    onDone(summarize(counts, approve));
+    return counts.failed === 0;
+  };
+  return (
+    <section class="pane batch" aria-label="Selected requests">
+      <div class="pane-scroll" tabIndex={0} role="region" aria-label="Selected requests">
+        <p class="row">
+          <strong>{TEXTS.selected(items.length)}</strong>
+          <button type="button" class="small" onClick={onClear}>
+            Select none
+          </button>
+        </p>
+        <p class="quiet">Each request is voted on by itself. Open a request to see all of it.</p>
+        {groups.map((group) => (
+          <GroupTable key={group.key} group={group} selected={selected} onSelect={onSelect} canSelect />
+        ))}
+      </div>
+      <div class="pane-foot">
+        {done === null ? null : (
+          <Notice>
+            {done} of {items.length} recorded…
+          </Notice>
+        )}
+        <VoteBar subject="selection" count={items.length} cast={cast} />
+      </div>
+    </section>
+  );
+}
+
+/** An empty queue, with a command that makes the first request appear. */
+export function EmptyQueue() {
+  const command = `curl ${location.origin}/v1/actions \\
+  -H "Authorization: Bearer $ASSENT_API_KEY" -H "Content-Type: application/json" \\
+  -d '{"agent_id":"support-bot","tool":"stripe","operation":"refund","params":{"amount":500,"currency":"USD"}}'`;
+  return (
+    <Empty text={TEXTS.empty}>
+      <p class="quiet">{TEXTS.emptyHelp}</p>
+      <pre class="data">{command}</pre>
+      <p>
+        <a href="#/actions">Show all actions</a>
+      </p>
+    </Empty>
+  );
+}

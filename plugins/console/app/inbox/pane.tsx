@@ -1,0 +1,199 @@
+/** The open request, in this order: what happens, why a person is asked, what is unusual, parameters, votes, proof. */
+import type { ComponentChildren, Ref } from "preact";
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { at } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Badge, Copy, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { Icon } from "../ui/icons.tsx";
+import { headline } from "../ui/params.tsx";
+import { Who } from "../ui/person.tsx";
+import { Bound, Content, type Explained, Metadata, Origin, Preview, Risk, Unusual, Why } from "../ui/request.tsx";
+import { readDraft, writeDraft } from "./drafts.ts";
+import { Ended } from "./outcome.tsx";
+import type { Item } from "./queue.ts";
+import { approvalsGiven, standingOf, type Standing, voteOf } from "./standing.ts";
+import { TEXTS } from "./strings.ts";
+import { castVote, type VoteResult } from "./vote.ts";
+import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
+
+interface Props {
+  item: Item;
+  handle: Ref<VoteBarHandle>;
+  onVoted(result: VoteResult): void;
+  onLeave(): void;
+}
+
+export function Pane({ item, handle, onVoted, onLeave }: Props) {
+  const { action, outcome, error } = item;
+  const standing = standingOf(item);
+  return (
+    <article class={`pane is-${standing.replace(" ", "-")}`} aria-label={labelOf(action)} data-pane={action.id}>
+      <div class="pane-scroll" tabIndex={0} role="region" aria-label="Request">
+        <a class="back" href="#/approvals">
+          <Icon name="arrow-left" /> All requests
+        </a>
+        <Preview action={action} />
+        <p class="chips">
+          <Chip icon="bot">
+            <Text value={action.agent_id} />
+          </Chip>
+          <Risk risk={action.risk_level} />
+          {outcome === null && action.expires_at !== null ? (
+            <Chip icon="clock">
+              <TimeLeft at={action.expires_at} />
+            </Chip>
+          ) : null}
+          {(action.approvals_needed ?? 1) > 1 ? (
+            <Chip icon="users">
+              {approvalsGiven(action)} of {action.approvals_needed} approvals
+            </Chip>
+          ) : null}
+          {standing === "open" || standing === "voted" ? <Waiting action={action} /> : null}
+        </p>
+        {outcome === null ? null : <Ended outcome={outcome} />}
+        {standing === "late" ? <Notice kind="busy">{TEXTS.late}</Notice> : null}
+        <section class="asked">
+          <h2 class="part">Why approval is required</h2>
+          <Why action={action as Action & Explained} />
+          <Unusual action={action as Action & Explained} level={2} />
+          <Content action={action} level={2} />
+          <h2 class="part">Votes</h2>
+          <Votes action={action} />
+        </section>
+        <details class="drawer" open>
+          <summary>Details and proof</summary>
+          <Origin action={action} />
+          <Metadata action={action} level={3} />
+          {action.erased_at ? null : <Bound action={action} />}
+          <p class="row">
+            <a href={`#/actions/${at(action.id)}`}>History and proof</a>
+            <Copy value={`${location.origin}/#/approvals/${at(action.id)}`} label="Copy link" />
+          </p>
+        </details>
+      </div>
+      <Answer {...{ item, standing, handle, onVoted, onLeave }} />
+      <Problem error={standing === "open" ? null : error} />
+    </article>
+  );
+}
+
+/** Renders the vote bar, or why there is none. It is not part of the scrolled request. */
+function Answer({ item, standing, handle, onVoted, onLeave }: Props & { standing: Standing }) {
+  const { action } = item;
+  const left = (action.approvals_needed ?? 1) - approvalsGiven(action);
+  if (standing === "voted")
+    return (
+      <div class="pane-foot">
+        <Notice kind="good">{TEXTS.recorded(left)}</Notice>
+      </div>
+    );
+  if (standing === "not yours")
+    return (
+      <div class="pane-foot">
+        <Notice kind="busy">{may("approvals:decide") ? TEXTS.notYours : TEXTS.readOnly}</Notice>
+      </div>
+    );
+  if (standing !== "open") return <LostReason id={action.id} />;
+  return (
+    <div class="pane-foot">
+      <Problem error={item.error} />
+      <VoteBar
+        key={action.id}
+        subject={action.id}
+        handle={handle}
+        onLeave={onLeave}
+        cast={async (approve, reason) => {
+          const result = await castVote(action, approve, reason);
+          onVoted(result);
+          return result.kind === "settled" || result.kind === "recorded";
+        }}
+      />
+    </div>
+  );
+}
+
+/** Shows the reason that was typed for a request that was settled before the vote. */
+function LostReason({ id }: { id: string }) {
+  const [reason, setReason] = useState(readDraft(id));
+  if (reason === "") return null;
+  return (
+    <div class="pane-foot">
+      <Notice kind="busy">
+        <Text value={TEXTS.notRecorded(reason)} />{" "}
+        <button
+          type="button"
+          class="small"
+          onClick={() => {
+            writeDraft(id, "");
+            setReason("");
+          }}
+        >
+          Discard it
+        </button>
+      </Notice>
+    </div>
+  );
+}
+
+export function Chip({ icon, children }: { icon: "bot" | "clock" | "users"; children: ComponentChildren }) {
+  return (
+    <span class="chip">
+      <Icon name={icon} />
+      {children}
+    </span>
+  );
+}
+
+/** Whether the agent is still there to continue after an approval. */
+export function Waiting({ action }: { action: Action }) {
+  return (
+    <span class="quiet">
+      {action.waiting ? (
+        TEXTS.waiting
+      ) : (
+        <>
+          The agent is not waiting; it last asked <Time at={action.asked_at} />.
+        </>
+      )}
+    </span>
+  );
+}
+
+export function Votes({ action }: { action: Pick<Action, "approvals" | "approvals_needed"> }) {
+  return (
+    <>
+      {action.approvals.length === 0 ? null : (
+        <ul class="votes">
+          {action.approvals.map(({ approver, approve, reason, created_at }) => (
+            <li key={`${approver} ${created_at}`}>
+              <Badge value={approve ? "approved" : "denied"} /> <Who principal={approver} />{" "}
+              {approve ? "approved" : "denied"}
+              {reason ? (
+                <>
+                  : <Text value={reason} />
+                </>
+              ) : null}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p class="quiet">{TEXTS.rule(action.approvals_needed ?? 1)}</p>
+    </>
+  );
+}
+
+/** Returns a label that no other request has: "stripe refund by support-bot, amount 120, 7f3a21". */
+export function labelOf(action: Action): string {
+  const { tool, operation, agent_id, id } = action;
+  const value = action.erased_at ? "" : headline(action);
+  return `${plain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
+}
+
+/** The badge of the person's own vote. */
+export function OwnVote({ action }: { action: Action }) {
+  const vote = voteOf(action);
+  if (vote === null) return null;
+  return <Badge value={vote.approve ? "approved" : "denied"} label={`you ${vote.approve ? "approved" : "denied"}`} />;
+}

@@ -1,0 +1,143 @@
+/** Finds requests of the same shape, and in what they differ. Pure. */
+import { clipText } from "../../../../src/domain/text.ts";
+
+/** The part of an action that this module reads. */
+export interface Comparable {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: Record<string, unknown>;
+  context: Record<string, unknown>;
+  /** JSON pointers of the members that the policy names. */
+  shown_first?: readonly string[] | undefined;
+}
+
+export interface Group<T extends Comparable> {
+  /** Equal for requests of the same shape. */
+  key: string;
+  tool: string;
+  operation: string;
+  /** Names of the members whose values differ, the policy's first. */
+  columns: readonly string[];
+  /** Names of members that differ, too, and have no column. */
+  moreColumns: readonly string[];
+  /** Members with the same value in all requests. */
+  common: readonly { name: string; text: string }[];
+  /** Outliers first. */
+  rows: readonly GroupRow<T>[];
+}
+
+export interface GroupRow<T extends Comparable> {
+  action: T;
+  /** Values of the columns, as text. */
+  cells: readonly { text: string; isOutlier: boolean }[];
+}
+
+const MAX_COLUMNS = 5;
+const MAX_CELL = 60;
+/** Distance from the median, in median absolute deviations, from which a number is an outlier. */
+const OUTLIER = 6;
+/** Share of the rows below which a value that others share is an outlier. */
+const RARE = 0.1;
+
+/** Returns the shape of a request: tool, operation and the names of its members. */
+export function shapeOf(action: Comparable): string {
+  return JSON.stringify([action.tool, action.operation, ...[...membersOf(action).keys()].sort()]);
+}
+
+/** Returns parameters by name, and members of the context as `context.name`. */
+function membersOf({ params, context }: Comparable): Map<string, unknown> {
+  const named = Object.entries(context).map(([name, value]) => [`context.${name}`, value] as const);
+  return new Map([...Object.entries(params), ...named]);
+}
+
+/** Groups requests by shape, in the order of their first request. */
+export function groupByShape<T extends Comparable>(actions: readonly T[]): Group<T>[] {
+  const groups = new Map<string, T[]>();
+  for (const action of actions) {
+    const key = shapeOf(action);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [action]);
+    else group.push(action);
+  }
+  return [...groups].map(([key, members]) => toGroup(key, members));
+}
+
+function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Group<T> {
+  const [sample] = actions as [T];
+  const members = actions.map(membersOf);
+  const named = (sample.shown_first ?? []).map((pointer) =>
+    pointer.replace(/^\/params\//, "").replace(/^\/context\//, "context."),
+  );
+  const rank = (name: string): number => (named.includes(name) ? named.indexOf(name) : named.length);
+  const names = [...membersOf(sample).keys()].sort((a, b) => rank(a) - rank(b));
+  const isDifferent = (name: string): boolean => new Set(members.map((one) => textOf(one.get(name)))).size > 1;
+  const different = names.filter(isDifferent);
+  const columns = different.slice(0, MAX_COLUMNS);
+  const scores = columns.map((name) => scoresOf(members.map((one) => one.get(name))));
+  const rows = actions
+    .map((action, i) => ({
+      score: Math.max(0, ...scores.map((column) => column[i] ?? 0)),
+      row: {
+        action,
+        cells: columns.map((name, column) => ({
+          text: clip(textOf(members[i]?.get(name))),
+          isOutlier: (scores[column]?.[i] ?? 0) >= 1,
+        })),
+      },
+    }))
+    // Stable: rows that are equally ordinary stay in the order of the list.
+    .sort((a, b) => (b.score >= 1 ? b.score : 0) - (a.score >= 1 ? a.score : 0))
+    .map(({ row }) => row);
+  return {
+    key,
+    tool: sample.tool,
+    operation: sample.operation,
+    columns,
+    moreColumns: different.slice(MAX_COLUMNS),
+    common: names
+      .filter((name) => !isDifferent(name))
+      .map((name) => ({ name, text: clip(textOf(members[0]?.get(name))) })),
+    rows,
+  };
+}
+
+/** Returns for each value how unusual it is among the others; 1 and more is an outlier. */
+export function scoresOf(values: readonly unknown[]): number[] {
+  if (values.length < 3) return values.map(() => 0);
+  if (values.every((value) => typeof value === "number")) return numberScores(values as readonly number[]);
+  const counts = new Map<string, number>();
+  for (const value of values) counts.set(textOf(value), (counts.get(textOf(value)) ?? 0) + 1);
+  // If all values differ, as ids do, none is unusual.
+  const isRepeating = [...counts.values()].some((count) => count / values.length > 0.5);
+  return values.map((value) => (isRepeating && (counts.get(textOf(value)) ?? 0) / values.length <= RARE ? 1 : 0));
+}
+
+function numberScores(values: readonly number[]): number[] {
+  const median = medianOf(values);
+  const deviation = medianOf(values.map((value) => Math.abs(value - median)));
+  return values.map((value) => {
+    const distance = Math.abs(value - median);
+    if (deviation === 0) return distance === 0 ? 0 : 1;
+    return distance / deviation / OUTLIER;
+  });
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? 0)) / 2;
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Says how much of a long value is not in the table. */
+function clip(text: string): string {
+  const clipped = clipText(text, MAX_CELL);
+  return text.length <= MAX_CELL ? text : `${clipped} ${(text.length - MAX_CELL).toLocaleString("en")} more characters`;
+}

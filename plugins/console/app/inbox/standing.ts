@@ -1,0 +1,25 @@
+/** What the person who is signed in can do with a request. */
+import { now } from "../core/api.ts";
+import type { Action } from "../core/api-types.ts";
+import { may, me } from "../core/me.ts";
+import type { Item } from "./queue.ts";
+
+export type Standing = "settled" | "late" | "voted" | "not yours" | "open";
+
+type Vote = Action["approvals"][number];
+
+/** Returns the person's own vote. */
+export function voteOf(action: Action): Vote | null {
+  return action.approvals.find(({ approver }) => approver === me()?.principal) ?? null;
+}
+
+export function approvalsGiven(action: Pick<Action, "approvals">): number {
+  return action.approvals.filter(({ approve }) => approve).length;
+}
+
+export function standingOf({ action, outcome, isFull }: Item): Standing {
+  if (outcome !== null) return "settled";
+  if (action.expires_at !== null && Date.parse(action.expires_at) <= now()) return "late";
+  if (voteOf(action) !== null) return "voted";
+  return !may("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
+}

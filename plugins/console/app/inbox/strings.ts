@@ -1,0 +1,48 @@
+/** Texts of the approvals page. */
+import { counted } from "../ui/format.ts";
+
+export const TEXTS = {
+  title: "Approvals",
+  empty: "No requests are waiting.",
+  emptyHelp:
+    "An agent's request appears here when a policy requires approval. Submit one to try it; replace the key with an agent's key:",
+  noMatch: "No loaded request matches.",
+  pickOne: "Select a request to see it here.",
+  readOnly: "You are signed in with a key that can see requests but cannot vote.",
+  pending: (count: number) => `${count.toLocaleString("en")} pending`,
+  shown: (shown: number, total: number) => `${shown.toLocaleString("en")} of ${total.toLocaleString("en")} loaded`,
+  selected: (count: number) => `${count.toLocaleString("en")} selected`,
+  showSelected: (count: number) => `Show ${count.toLocaleString("en")} selected`,
+  settled: (count: number) => `Clear ${count} settled`,
+  held: (count: number, left: string) => `Show ${counted(count, "new request")}, first deadline in ${left}`,
+  late: "Time is up: no one can vote on it any more. The agent has to submit it again.",
+  waiting: "The agent is waiting for the answer.",
+  recorded: (left: number) => `Your approval is recorded. It needs ${counted(left, "more approval")}.`,
+  notYours: "This key cannot vote on it: it belongs to the requester (same key, agent or owner).",
+  notRecorded: (reason: string) =>
+    `Your vote was not recorded.${reason === "" ? "" : ` Your reason is kept: “${reason}”.`}`,
+  rule: (needed: number) =>
+    `A vote covers this exact request only. ${needed > 1 ? `${needed} people have to approve` : "One approval is enough"}; one rejection ends it.`,
+  reason: "Reason",
+  reasonHelp: "recorded in the ledger; optional",
+  chooseFirst: "Press a or d outside the field, or use a button, to choose the vote.",
+  notSettledYet: "The service has not answered yet.",
+} as const;
+
+export const TABS = [
+  { name: "all", title: "All" },
+  { name: "mine", title: "Mine" },
+  { name: "second", title: "Needs a second vote" },
+] as const;
+
+export const SHORTCUTS: readonly (readonly [string, string])[] = [
+  ["j / k", "Next, previous request"],
+  ["a / d", "Approve, deny: go to the reason"],
+  ["Ctrl + Enter", "Vote, and go to the next request"],
+  ["Esc", "Leave the reason"],
+  ["x", "Select the request"],
+  ["Shift + click", "Select a range"],
+  ["/", "Search"],
+  ["Ctrl + K", "Go to a page or an action"],
+  ["?", "Show this list"],
+];

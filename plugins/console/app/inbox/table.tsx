@@ -1,0 +1,118 @@
+/** Requests of the same shape as a table: its columns are the parameters that differ, its first rows the outliers. */
+import { useState } from "preact/hooks";
+import { at } from "../core/api.ts";
+import type { Action } from "../core/api-types.ts";
+import { Text, TimeLeft } from "../ui/elements.tsx";
+import { counted, plain } from "../ui/format.ts";
+import { labelOf } from "./pane.tsx";
+import type { Group } from "./shape.ts";
+
+/** Rows of one table at first, and rows that a click adds: a tab stays responsive with all tables open. */
+const FIRST_ROWS = 20;
+const MORE_ROWS = 50;
+/** Common members that are listed. */
+const MAX_COMMON = 8;
+
+interface Props {
+  group: Group<Action>;
+  selected: ReadonlySet<string>;
+  onSelect(ids: readonly string[], isSelected: boolean): void;
+  canSelect: boolean;
+}
+
+export function GroupTable({ group, selected, onSelect, canSelect }: Props) {
+  const [count, setCount] = useState(FIRST_ROWS);
+  const { tool, operation, columns, moreColumns, common, rows } = group;
+  const ids = rows.map(({ action }) => action.id);
+  const name = plain(`${tool} ${operation}`);
+  const isAll = ids.every((id) => selected.has(id));
+  return (
+    <section class="group">
+      <h2>
+        {canSelect ? (
+          <input
+            type="checkbox"
+            aria-label={`Select all ${ids.length} of ${name}`}
+            checked={isAll}
+            onChange={() => onSelect(ids, !isAll)}
+          />
+        ) : null}
+        <Text value={name} /> <span class="quiet">{counted(rows.length, "request")}</span>
+      </h2>
+      <div class="scroll" role="region" aria-label={`Requests of ${name}`} tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              {canSelect ? <th scope="col">Select</th> : null}
+              <th scope="col">Agent</th>
+              {columns.map((column) => (
+                <th key={column} scope="col">
+                  <Text value={column} />
+                </th>
+              ))}
+              <th scope="col">Time left</th>
+              <th scope="col">Request</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, count).map(({ action, cells }) => (
+              <tr key={action.id}>
+                {canSelect ? (
+                  <td>
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${labelOf(action)}`}
+                      checked={selected.has(action.id)}
+                      onChange={() => onSelect([action.id], !selected.has(action.id))}
+                    />
+                  </td>
+                ) : null}
+                <td>
+                  <Text value={action.agent_id} />
+                </td>
+                {cells.map(({ text, isOutlier }, i) => (
+                  <td
+                    key={columns[i]}
+                    class={isOutlier ? "outlier" : ""}
+                    {...(isOutlier ? { title: "unusual among these requests" } : {})}
+                  >
+                    <Text value={text} />
+                    {isOutlier ? <span class="visually-hidden"> (unusual)</span> : null}
+                  </td>
+                ))}
+                <td>{action.expires_at === null ? null : <TimeLeft at={action.expires_at} short />}</td>
+                <td>
+                  <a href={`#/approvals/${at(action.id)}`} aria-label={`Open ${labelOf(action)}`}>
+                    Open
+                  </a>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > count ? (
+        <button type="button" class="fold" onClick={() => setCount(count + MORE_ROWS)}>
+          … {counted(rows.length - count, "more request")}
+        </button>
+      ) : null}
+      {rows.length < 2 ? null : (
+        <p class="quiet common">
+          {moreColumns.length === 0 ? null : (
+            <>
+              Also different: <Text value={moreColumns.join(", ")} />.{" "}
+            </>
+          )}
+          {common.length === 0 ? null : "The same in all: "}
+          {common.slice(0, MAX_COMMON).map(({ name: member, text }, i) => (
+            <span key={member}>
+              {i === 0 ? "" : "; "}
+              <Text value={member} /> <Text value={text} />
+            </span>
+          ))}
+          {common.length > MAX_COMMON ? `; and ${counted(common.length - MAX_COMMON, "more member")}` : null}
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,110 @@
+/** The bar with the reason and the two votes. It is not a dialog: the request above it stays readable. */
+import { useImperativeHandle, useRef, useState } from "preact/hooks";
+import type { Ref } from "preact";
+import { readDraft, writeDraft } from "./drafts.ts";
+import { TEXTS } from "./strings.ts";
+
+export interface VoteBarHandle {
+  /** Chooses a vote and moves the focus to the reason. */
+  choose(approve: boolean): void;
+}
+
+interface Props {
+  /** Identifies the draft of the reason. */
+  subject: string;
+  /** Votes. Resolves to whether the vote is recorded: only then the reason is cleared. */
+  cast(approve: boolean, reason: string): Promise<boolean>;
+  /** Number of requests; Ctrl+Enter votes on one only. */
+  count?: number;
+  onLeave?(): void;
+  handle?: Ref<VoteBarHandle>;
+}
+
+export function VoteBar({ subject, cast, count = 1, onLeave, handle }: Props) {
+  const [reason, setReason] = useState(() => readDraft(subject));
+  const [chosen, setChosen] = useState<boolean | null>(null);
+  const [casting, setCasting] = useState<boolean | null>(null);
+  const [hint, setHint] = useState("");
+  const field = useRef<HTMLTextAreaElement>(null);
+  useImperativeHandle(
+    handle ?? null,
+    () => ({
+      choose(approve) {
+        setChosen(approve);
+        setHint("");
+        field.current?.focus();
+      },
+    }),
+    [],
+  );
+  const vote = async (approve: boolean): Promise<void> => {
+    if (casting !== null) return;
+    setCasting(approve);
+    setChosen(approve);
+    try {
+      if (await cast(approve, reason.trim())) {
+        writeDraft(subject, "");
+        setReason("");
+        setChosen(null);
+      }
+    } finally {
+      setCasting(null);
+    }
+  };
+  const label = (verb: string): string => (count === 1 ? verb : `${verb} ${count.toLocaleString("en")}`);
+  return (
+    <form class="vote-bar" aria-label="Vote" onSubmit={(event) => event.preventDefault()}>
+      <label for="reason">
+        {TEXTS.reason} <span class="quiet">({TEXTS.reasonHelp})</span>
+      </label>
+      <textarea
+        id="reason"
+        ref={field}
+        rows={2}
+        maxLength={2000}
+        value={reason}
+        readOnly={casting !== null}
+        onInput={(event) => {
+          setReason(event.currentTarget.value);
+          writeDraft(subject, event.currentTarget.value);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") onLeave?.();
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          // Many requests are answered with the button only, which shows their number.
+          if (count !== 1) return;
+          if (chosen === null) setHint(TEXTS.chooseFirst);
+          else void vote(chosen);
+        }}
+      />
+      <div class="row">
+        <button
+          type="button"
+          class={`primary ${chosen === true ? "chosen" : ""}`}
+          disabled={casting !== null}
+          onClick={() => void vote(true)}
+        >
+          {casting === true ? "Approving…" : label("Approve")}
+        </button>
+        <button
+          type="button"
+          class={`danger ${chosen === false ? "chosen" : ""}`}
+          disabled={casting !== null}
+          onClick={() => void vote(false)}
+        >
+          {casting === false ? "Denying…" : label("Deny")}
+        </button>
+        <span class="quiet shortcuts" role="status">
+          {chosen !== null && count === 1 ? (
+            <>
+              <kbd>Ctrl</kbd> <kbd>Enter</kbd> {chosen ? "approves" : "denies"}
+            </>
+          ) : (
+            hint
+          )}
+        </span>
+      </div>
+    </form>
+  );
+}

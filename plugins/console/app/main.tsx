@@ -1,0 +1,10 @@
+/** The console's entry. */
+import { render } from "preact";
+import { Shell } from "./shell/shell.tsx";
+
+const place = document.getElementById("console");
+if (place !== null) {
+  // Remove the text that the document shows while scripts load.
+  place.replaceChildren();
+  render(<Shell />, place);
+}

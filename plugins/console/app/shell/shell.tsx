@@ -1,0 +1,206 @@
+/** The frame of every page: sign-in, menu, stops, and the page that the address names. */
+import type { RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError } from "../core/api.ts";
+import { forgetMe, loadMe, me } from "../core/me.ts";
+import { askOtherTabs, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
+import { Banner, Loading, Page, Problem } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { Icon } from "../ui/icons.tsx";
+import { Key } from "../ui/person.tsx";
+import { Palette } from "./palette.tsx";
+import { mayOpen, PAGES, type PageEntry } from "./pages.ts";
+import { currentRoute, type Route } from "./router.ts";
+import { SignIn } from "./sign-in.tsx";
+import { mayStop, StopDialog, Stops, useStops } from "./stops.tsx";
+
+export function Shell() {
+  const [isSignedIn, setSignedIn] = useState<boolean | null>(key() === null ? null : true);
+  const [why, setWhy] = useState("");
+  useEffect(() => {
+    shareSession();
+    const stop = whenSessionChanges((credential, reason) => {
+      if (credential === null) forgetMe();
+      setWhy(reason);
+      setSignedIn(credential !== null);
+    });
+    if (isSignedIn === null) void askOtherTabs().then((credential) => setSignedIn(credential !== null));
+    return stop;
+  }, []);
+  return (
+    <>
+      <Banner />
+      {isSignedIn === null ? (
+        <main class="sign-in">
+          <Loading what="the console" />
+        </main>
+      ) : isSignedIn ? (
+        <Console key={key()} />
+      ) : (
+        <SignIn why={why} />
+      )}
+    </>
+  );
+}
+
+function Console() {
+  const [route, setRoute] = useState(currentRoute());
+  const main = useRef<HTMLElement>(null);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const { data: user, error, reload } = useLoad(async (signal) => me() ?? loadMe(signal), []);
+  const { stops, look } = useStops(user !== null);
+  const [isStopping, setStopping] = useState(false);
+  useEffect(() => {
+    const update = (): void => {
+      setRoute(currentRoute());
+      setMenuOpen(false);
+    };
+    addEventListener("hashchange", update);
+    // The address may have changed after the first rendering.
+    update();
+    return () => removeEventListener("hashchange", update);
+  }, []);
+  const pages = user === null ? [] : PAGES.filter(mayOpen);
+  const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.querySelector("h1")?.focus();
+        }}
+      >
+        Skip to the page
+      </a>
+      <div class="shell">
+        <nav aria-label="Console" class={isMenuOpen ? "open" : ""}>
+          <div class="brand">
+            <strong>Assent</strong>
+            <button
+              type="button"
+              class="menu"
+              aria-expanded={isMenuOpen}
+              aria-controls="menu"
+              onClick={() => setMenuOpen(!isMenuOpen)}
+            >
+              <Icon name="menu" /> Menu
+            </button>
+          </div>
+          <ul id="menu">
+            {pages.map((page) => (
+              <li key={page.name}>
+                <a href={`#/${page.name}`} {...(page.name === name ? { "aria-current": "page" as const } : {})}>
+                  <Icon name={page.icon} />
+                  {page.title}
+                </a>
+              </li>
+            ))}
+            <li>
+              <a href="/docs">
+                <Icon name="book" />
+                API
+              </a>
+            </li>
+            {user !== null && mayStop() ? (
+              <li class="apart">
+                <button type="button" class="halt" onClick={() => setStopping(true)}>
+                  <Icon name="stop" />
+                  Stop…
+                </button>
+              </li>
+            ) : null}
+            <li>
+              <button type="button" onClick={() => signOut()}>
+                <Icon name="log-out" />
+                Sign out
+              </button>
+            </li>
+            {user === null ? null : (
+              <li class="whose">
+                Key: <Key id={user.key.id} />
+              </li>
+            )}
+          </ul>
+        </nav>
+        <main id="main" ref={main} class={`page-${name}`}>
+          <Problem error={error} again={reload} />
+          <Stops stops={stops} onChange={look} />
+          {user !== null ? (
+            <Current route={{ ...route, name }} main={main} />
+          ) : error === null ? (
+            <Loading what="the console" />
+          ) : null}
+        </main>
+      </div>
+      {user === null ? null : <Palette pages={pages} />}
+      {isStopping ? (
+        <StopDialog
+          onClose={() => setStopping(false)}
+          onDone={() => {
+            setStopping(false);
+            look();
+          }}
+        />
+      ) : null}
+    </>
+  );
+}
+
+/** Loads and renders the page that the address names. */
+function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | null> }) {
+  const page = PAGES.find(({ name }) => name === route.name) ?? null;
+  const isOpenable = page !== null && mayOpen(page);
+  const { data, error, reload } = useLoad(async () => (isOpenable ? loadPage(page) : null), [isOpenable, route.name]);
+  const View = data !== null && data.name === route.name ? data.View : null;
+  // Screen readers announce the new page's heading; not for the first page.
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (isOpenable && View === null) return;
+    const focused = document.activeElement;
+    // A page that moved the focus itself, as the inbox does, keeps it.
+    if (!isFirst.current && (focused === document.body || focused?.closest("nav")))
+      main.current?.querySelector("h1")?.focus();
+    isFirst.current = false;
+  }, [route.name, route.id, View]);
+  if (page === null)
+    return (
+      <Page title="There is no such page">
+        <p>
+          The console has no page at <code>{location.hash}</code>. The address may be mistyped or cut off.
+        </p>
+        <p>
+          <a href="#/">Go to the first page</a>
+        </p>
+      </Page>
+    );
+  if (!isOpenable)
+    return (
+      <Page title={page.title}>
+        <p>
+          The key that you are signed in with cannot open this page: it needs the scope <code>{page.scopes[0]}</code>.
+        </p>
+        <p>
+          <a href="#/">Go to the first page</a>
+        </p>
+      </Page>
+    );
+  if (error !== null)
+    return (
+      <Page title={page.title}>
+        <Problem error={error} again={reload} />
+      </Page>
+    );
+  if (View === null) return <Loading what={page.title.toLowerCase()} />;
+  return <View key={route.name} id={route.id} query={route.query} />;
+}
+
+async function loadPage(page: PageEntry) {
+  try {
+    return { name: page.name, View: await page.load() };
+  } catch {
+    const detail = "this page could not be loaded; if the service was updated, reload the console";
+    throw new ApiError({ status: 0, code: "UNREACHABLE", detail });
+  }
+}

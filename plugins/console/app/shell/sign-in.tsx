@@ -1,0 +1,84 @@
+/**
+ * The sign-in page: one section for each method that the service offers. A method is a component that ends with
+ * `takeMe(…)` and `signIn(credential, remember)`; a method with a session cookie passes `COOKIE` as its credential.
+ */
+import type { ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { request } from "../core/api.ts";
+import { takeMe } from "../core/me.ts";
+import { signIn } from "../core/session.ts";
+import { Problem } from "../ui/elements.tsx";
+
+const METHODS: readonly { name: string; Form: ComponentType }[] = [{ name: "api_key", Form: KeyForm }];
+
+/** @param props.why why the person was signed out; empty if they asked for it */
+export function SignIn({ why }: { why: string }) {
+  useEffect(() => {
+    document.title = "Sign in · Assent";
+  }, []);
+  return (
+    <main class="sign-in">
+      <h1>Assent</h1>
+      <p class="quiet">Sign in to vote on requests and to see what agents do.</p>
+      {why === "" ? null : <Problem error={new Error(`You were signed out: ${why}`)} />}
+      {METHODS.map(({ name, Form }) => (
+        <Form key={name} />
+      ))}
+    </main>
+  );
+}
+
+function KeyForm() {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const stay = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const submit = async (): Promise<void> => {
+    const value = field.current?.value.trim() ?? "";
+    setBusy(true);
+    setError(null);
+    try {
+      // A header accepts printable ASCII only, and fetch would fail without a reason.
+      if (!/^[\x21-\x7e]+$/.test(value))
+        throw new Error("this is not an API key: a key starts with assent_ and has only letters, digits, - and _");
+      takeMe(await request("GET /v1/me", { key: value }));
+      signIn(value, stay.current?.checked === true);
+    } catch (refusal) {
+      setError(refusal);
+      setBusy(false);
+      field.current?.focus();
+    }
+  };
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      <label for="key">API key</label>
+      <input
+        id="key"
+        ref={field}
+        type="password"
+        autocomplete="off"
+        spellcheck={false}
+        required
+        aria-describedby="key-help"
+      />
+      <p id="key-help" class="quiet">
+        Stored for the tabs of this browser, until you close the last of them or sign out. You can see and do what the
+        key's scopes permit.
+      </p>
+      <label class="check">
+        <input type="checkbox" ref={stay} /> Stay signed in on this device. Do not use this on a shared device.
+      </label>
+      <Problem error={error} />
+      <button type="submit" class="primary" disabled={isBusy}>
+        {isBusy ? "Signing in…" : "Sign in"}
+      </button>
+    </form>
+  );
+}

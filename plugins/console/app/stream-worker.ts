@@ -1,0 +1,64 @@
+/**
+ * One stream for all tabs of this browser: over HTTP/1.1 a browser opens six connections to a service, and a stream in
+ * each of six tabs would leave none for requests. The worker ends with the last tab.
+ */
+import { readStream, type LedgerEvent, type StreamState } from "./core/stream.ts";
+
+interface Source {
+  /** Each port with the number of its latest subscription, which every message to it repeats. */
+  ports: Map<MessagePort, number>;
+  over: AbortController;
+  state: StreamState | null;
+}
+
+/** By credential: tabs may be signed in with different ones. */
+const sources = new Map<string, Source>();
+
+function join(key: string, port: MessagePort, subscription: number): void {
+  const source = sources.get(key) ?? start(key);
+  source.ports.set(port, subscription);
+  if (source.state !== null) port.postMessage({ subscription, state: source.state });
+}
+
+function start(key: string): Source {
+  const source: Source = { ports: new Map(), over: new AbortController(), state: null };
+  const send = (message: { event?: LedgerEvent; state?: StreamState }): void => {
+    for (const [port, subscription] of source.ports) port.postMessage({ subscription, ...message });
+  };
+  sources.set(key, source);
+  void readStream({
+    key,
+    signal: source.over.signal,
+    onEvent(event) {
+      // A tab that joins later starts after this event.
+      if (source.state !== null) source.state = { ...source.state, last: event.seq };
+      send({ event });
+    },
+    onState(state) {
+      source.state = state;
+      send({ state });
+      // The next tab tries again, because the key may have been given more scopes.
+      if (state.state === "refused") end(key, source);
+    },
+  });
+  return source;
+}
+
+function end(key: string, source: Source): void {
+  source.over.abort();
+  if (sources.get(key) === source) sources.delete(key);
+}
+
+function leave(port: MessagePort): void {
+  for (const [key, source] of sources) if (source.ports.delete(port) && source.ports.size === 0) end(key, source);
+}
+
+globalThis.addEventListener("connect", (event) => {
+  const [port] = (event as MessageEvent).ports;
+  if (port === undefined) return;
+  port.onmessage = ({ data }: MessageEvent<{ join: string | null; subscription: number }>) => {
+    leave(port);
+    if (typeof data.join === "string") join(data.join, port, data.subscription);
+  };
+  port.postMessage({ ready: true });
+});

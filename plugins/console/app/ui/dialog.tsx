@@ -1,0 +1,39 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+/**
+ * The browser's own modal dialog: it keeps the focus and closes on Escape.
+ * @param props.hotkey whether Ctrl+Enter submits
+ */
+export function Dialog({
+  title,
+  onClose,
+  children,
+  hotkey = true,
+}: {
+  title: string;
+  onClose: () => void;
+  children?: ComponentChildren;
+  hotkey?: boolean;
+}) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current?.showModal();
+    // The top of the dialog stays in view.
+    ref.current?.querySelector<HTMLElement>("[data-focus]")?.focus({ preventScroll: true });
+    return () => before instanceof HTMLElement && before.focus();
+  }, []);
+  // Enter alone is a line feed in a text.
+  const submit = (event: KeyboardEvent): void => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    if (hotkey) ref.current?.querySelector("form")?.requestSubmit();
+  };
+  return (
+    <dialog ref={ref} aria-labelledby="dialog-title" onClose={onClose} onKeyDown={submit}>
+      <h2 id="dialog-title">{title}</h2>
+      {children}
+    </dialog>
+  );
+}

@@ -1,0 +1,330 @@
+/** Elements of every page. Text from the API passes `Text` or `Data`, which show what hides in it. */
+import { useComputed } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { TextPart } from "../../../../src/domain/visible-text.ts";
+import { ApiError, whenReach, type Fault } from "../core/api.ts";
+import { duration, markText, plain, shortDuration, when } from "./format.ts";
+import { second } from "./hooks.ts";
+import { Icon } from "./icons.tsx";
+
+/** @param props.lines keeps line feeds */
+export function Text({ value, lines = false }: { value: unknown; lines?: boolean }) {
+  return <bdi>{markText(String(value), { lines }).map(renderPart)}</bdi>;
+}
+
+function renderPart({ text, kind, mark }: TextPart) {
+  if (kind === "plain") return text;
+  if (kind === "hidden")
+    return (
+      <span class="hidden-character" title={mark ?? ""}>
+        {text}
+      </span>
+    );
+  return (
+    <span class="look-alike">
+      {text}
+      <span class="hidden-character">{mark}</span>
+    </span>
+  );
+}
+
+/** Renders a value as JSON, complete. */
+export function Data({ value, label }: { value: unknown; label: string }) {
+  return (
+    <pre class="data" tabIndex={0} role="region" aria-label={label}>
+      <Text value={JSON.stringify(value, null, 2)} lines />
+    </pre>
+  );
+}
+
+/** Renders a time in the reader's time zone; a dash for null. */
+export function Time({ at }: { at: string | null | undefined }) {
+  if (at === null || at === undefined) return <span class="quiet">–</span>;
+  return (
+    <time dateTime={at} title={at}>
+      {when(at)}
+    </time>
+  );
+}
+
+/** Renders how long ago something happened, such as "12m". Redraws only itself. */
+export function Age({ at }: { at: string }) {
+  const text = useComputed(() => shortDuration(second.value - Date.parse(at)));
+  return (
+    <time class="age" dateTime={at} title={when(at)}>
+      {text}
+    </time>
+  );
+}
+
+/** Renders the time until a deadline. Redraws only itself. */
+export function TimeLeft({ at, short = false }: { at: string; short?: boolean }) {
+  const text = useComputed(() => {
+    const ms = Date.parse(at) - second.value;
+    return ms <= 0 ? (short ? "expired" : "time is up") : `${short ? shortDuration(ms) : duration(ms)} left`;
+  });
+  const style = useComputed(() => (Date.parse(at) - second.value < 60_000 ? "left soon" : "left"));
+  return (
+    <span class={style} title={when(at)}>
+      {text}
+    </span>
+  );
+}
+
+/** As `TimeLeft`, for pages that have the time. */
+export function Left({ at, time }: { at: string | null; time: number }) {
+  if (at === null) return null;
+  const ms = Date.parse(at) - time;
+  return <span class={`left ${ms < 60_000 ? "soon" : ""}`}>{ms <= 0 ? "time is up" : `${duration(ms)} left`}</span>;
+}
+
+export function Hash({ value }: { value: string }) {
+  return <code class="hash">{value}</code>;
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  allowed: "good",
+  approved: "good",
+  succeeded: "good",
+  active: "good",
+  live: "good",
+  allow: "good",
+  executing: "busy",
+  pending_approval: "busy",
+  require_approval: "busy",
+  denied: "bad",
+  failed: "bad",
+  deny: "bad",
+  suspended: "bad",
+  revoked: "bad",
+  expired: "quiet",
+  cancelled: "quiet",
+  inactive: "quiet",
+  low: "good",
+  medium: "busy",
+  high: "bad",
+  critical: "bad",
+};
+const WORDS: Readonly<Record<string, string>> = {
+  pending_approval: "pending",
+  require_approval: "requires approval",
+};
+
+export function Badge({ value, label }: { value: string; label?: string }) {
+  return (
+    <span class={`badge ${KINDS[value] ?? ""}`}>
+      <Text value={label ?? WORDS[value] ?? value} />
+    </span>
+  );
+}
+
+/** Renders pairs of names and values. A value that is null or undefined is left out. */
+export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {rows
+        .filter(([, value]) => value !== null && value !== undefined)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{typeof value === "string" || typeof value === "number" ? <Text value={value} /> : value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+/** Renders an error with the faults that it names. */
+export function Problem({ error, again }: { error: unknown; again?: () => void }) {
+  if (error === null || error === undefined) return null;
+  const problem = error instanceof ApiError ? error : null;
+  return (
+    <div class="notice bad" role="alert">
+      <p>
+        {problem?.title ? (
+          <strong>
+            <Text value={problem.title} />.{" "}
+          </strong>
+        ) : null}
+        <Text value={error instanceof Error ? error.message : "an unknown error"} />
+      </p>
+      {problem !== null && problem.errors.length > 0 ? (
+        <ul>
+          {problem.errors.map((fault) => (
+            <li key={`${placeOf(fault)} ${fault.detail}`}>
+              <code>
+                <Text value={placeOf(fault)} />
+              </code>{" "}
+              <Text value={fault.detail} />
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {again === undefined ? null : (
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Returns where a fault is: its line, or the member that it names. */
+export function placeOf({ line, column, pointer, parameter }: Fault): string {
+  if (line !== undefined) return `line ${line}${column === undefined ? "" : `, column ${column}`}`;
+  return pointer ?? parameter ?? "";
+}
+
+export function Notice({ kind = "", children }: { kind?: string; children?: ComponentChildren }) {
+  return (
+    <div class={`notice ${kind}`} role="status">
+      {children}
+    </div>
+  );
+}
+
+export function Loading({ what }: { what: string }) {
+  return (
+    <p class="loading" role="status">
+      Loading {what}…
+    </p>
+  );
+}
+
+/** Appears over every page while the service is unreachable. */
+export function Banner() {
+  const [since, setSince] = useState<number | null>(null);
+  useEffect(() => whenReach(setSince), []);
+  return (
+    <div class="banner" role="status" aria-live="assertive">
+      {since === null ? null : (
+        <p>
+          <Icon name="alert" />
+          <span>
+            <strong>The service does not answer</strong> since {when(new Date(since).toISOString())}. This page may be
+            out of date. The console tries again every few seconds.
+          </span>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** An empty list: what is not there, and what to do next. */
+export function Empty({ text, children }: { text: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p>{text}</p>
+      {children}
+    </div>
+  );
+}
+
+const LIVE_WORDS: Readonly<Record<string, string>> = {
+  live: "live",
+  waiting: "reconnecting",
+  refused: "not live",
+  starting: "connecting",
+};
+
+/** Shows whether the page follows the service's events. */
+export function Live({ state, why }: { state: string; why: string }) {
+  return (
+    <span class={`live ${state}`} role="status">
+      <span class="dot" aria-hidden="true" />
+      {LIVE_WORDS[state]}
+      {why === "" ? null : (
+        <>
+          : <Text value={why} />
+        </>
+      )}
+    </span>
+  );
+}
+
+export function Copy({ value, label = "Copy" }: { value: string; label?: string }) {
+  const [result, setResult] = useState("");
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(value);
+      setResult("Copied");
+    } catch {
+      setResult("Select it and copy by hand: browsers give the clipboard only to https and localhost.");
+    }
+  };
+  return (
+    <>
+      <button type="button" class="small" onClick={() => void copy()}>
+        {label}
+      </button>
+      <span class="quiet" role="status">
+        {result === "" ? null : ` ${result}`}
+      </span>
+    </>
+  );
+}
+
+/** A page with its title. @param props.side right of the title */
+export function Page({
+  title,
+  side,
+  children,
+}: {
+  title: string;
+  side?: ComponentChildren;
+  children?: ComponentChildren;
+}) {
+  useEffect(() => {
+    document.title = `${plain(title)} · Assent`;
+  }, [title]);
+  return (
+    <>
+      <header class="page-head">
+        <h1 tabIndex={-1}>
+          <Text value={title} />
+        </h1>
+        {side}
+      </header>
+      {children}
+    </>
+  );
+}
+
+/** A table. On a narrow screen its cells are stacked, named by `data-label`. */
+export function Table({
+  label,
+  head,
+  children,
+}: {
+  label: string;
+  head: readonly string[];
+  children?: ComponentChildren;
+}) {
+  return (
+    <div class="scroll stack" role="region" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Saves text as a file. */
+export function download(name: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

@@ -1,0 +1,60 @@
+/** Text for people. Text from outside passes `markText`, so that nothing in it hides, reorders or imitates what is around it. */
+import { markedText, markText } from "../../../../src/domain/visible-text.ts";
+
+export { markText };
+
+/** Returns text from outside as plain text, for titles and labels. */
+export function plain(value: unknown): string {
+  return markedText(String(value));
+}
+
+/** Returns "3 min 20 s", "12 min", "2 h 5 min" or "4 d 3 h". @param ms milliseconds */
+export function duration(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  const [d, h, m] = [Math.floor(s / 86_400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  const parts = partsOf(d, h, m, s % 60);
+  return parts
+    .filter(([count], i) => i === 0 || count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(" ");
+}
+
+function partsOf(d: number, h: number, m: number, s: number): [number, string][] {
+  if (d > 0) return [[d, "d"], [h, "h"]]; // prettier-ignore
+  if (h > 0) return [[h, "h"], [m, "min"]]; // prettier-ignore
+  if (m >= 10) return [[m, "min"]];
+  if (m > 0) return [[m, "min"], [s, "s"]]; // prettier-ignore
+  return [[s, "s"]];
+}
+
+/** Returns a duration as one number, for narrow places: "45s", "12m", "5h", "3d". @param ms milliseconds */
+export function shortDuration(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m`;
+  return s < 86_400 ? `${Math.floor(s / 3600)}h` : `${Math.floor(s / 86_400)}d`;
+}
+
+const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** Returns an RFC 3339 time in the reader's time zone and language. */
+export function when(rfc3339: string): string {
+  const time = Date.parse(rfc3339);
+  return Number.isNaN(time) ? rfc3339 : local.format(time);
+}
+
+/** Splits a list typed by hand at spaces and commas. */
+export function list(text: string): string[] {
+  return text.split(/[\s,]+/).filter((item) => item !== "");
+}
+
+/** Returns a principal as people name it: "ada" for owner:ada, "key 0193…" for a key without an owner. */
+export function who(principal: string): string {
+  if (principal.startsWith("owner:")) return principal.slice(6);
+  return principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal;
+}
+
+/** Returns "1 request" or "1,204 requests". */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}

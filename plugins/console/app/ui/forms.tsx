@@ -1,0 +1,67 @@
+/** Form fields with their labels and errors. */
+import type { ComponentChildren } from "preact";
+import { ApiError } from "../core/api.ts";
+
+/** The attributes that forms of the console set. */
+interface Input {
+  type?: "text" | "password" | "number" | "email" | "datetime-local";
+  value?: string;
+  defaultValue?: string;
+  placeholder?: string;
+  required?: boolean;
+  maxLength?: number;
+  onInput?: (event: InputEvent & { currentTarget: HTMLInputElement }) => void;
+}
+
+/**
+ * A labelled field.
+ * @param props.name unique on the page; also the member that an error points to
+ * @param props.error what an `ApiError` says about this member appears under the field
+ */
+export function Field({
+  name,
+  label,
+  help,
+  error,
+  children,
+  ...input
+}: Input & { name: string; label: string; help?: string; error?: unknown; children?: ComponentChildren }) {
+  const errors = (error instanceof ApiError ? error.errors : [])
+    .filter(({ pointer }) => pointer === `/${name}` || pointer?.startsWith(`/${name}/`))
+    .map(({ detail }) => detail);
+  const described = [help === undefined ? "" : `${name}-help`, errors.length === 0 ? "" : `${name}-said`]
+    .filter((id) => id !== "")
+    .join(" ");
+  return (
+    <div class="field">
+      <label for={name}>{label}</label>
+      {children ?? (
+        <input
+          id={name}
+          name={name}
+          autocomplete="off"
+          {...(described === "" ? {} : { "aria-describedby": described })}
+          {...(errors.length > 0 ? { "aria-invalid": "true" as const } : {})}
+          {...(input as object)}
+        />
+      )}
+      {help === undefined ? null : (
+        <span id={`${name}-help`} class="quiet">
+          {help}
+        </span>
+      )}
+      {errors.length === 0 ? null : (
+        <span id={`${name}-said`} class="said">
+          {errors.join("; ")}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** Returns what was typed, trimmed. */
+export function values(form: HTMLFormElement): Record<string, string> {
+  return Object.fromEntries(
+    [...new FormData(form)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),
+  );
+}

@@ -1,0 +1,63 @@
+/** Hooks that pages share. */
+import { signal } from "@preact/signals";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { ApiError, now, whenBack } from "../core/api.ts";
+
+export interface Loaded<T> {
+  data: T | null;
+  error: unknown;
+  loading: boolean;
+  reload(): void;
+  set(change: (data: T | null) => T | null): void;
+}
+
+/** Loads when the page opens, when `deps` change, and again when an unreachable service is back. */
+export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Loaded<T> {
+  const [state, setState] = useState<{ data: T | null; error: unknown; loading: boolean }>({
+    data: null,
+    error: null,
+    loading: true,
+  });
+  const [round, setRound] = useState(0);
+  const isUnreachable = state.error instanceof ApiError && state.error.status === 0;
+  useEffect(() => (isUnreachable ? whenBack(() => setRound((n) => n + 1)) : undefined), [isUnreachable]);
+  useEffect(() => {
+    const over = new AbortController();
+    setState((old) => ({ ...old, loading: true }));
+    load(over.signal).then(
+      (data) => over.signal.aborted || setState({ data, error: null, loading: false }),
+      (error: unknown) => over.signal.aborted || setState((old) => ({ ...old, error, loading: false })),
+    );
+    return () => over.abort();
+  }, [...deps, round]);
+  return {
+    ...state,
+    reload: useCallback(() => setRound((n) => n + 1), []),
+    set: useCallback(
+      (change: (data: T | null) => T | null) => setState((old) => ({ ...old, data: change(old.data) })),
+      [],
+    ),
+  };
+}
+
+/** The service's time in milliseconds. Changes every second while something reads it. */
+export const second = signal(now(), {
+  watched() {
+    this.value = now();
+    timer = setInterval(() => (this.value = now()), 1000);
+  },
+  unwatched() {
+    clearInterval(timer);
+  },
+});
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** Returns the service's time and redraws with it. A countdown reads `second` instead, and redraws only itself. */
+export function useNow(every = 1000): number {
+  const [time, setTime] = useState(now());
+  useEffect(() => {
+    const interval = setInterval(() => setTime(now()), every);
+    return () => clearInterval(interval);
+  }, [every]);
+  return time;
+}

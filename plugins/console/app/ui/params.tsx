@@ -1,0 +1,153 @@
+/** What an action does: its parameters, those that the policy names first, each level folded, each fold counted. */
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { countOf, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/domain/outline.ts";
+import { Data, Text } from "./elements.tsx";
+import { plain } from "./format.ts";
+
+/** Lines that one click unfolds. */
+const STEP = 50;
+
+type Unfold = (pointer: string, lines: number) => void;
+
+interface FoldProps {
+  pointer: string;
+  /** Name of the member, for the button's label. */
+  of: string;
+  unfold: Unfold;
+  /** The maximum is drawn: nothing more can be unfolded. */
+  isFull: boolean;
+}
+
+function Fold({ more, pointer, of, unfold, isFull }: FoldProps & { more: number }) {
+  if (more === 0) return null;
+  if (isFull) return <p class="fold quiet">{moreLines(more)}: open “As JSON” to see all</p>;
+  return (
+    <button
+      type="button"
+      class="fold"
+      aria-label={plain(`${moreLines(more)} of ${of}`)}
+      onClick={() => unfold(pointer, Math.min(more, STEP))}
+    >
+      {moreLines(more)}
+    </button>
+  );
+}
+
+function Value({ node, ...fold }: FoldProps & { node: Outline }) {
+  switch (node.kind) {
+    case "value":
+      return <code>{node.text}</code>;
+    case "empty":
+      return <span class="quiet">{node.list ? "empty list" : "empty object"}</span>;
+    case "json":
+      return (
+        <>
+          <pre class="deep">
+            <Text value={node.text} lines />
+          </pre>
+          <Fold {...fold} more={node.more} />
+        </>
+      );
+    case "text":
+      return (
+        <>
+          {node.quoted ? (
+            <>
+              <span class="lines">
+                “<Text value={node.text} lines />”
+              </span>{" "}
+              <span class="quiet">(text)</span>
+            </>
+          ) : (
+            <span class="lines">
+              <Text value={node.text} lines />
+            </span>
+          )}
+          <Fold {...fold} more={node.more} />
+        </>
+      );
+    case "members":
+      return <Members node={node} {...fold} />;
+  }
+}
+
+function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind: "members" }> }) {
+  const { pointer, unfold, isFull } = fold;
+  return (
+    <>
+      {pointer !== "" && node.more > 0 ? <span class="quiet">{countOf(node)}</span> : null}
+      {node.members.length === 0 ? null : (
+        <dl class={node.list ? "params list" : "params"}>
+          {node.members.map(({ name, pointer: at, value }) => (
+            <div key={at}>
+              <dt>{node.list ? name : <Text value={name} />}</dt>
+              <dd>
+                <Value node={value} pointer={at} of={name} unfold={unfold} isFull={isFull} />
+              </dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      <Fold {...fold} more={node.more} />
+    </>
+  );
+}
+
+interface ParamsProps {
+  value: Record<string, unknown>;
+  label: string;
+  /** Pointer of `value` in the request, such as /params. */
+  root: string;
+  /** Pointers of the members that the policy names. */
+  first?: readonly string[] | undefined;
+  lines?: number;
+}
+
+/** Renders an object within a budget of lines; the reader unfolds the rest step by step. */
+export function Params({ value, label, root, first, lines = 40 }: ParamsProps) {
+  const [unfolded, setUnfolded] = useState<ReadonlyMap<string, number>>(new Map());
+  const drawn = useMemo((): ComponentChildren => {
+    const isFull = lines + [...unfolded.values()].reduce((sum, count) => sum + count, 0) >= MAX_LINES;
+    const unfold: Unfold = (pointer, count) =>
+      setUnfolded((old) => new Map(old).set(pointer, (old.get(pointer) ?? 0) + count));
+    const node = outline(value, { root, lines, unfolded, ...(first === undefined ? {} : { first }) });
+    return <Value node={node} pointer={root} of={label} unfold={unfold} isFull={isFull} />;
+  }, [value, first, lines, unfolded]);
+  if (Object.keys(value).length === 0) return <p class="quiet">None.</p>;
+  return (
+    <div class="asked-for" role="group" aria-label={label}>
+      {drawn}
+    </div>
+  );
+}
+
+interface Described {
+  params: Record<string, unknown>;
+  shown_first?: readonly string[] | undefined;
+}
+
+/** Returns the member that tells an action from others of its kind, such as "amount" and "120"; null without one. */
+export function headlineOf({ params, shown_first: first }: Described): { name: string; value: string } | null {
+  const node = outline(params, { root: "/params", lines: 1, ...(first === undefined ? {} : { first }) });
+  const member = node.kind === "members" ? node.members[0] : undefined;
+  if (member === undefined || !("text" in member.value)) return null;
+  return { name: plain(member.name), value: plain(member.value.text.slice(0, 80)) };
+}
+
+/** As `headlineOf`, as text for labels: "amount 120", or "". */
+export function headline(action: Described): string {
+  const found = headlineOf(action);
+  return found === null ? "" : `${found.name} ${found.value.slice(0, 60)}`;
+}
+
+/** Renders a value as JSON once it is opened. */
+export function AsJson({ value, label, summary = "As JSON" }: { value: unknown; label: string; summary?: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {isOpen ? <Data value={value} label={label} /> : null}
+    </details>
+  );
+}

@@ -1,0 +1,240 @@
+/** A request as the person who votes must see it: complete, in an order that its author cannot influence. */
+import { useMemo } from "preact/hooks";
+import { encodeRequest } from "../../../../src/domain/request.ts";
+import type { Action, LinkedAction } from "../core/api-types.ts";
+import { at } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
+import { plain } from "./format.ts";
+import { AsJson, headlineOf, Params } from "./params.tsx";
+import { Key } from "./person.tsx";
+
+/** Members that newer services add. They are rendered if they are present. */
+export interface Explained {
+  /** What will happen, in one sentence, as the policy's author wrote it. */
+  preview?: string | null;
+  /** What the agent has not done before. */
+  unusual?: readonly string[];
+  /** What differs from the agent's last similar action, by member. */
+  differs_from?: { action_id: string; members: readonly { pointer: string; before: unknown; after: unknown }[] } | null;
+}
+
+type Shown = (Action | LinkedAction) & Explained & { erased_at?: string | null };
+
+/** Renders "stripe refund by support-bot". */
+export function What({ action }: { action: Pick<Shown, "tool" | "operation" | "agent_id"> }) {
+  return (
+    <span class="what">
+      <strong>
+        <Text value={action.tool} /> <Text value={action.operation} />
+      </strong>{" "}
+      <span class="quiet">by</span> <Text value={action.agent_id} />
+    </span>
+  );
+}
+
+export function Risk({ risk }: { risk: string | null }) {
+  return risk === null ? null : <Badge value={risk} label={`${risk} risk`} />;
+}
+
+/** Renders what will happen: the policy's sentence, or tool, operation and the value that tells it from others. */
+export function Preview({ action }: { action: Shown }) {
+  if (typeof action.preview === "string" && action.preview !== "")
+    return (
+      <p class="preview">
+        <Text value={action.preview} />
+      </p>
+    );
+  const value = action.erased_at ? null : headlineOf(action);
+  return (
+    <div class="preview">
+      <p class="preview-what">
+        <Text value={action.tool} /> <Text value={action.operation} />
+      </p>
+      {value === null ? null : (
+        <p class="preview-value">
+          <span class="quiet">
+            <Text value={value.name} />
+          </span>{" "}
+          <Text value={value.value} />
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Renders why a person is asked: the rule, its reason, and a link to the policy. */
+export function Why({ action }: { action: Shown }) {
+  return (
+    <div class="why">
+      <p>
+        <Text value={action.reason} />
+      </p>
+      <p class="quiet">
+        {action.rule === null
+          ? "Decided without a rule."
+          : `Rule ${plain(action.rule)} (policy ${plain(action.policy)})`}
+        {action.policy === null || !may("policies:read") ? null : (
+          <>
+            {" · "}
+            <a href={`#/policies/${at(action.policy)}`}>Show the policy</a>
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** Renders what is unusual, and what differs from the agent's last similar action. */
+export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
+  const { unusual = [], differs_from: earlier = null } = action;
+  if (unusual.length === 0 && (earlier === null || earlier.members.length === 0)) return null;
+  return (
+    <section class="unusual">
+      <Heading level={level}>Unusual</Heading>
+      <ul>
+        {unusual.map((line) => (
+          <li key={line}>
+            <Text value={line} />
+          </li>
+        ))}
+        {earlier?.members.map(({ pointer, before, after }) => (
+          <li key={pointer}>
+            <code>
+              <Text value={pointer} />
+            </code>
+            : <Text value={JSON.stringify(after)} /> <span class="quiet">(last time</span>{" "}
+            <Text value={JSON.stringify(before)} />
+            <span class="quiet">)</span>
+          </li>
+        ))}
+      </ul>
+      {earlier === null ? null : <a href={`#/actions/${at(earlier.action_id)}`}>The earlier action</a>}
+    </section>
+  );
+}
+
+export function Heading({ level, children }: { level: 2 | 3; children: string }) {
+  return level === 2 ? <h2 class="part">{children}</h2> : <h3 class="part">{children}</h3>;
+}
+
+/** Renders parameters and context, folded. */
+export function Content({ action, level, lines = 40 }: { action: Shown; level: 2 | 3; lines?: number }) {
+  const name = plain(`${action.tool} ${action.operation}`);
+  if (action.erased_at)
+    return (
+      <Notice kind="busy">
+        The request and its result were erased <Time at={action.erased_at} />. The decision and its proof remain.
+      </Notice>
+    );
+  return (
+    <>
+      <Heading level={level}>Parameters</Heading>
+      <Params
+        value={action.params}
+        root="/params"
+        first={action.shown_first}
+        lines={lines}
+        label={`Parameters of ${name}`}
+      />
+      <AsJson value={action.params} label="Parameters as JSON" />
+      {Object.keys(action.context).length === 0 ? null : (
+        <>
+          <Heading level={level}>Context</Heading>
+          <Params
+            value={action.context}
+            root="/context"
+            first={action.shown_first}
+            lines={Math.min(lines, 20)}
+            label={`Context of ${name}`}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Renders everything that a vote is about, in order: preview, why, what is unusual, parameters, context. */
+export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
+  return (
+    <>
+      <Preview action={action} />
+      <Why action={action} />
+      <Unusual action={action} level={level} />
+      <Content action={action} level={level} lines={lines} />
+    </>
+  );
+}
+
+/** Renders who asks and which policy decided. */
+export function Origin({ action }: { action: Shown }) {
+  return (
+    <Facts
+      rows={[
+        ["Agent", action.agent_id],
+        ["Risk", action.risk_level === null ? "not rated" : <Risk risk={action.risk_level} />],
+        ["Submitted", <Time at={action.created_at} />],
+        ["Submitted with the key", "submitted_by" in action ? <Key id={action.submitted_by} /> : null],
+        [
+          "Policy",
+          action.policy === null || !("policy_version" in action)
+            ? null
+            : `${action.policy}, version ${action.policy_version}`,
+        ],
+        ["Reason code", "reason_code" in action ? <code>{action.reason_code}</code> : null],
+      ]}
+    />
+  );
+}
+
+/** Renders a request completely, with its metadata and the hash that a vote counts for. */
+export function Request({ action, level = 3 }: { action: Action & Explained; level?: 2 | 3 }) {
+  return (
+    <>
+      <Asked action={action} level={level} />
+      <Origin action={action} />
+      <Metadata action={action} level={level} />
+      {action.erased_at ? null : <Bound action={action} />}
+    </>
+  );
+}
+
+export function Metadata({ action, level }: { action: Action; level: 2 | 3 }) {
+  if (Object.keys(action.meta).length === 0) return null;
+  return (
+    <>
+      <Heading level={level}>Metadata</Heading>
+      <p class="quiet">For tracing only. Policies do not see it, and a vote does not cover it.</p>
+      <Params value={action.meta} root="/meta" lines={20} label="Metadata" />
+    </>
+  );
+}
+
+/** Renders the request hash that a vote counts for, and computes it again from what the page shows. */
+export function Bound({ action }: { action: Shown }) {
+  const computed = useMemo(() => hashOf(action), [action.request_hash]);
+  if (action.request_hash === null) return null;
+  return (
+    <div class="bound">
+      <p class="quiet">
+        Request hash <Hash value={action.request_hash} />
+      </p>
+      {computed === action.request_hash ? (
+        <p class="fits">✓ computed in this browser from what this page shows</p>
+      ) : (
+        <p class="notice bad" role="alert">
+          What this page shows has another hash (<code>{computed}</code>). Do not vote; report this to the service's
+          operator.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function hashOf(action: Shown): string {
+  try {
+    return encodeRequest(action as Parameters<typeof encodeRequest>[0]).hash;
+  } catch (error) {
+    return error instanceof Error ? error.message : "cannot be computed";
+  }
+}
