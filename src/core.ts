@@ -173,6 +173,7 @@ export { FOLD } from "./domain/outline.ts";
 export { suggest } from "./domain/suggest.ts";
 export { toSingleLine } from "./domain/text.ts";
 export { parseRfc3339 } from "./domain/time.ts";
+export { utcOffset } from "./domain/time-zone.ts";
 
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";

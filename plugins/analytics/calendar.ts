@@ -1,4 +1,5 @@
-/** Where hours, days, weeks and months begin in a time zone. Instants are milliseconds since the epoch. */
+/** Computes where hours, days, weeks and months begin in a time zone. Instants are milliseconds since the epoch. */
+import { utcOffset } from "../../src/core.ts";
 
 export type Interval = "hour" | "day" | "week" | "month";
 
@@ -11,51 +12,25 @@ export interface Zone {
   offset(at: number): number;
 }
 
-/** Null for a name that the runtime's time zone data does not know. */
+/** Returns null if the runtime's time zone data does not contain the name. */
 export function zoneOf(name: string): Zone | null {
-  let format: Intl.DateTimeFormat;
   try {
-    format = new Intl.DateTimeFormat("en-US", {
-      timeZone: name,
-      hourCycle: "h23",
-      era: "short",
-      year: "numeric",
-      month: "numeric",
-      day: "numeric",
-      hour: "numeric",
-      minute: "numeric",
-      second: "numeric",
-    });
+    utcOffset(name, 0);
   } catch {
     return null;
   }
-  return {
-    // As it was asked for: the runtime answers with names of the past, Asia/Calcutta for Asia/Kolkata.
-    name,
-    offset(at) {
-      const parts: Record<string, string> = {};
-      for (const { type, value } of format.formatToParts(at)) parts[type] = value;
-      const local = Date.UTC(
-        Number(parts["year"]),
-        Number(parts["month"]) - 1,
-        Number(parts["day"]),
-        Number(parts["hour"]),
-        Number(parts["minute"]),
-        Number(parts["second"]),
-      );
-      return local - Math.floor(at / 1000) * 1000;
-    },
-  };
+  // Keeps the requested name, because the runtime returns older names, such as Asia/Calcutta for Asia/Kolkata.
+  return { name, offset: (at) => utcOffset(name, at) };
 }
 
-/** The first instant of a local day. Clocks may go forward over midnight: the day then begins later than 00:00. */
+/** Returns the first instant of a local day, which is after 00:00 if the clock goes forward over midnight. */
 function startOfDay(zone: Zone, midnight: number): number {
   const [before, after] = [midnight - zone.offset(midnight - DAY), midnight - zone.offset(midnight + DAY)];
   const starts = [before, after].filter((at) => at + zone.offset(at) === midnight);
   return starts.length > 0 ? Math.min(...starts) : before;
 }
 
-/** Local midnight, written as if it were UTC, of the interval that a local time lies in. */
+/** Returns the local midnight, written as if it were UTC, at which the interval of a local time begins. */
 function floor(local: number, interval: Exclude<Interval, "hour">): number {
   const day = Math.floor(local / DAY) * DAY;
   const date = new Date(day);
@@ -71,26 +46,26 @@ function following(midnight: number, interval: Exclude<Interval, "hour">): numbe
   return midnight + (interval === "week" ? 7 : 1) * DAY;
 }
 
-/** `since`, every start of an interval after it, `until`. Null when there would be more than `most` intervals. */
+/** Returns `since`, every start of an interval after it, and `until`; null if there are more than `max` intervals. */
 export function boundariesOf(
   since: number,
   until: number,
   interval: Interval,
   zone: Zone,
-  most: number,
+  max: number,
 ): number[] | null {
   const boundaries = [since];
-  const take = (at: number): boolean => {
-    // Not twice: a zone that moves over the date line skips a day, which then begins when the next one does.
+  const add = (at: number): boolean => {
+    // A zone that crosses the date line skips a day, which would begin at the same instant as the next one.
     if (at > (boundaries.at(-1) as number)) boundaries.push(at);
-    return boundaries.length <= most;
+    return boundaries.length <= max;
   };
   if (interval === "hour") {
     for (let at = since; ;) {
       const local = at + zone.offset(at);
       const next = at + HOUR - (((local % HOUR) + HOUR) % HOUR);
       if (next >= until) break;
-      if (!take(next)) return null;
+      if (!add(next)) return null;
       at = next;
     }
   } else {
@@ -101,7 +76,7 @@ export function boundariesOf(
     ) {
       const at = startOfDay(zone, midnight);
       if (at >= until) break;
-      if (!take(at)) return null;
+      if (!add(at)) return null;
     }
   }
   boundaries.push(until);

@@ -1,4 +1,5 @@
 /** Time windows of limits: a sliding duration, or a calendar hour, day, week or month. */
+import { utcOffset } from "../../time-zone.ts";
 import { parseDuration } from "../../time.ts";
 
 export type CalendarUnit = "hour" | "day" | "week" | "month";
@@ -44,15 +45,15 @@ function isZone(zone: string): boolean {
 /** Returns the first instant of the window. Milliseconds. */
 export function startOfWindow(window: Window, now: number): number {
   if (window.kind === "sliding") return now - window.ms + 1;
-  const local = now + offsetAt(window.zone, now);
+  const local = now + utcOffset(window.zone, now);
   const start = startOf(window.unit, local);
   // The zone's offset may differ at the start of the window, so look it up there again.
-  const guess = start - offsetAt(window.zone, now);
-  const exact = start - offsetAt(window.zone, guess);
+  const guess = start - utcOffset(window.zone, now);
+  const exact = start - utcOffset(window.zone, guess);
   if (window.unit === "hour") return Math.min(exact, now);
   // If clocks go back over midnight, midnight occurs twice; the day begins with the first.
-  const first = start - offsetAt(window.zone, exact - LONGEST_CHANGE);
-  const twice = first < exact && first + offsetAt(window.zone, first) === start;
+  const first = start - utcOffset(window.zone, exact - LONGEST_CHANGE);
+  const twice = first < exact && first + utcOffset(window.zone, first) === start;
   return Math.min(twice ? first : exact, now);
 }
 
@@ -69,38 +70,4 @@ function startOf(unit: CalendarUnit, local: number): number {
   if (unit === "day") return day;
   if (unit === "week") return day - ((date.getUTCDay() + 6) % 7) * DAY;
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
-}
-
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-/** Returns local time minus UTC. Milliseconds. */
-function offsetAt(zone: string, at: number): number {
-  if (zone === "UTC") return 0;
-  let format = formats.get(zone);
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat("en-US", {
-      timeZone: zone,
-      hourCycle: "h23",
-      year: "numeric",
-      month: "numeric",
-      day: "numeric",
-      hour: "numeric",
-      minute: "numeric",
-      second: "numeric",
-    });
-    formats.set(zone, format);
-  }
-  const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)])) as Record<
-    string,
-    number
-  >;
-  const local = Date.UTC(
-    parts["year"] ?? 0,
-    (parts["month"] ?? 1) - 1,
-    parts["day"],
-    parts["hour"],
-    parts["minute"],
-    parts["second"],
-  );
-  return local - Math.floor(at / 1000) * 1000;
 }

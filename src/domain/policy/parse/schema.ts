@@ -12,23 +12,29 @@ const Globs = (what: string) =>
   Type.Union([Glob(what), Type.Array(Glob(what), { minItems: 1, maxItems: 200 })], {
     description: `${what}; one glob or a list.`,
   });
+const Name = (description: string) => Type.String({ minLength: 1, maxLength: 100, description });
+const Description = Type.Optional(Type.String({ maxLength: 2000, description: "For readers." }));
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")], {
-  description: "What happens when the rule matches.",
+  description: "Decision if the rule matches.",
 });
-const Expires = "How long the approval may be given, such as 30m, 1h or 7d; 24h when absent.";
-const Valid = "How long an approved action may start, such as 15m, 1h or 7d; 1h when absent.";
+const Expires = "How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent.";
+const Valid = "How long an approved action can be started, such as 15m, 1h or 7d; 1h when absent.";
 const Holds =
-  "How long a rejection refuses the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent.";
+  "How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent.";
 const Terms = Type.Object(
   {
     quorum: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 20, description: "How many different people must approve; 1 when absent." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 20,
+        description: "Number of different people who must approve; 1 when absent.",
+      }),
     ),
     expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
     valid_for: Type.Optional(Type.String({ maxLength: 40, description: Valid })),
     rejection_holds: Type.Optional(Type.String({ maxLength: 40, description: Holds })),
     notify: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to tell." }),
+      Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to notify." }),
     ),
     show: Type.Optional(
       Type.Array(Type.String({ pattern: MEMBER_PATTERN, maxLength: 200 }), {
@@ -37,20 +43,16 @@ const Terms = Type.Object(
       }),
     ),
   },
-  { additionalProperties: false, description: "How to ask; only with require_approval." },
+  { additionalProperties: false, description: "Terms of the approval; only with require_approval." },
 );
 const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], {
-  description: "Shown to approvers; no influence on the decision.",
+  description: "Shown to approvers. Does not affect the decision.",
 });
 
 export const RuleSchema = Type.Object(
   {
-    name: Type.String({
-      minLength: 1,
-      maxLength: 100,
-      description: "Unique inside the policy; recorded with every decision the rule makes.",
-    }),
-    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    name: Name("Unique inside the policy; recorded with every decision the rule makes."),
+    description: Description,
     tool: Type.Optional(Globs("Tool that the rule is about; absent: every tool")),
     operation: Type.Optional(Globs("Operation that the rule is about; absent: every operation")),
     agent: Type.Optional(Globs("Agent that the rule is about; absent: every agent")),
@@ -60,7 +62,7 @@ export const RuleSchema = Type.Object(
     effect: Effect,
     risk: Type.Optional(Risk),
     reason: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 1000, description: "Said to the agent and to approvers, and recorded." }),
+      Type.String({ minLength: 1, maxLength: 1000, description: "Shown to the agent and to approvers, and recorded." }),
     ),
     approval: Type.Optional(Terms),
   },
@@ -69,58 +71,54 @@ export const RuleSchema = Type.Object(
 
 export const LimitSchema = Type.Object(
   {
-    name: Type.String({
-      minLength: 1,
-      maxLength: 100,
-      description: "Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes.",
-    }),
-    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    name: Name("Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes."),
+    description: Description,
     tool: Type.Optional(Globs("Tool whose actions count; absent: every tool")),
     operation: Type.Optional(Globs("Operation that counts; absent: every operation")),
     agent: Type.Optional(Globs("Agent whose actions count; absent: every agent")),
-    when: Type.Optional(
-      Type.String({ description: "Condition in CEL; actions that it does not hold for do not count." }),
-    ),
+    when: Type.Optional(Type.String({ description: "Condition in CEL. Actions for which it is false do not count." })),
     per: Type.Optional(
       Type.String({
         minLength: 1,
         description:
-          "What is counted apart: agent, key, or any expression in CEL such as params.customer. Absent: all together.",
+          "What is counted separately: agent, key, or a CEL expression such as params.customer. Absent: all together.",
       }),
     ),
-    count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: "At most so many actions." })),
+    count: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: "Maximum number of actions." }),
+    ),
     sum: Type.Optional(
       Type.String({
         minLength: 1,
         description:
-          "Number to add up, in CEL, such as params.amount. Not negative, at most 1,000,000,000; counted in millionths, upwards.",
+          "Number to add up, in CEL, such as params.amount. From 0 to 1,000,000,000; rounded up to millionths.",
       }),
     ),
-    at_most: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Largest sum." })),
+    at_most: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Maximum sum." })),
     window: Type.String({
       minLength: 1,
       maxLength: 40,
-      description: "The time until now, such as 1h, 24h or 7d; or hour, day, week or month of the calendar.",
+      description: "Sliding window, such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
     }),
     time_zone: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 64,
-        description: "Of a calendar's window, such as Europe/Berlin; UTC when absent.",
+        description: "Time zone of a calendar window, such as Europe/Berlin; UTC when absent.",
       }),
     ),
     effect: Type.Optional(
       Type.Union([Type.Literal("deny"), Type.Literal("require_approval")], {
-        description: "What happens to an action that goes beyond; deny when absent.",
+        description: "Decision on an action that exceeds the limit; deny when absent.",
       }),
     ),
     risk: Type.Optional(Risk),
     reason: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 1000, description: "Said to the agent and to approvers, and recorded." }),
+      Type.String({ minLength: 1, maxLength: 1000, description: "Shown to the agent and to approvers, and recorded." }),
     ),
     approval: Type.Optional(Terms),
   },
-  { additionalProperties: false, description: "At most so many matching actions, or at most such a sum, in a window." },
+  { additionalProperties: false, description: "Maximum number of matching actions, or maximum sum, within a window." },
 );
 
 const ToolSchema = Type.Object(
@@ -140,7 +138,7 @@ export const PolicySchema = Type.Object(
       pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
       description: "Name: lowercase letters, digits, dots, dashes and underscores, at most 64.",
     }),
-    description: Type.Optional(Type.String({ maxLength: 2000, description: "For readers." })),
+    description: Description,
     mode: Type.Optional(
       Type.Union([Type.Literal("enforce"), Type.Literal("shadow")], {
         description: "shadow: evaluated and recorded, never enforced. enforce when absent.",
@@ -148,8 +146,7 @@ export const PolicySchema = Type.Object(
     ),
     case_sensitive: Type.Optional(
       Type.Boolean({
-        description:
-          "true: tools, operations and agents match as they are written. Without regard to case when absent.",
+        description: "true: tools, operations and agents match case-sensitively. Case is ignored when absent.",
       }),
     ),
     applies_to: Type.Optional(
@@ -159,14 +156,14 @@ export const PolicySchema = Type.Object(
             Type.Array(Glob("Tool"), {
               minItems: 1,
               maxItems: 200,
-              description: "Tools that the policy speaks of; all when absent.",
+              description: "Tools that the policy applies to; all when absent.",
             }),
           ),
           agents: Type.Optional(
             Type.Array(Glob("Agent"), {
               minItems: 1,
               maxItems: 200,
-              description: "Agents that the policy speaks of; all when absent.",
+              description: "Agents that the policy applies to; all when absent.",
             }),
           ),
         },

@@ -1,0 +1,45 @@
+/** Local time in named time zones, from the runtime's time zone data. */
+
+const MAX_FORMATS = 64;
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/**
+ * Returns local time minus UTC at an instant, in milliseconds. Throws RangeError for an unknown zone.
+ * @param zone IANA name such as `Europe/Berlin`
+ * @param at milliseconds since the epoch
+ * @example utcOffset("Asia/Kolkata", 0) // 19_800_000
+ */
+export function utcOffset(zone: string, at: number): number {
+  if (zone === "UTC") return 0;
+  const parts: Record<string, number> = {};
+  for (const { type, value } of formatOf(zone).formatToParts(at)) parts[type] = Number(value);
+  const field = (name: string): number => parts[name] as number;
+  const local = Date.UTC(
+    field("year"),
+    field("month") - 1,
+    field("day"),
+    field("hour"),
+    field("minute"),
+    field("second"),
+  );
+  return local - Math.floor(at / 1000) * 1000;
+}
+
+function formatOf(zone: string): Intl.DateTimeFormat {
+  let format = formats.get(zone);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat("en-US", {
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    });
+    if (formats.size >= MAX_FORMATS) formats.clear();
+    formats.set(zone, format);
+  }
+  return format;
+}
