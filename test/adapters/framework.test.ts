@@ -1,18 +1,18 @@
 /** An adapter rejects a framework version that it does not support when it is imported, and names the version it found. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { checkFramework, FRAMEWORKS, type Framework } from "../../src/adapters/framework.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("the version of a framework", () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-framework-"));
+  const folder = temporaryFolder("assent-framework-");
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   /** A project with the package installed; the check starts two folders below it. */
   function install(name: string, version: string): string {
-    const project = mkdtempSync(join(folder, "project-"));
+    const project = temporaryFolder("project-", folder);
     mkdirSync(join(project, "node_modules", name), { recursive: true });
     mkdirSync(join(project, "src", "agents"), { recursive: true });
     writeFileSync(join(project, "node_modules", name, "package.json"), JSON.stringify({ name, version }));

@@ -1,8 +1,8 @@
 /** What docs/integrate.md shows, as it stands there: the first block runs, and the others compile with the real packages. */
 import assert from "node:assert/strict";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -25,7 +25,7 @@ const blockOf = (name: string): string => {
 const EXTENSION = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 
 test("your own code: what is allowed runs at once, and the rest after the approval, once", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-integrate-"));
+  const folder = temporaryFolder("assent-integrate-");
   const service = await startService();
   const server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
   const refunds: unknown[] = [];
@@ -109,7 +109,7 @@ export const agent = new LlmAgent({ name: "support", model: "gemini", tools: [re
 for (const { name, versions, text } of PROGRAMS) {
   const { skip, folder } = await packages(versions);
   test(`${name}: what the page says compiles with its types`, { skip }, async () => {
-    const place = mkdtempSync(join(tmpdir(), "assent-integrate-"));
+    const place = temporaryFolder("assent-integrate-");
     try {
       symlinkSync(join(folder, "node_modules"), join(place, "node_modules"));
       writeFileSync(join(place, "program.ts"), text);

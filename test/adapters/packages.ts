@@ -1,12 +1,13 @@
 /** Frameworks at their exact versions, installed when a test asks for them: together they are larger than all the rest. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { CACHE } from "../support/cache.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** What a test imports is looked into freely: the real types are not installed where this is compiled. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
@@ -32,7 +33,7 @@ export async function packages(versions: Record<string, string>, node = 20): Pro
   const manifest = JSON.stringify({ private: true, type: "module", dependencies: versions });
   const folder = join(CACHE, `assent-packages-${createHash("sha256").update(manifest).digest("hex").slice(0, 16)}`);
   if (!existsSync(folder)) {
-    const fresh = mkdtempSync(join(CACHE, "assent-packages-new-"));
+    const fresh = temporaryFolder("assent-packages-new-", CACHE);
     writeFileSync(join(fresh, "package.json"), manifest);
     try {
       const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"];

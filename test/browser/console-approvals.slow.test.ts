@@ -1,13 +1,13 @@
 /** The queue of approvals as people work with it: alone, against each other, against the clock and against a hostile agent. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED, ASKED_TWO } from "../support/service.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\u202egnp.exe\u200b\u0007";
 
@@ -17,7 +17,7 @@ describe("approvals in a browser", { skip: withoutBrowser }, () => {
   let ada: string;
   let grace: string;
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-console-"));
+    folder = temporaryFolder("assent-console-");
     writeFileSync(
       join(folder, "asked.yaml"),
       `policy: asked

@@ -1,12 +1,12 @@
 /** Requests that an agent wrote to freeze or mislead approvers. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -26,7 +26,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
   let folder: string;
   let ada: string;
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-hostile-"));
+    folder = temporaryFolder("assent-hostile-");
     writeFileSync(join(folder, "pay.yaml"), POLICY);
     console_ = await startConsole({ policies: folder });
     ada = await console_.key("ada", { preset: "approver", owner: "Ada" });

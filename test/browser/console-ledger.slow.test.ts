@@ -1,7 +1,6 @@
 /** The ledger in the console: verified with a pinned key, followed as it grows; and the system's state. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
@@ -9,6 +8,7 @@ import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED, quiet } from "../support/service.ts";
 import { signerOf } from "../support/signer.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("the ledger in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -180,7 +180,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
 
 describe("the system page", { skip: withoutBrowser }, () => {
   it("says where a policy source has a fault, and that the last good set decides", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "assent-console-"));
+    const folder = temporaryFolder("assent-console-");
     writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - { name: all, effect: allow }\n");
     const console_ = await startConsole({ policies: folder });
     try {

@@ -1,7 +1,6 @@
 /** The inbox with many requests: their order, what stays in place, what one list shows of them, and how many nodes and requests it takes. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
@@ -9,6 +8,7 @@ import { withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const POLICY = `policy: asked
 rules:
@@ -22,7 +22,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
   let folder: string;
   let ada: string;
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-queue-"));
+    folder = temporaryFolder("assent-queue-");
     writeFileSync(join(folder, "asked.yaml"), POLICY);
     console_ = await startConsole({ policies: folder });
     ada = await console_.key("ada", { preset: "approver", owner: "Ada" });

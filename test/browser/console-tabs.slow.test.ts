@@ -1,7 +1,6 @@
 /** Many tabs, slow lines and a service that is away: what the console does with the connections it has. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
@@ -9,6 +8,7 @@ import { serve } from "../../src/serve/index.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** A browser opens six connections to a service over HTTP/1.1: with a stream in each tab the seventh would wait forever. */
 const TABS = 8;
@@ -20,7 +20,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
   /** Streams that were asked for, and those that are open. */
   const streams = { begun: 0, open: 0 };
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-tabs-"));
+    folder = temporaryFolder("assent-tabs-");
     writeFileSync(join(folder, "asked.yaml"), "policy: asked\nrules: [{ name: all, effect: require_approval }]\n");
     console_ = await startConsole({ policies: folder });
     ada = await console_.key("ada", { preset: "approver", owner: "Ada" });

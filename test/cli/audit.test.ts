@@ -1,7 +1,6 @@
 /** `assent audit` reports what it verified and nothing else: no checkpoint, no log key or an older copy is a fault. */
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
@@ -10,8 +9,9 @@ import { pinLog } from "../../src/identity/pin-log.ts";
 import { assentHere, type Run } from "../support/cli.ts";
 import { openLedgerOn, signer } from "../support/ledger.ts";
 import { ALLOWED, quiet, startService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "assent-audit-command-"));
+const folder = temporaryFolder("assent-audit-command-");
 const state = join(folder, "state");
 let vkey = "";
 let earlySize = 0;
@@ -49,7 +49,7 @@ async function auditCopy(
   sql: string,
   { own = false, args = [] }: { own?: boolean; args?: string[] } = {},
 ): Promise<Run & { data: string }> {
-  const data = mkdtempSync(join(folder, "copy-"));
+  const data = temporaryFolder("copy-", folder);
   cpSync(join(folder, name), data, { recursive: true });
   const { DatabaseSync } = await loadSqlite();
   const db = new DatabaseSync(join(data, "assent.db"));

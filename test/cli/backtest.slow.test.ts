@@ -1,17 +1,17 @@
 /** `assent policy backtest`, against a running service and against the store behind it. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 
 describe("assent policy backtest", () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-backtest-"));
+  const folder = temporaryFolder("assent-backtest-");
   const candidate = join(folder, "candidate");
   const env: Record<string, string> = {
     ASSENT_DATA: join(folder, "data"),

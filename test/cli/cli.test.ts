@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
@@ -9,6 +8,7 @@ import { EXIT } from "../../src/cli/command.ts";
 import { assent as run, assentHere, folderWith, type Run } from "../support/cli.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
   return run(args, { cwd, env, input });
@@ -99,7 +99,7 @@ describe("help and usage", () => {
 
 describe("policies", () => {
   test("check names every fault with its place, test runs the cases", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+    const folder = temporaryFolder("assent-cli-");
     try {
       writeFileSync(
         join(folder, "a.yaml"),
@@ -131,7 +131,7 @@ describe("against a running service", () => {
   let folder = "";
   const keys = { admin: "", agent: "" };
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+    folder = temporaryFolder("assent-cli-");
     service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
     keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
     keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
@@ -359,7 +359,7 @@ test("a configuration without plugins serves nothing, and says so", async (t) =>
 });
 
 test("a configuration that is wrong is told whole, with places", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+  const folder = temporaryFolder("assent-cli-");
   try {
     mkdirSync(join(folder, "policies"));
     writeFileSync(

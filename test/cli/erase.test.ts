@@ -1,19 +1,19 @@
 /** `assent erase` against a running service: counts first, erases when told, refuses what could only be a mistake. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { EXIT } from "../../src/cli/command.ts";
 import { assentHere, type Run } from "../support/cli.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let service: ServiceProcess;
 let folder = "";
 const keys = { admin: "", agent: "" };
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "assent-erase-"));
+  folder = temporaryFolder("assent-erase-");
   service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
   keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
   keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";

@@ -1,8 +1,7 @@
 /** `assent login`, `logout` and `doctor`: a stored key cannot approve, and each problem comes with what to do. */
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { EventEmitter } from "node:events";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { EXIT } from "../../src/cli/command.ts";
@@ -10,6 +9,7 @@ import { readSecret, type SecretInput } from "../../src/cli/secret-input.ts";
 import { assent, folderWith, type Run } from "../support/cli.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let service: ServiceProcess;
 let folder = "";
@@ -17,7 +17,7 @@ let home = "";
 const keys = { admin: "", agent: "", auditor: "" };
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "assent-login-"));
+  folder = temporaryFolder("assent-login-");
   service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
   keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
   keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
@@ -31,7 +31,7 @@ after(async () => {
 });
 
 beforeEach(() => {
-  home = mkdtempSync(join(folder, "home-"));
+  home = temporaryFolder("home-", folder);
 });
 
 const run = (args: string[], env: Record<string, string> = {}, input = ""): Promise<Run> =>

@@ -1,20 +1,20 @@
 /** `assent keys rotate-log` on a store of its own, as an operator runs it, with those who pinned the old key. */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { assent, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ADMIN = "assent-admin-0123456789abcdefghijklmnop";
 
 describe("assent keys rotate-log", () => {
   let folder: string;
   before(() => {
-    folder = mkdtempSync(join(tmpdir(), "assent-rotate-log-"));
+    folder = temporaryFolder("assent-rotate-log-");
   });
   after(() => rmSync(folder, { recursive: true }));
 

@@ -1,18 +1,18 @@
 /** `assent keys rotate-permit` on a store of its own, as an operator runs it. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { assent, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("assent keys rotate-permit", () => {
   let data: string;
   before(() => {
-    data = mkdtempSync(join(tmpdir(), "assent-rotate-"));
+    data = temporaryFolder("assent-rotate-");
   });
   after(() => rmSync(data, { recursive: true }));
 

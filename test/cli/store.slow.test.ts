@@ -1,18 +1,7 @@
 /** Looking after a store: backup and restore, audit, migration, and the move from SQLite to Postgres. With real processes. */
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn } from "node:child_process";
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -26,6 +15,7 @@ import { postgresTool, startPostgres, withoutPostgres, type PostgresServer } fro
 import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
 import { pause } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 
@@ -68,7 +58,7 @@ function load(service: ServiceProcess): () => Promise<number> {
 }
 
 describe("the embedded store", () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-store-"));
+  const folder = temporaryFolder("assent-store-");
   const data = join(folder, "data");
   const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   after(() => rmSync(folder, { recursive: true, force: true }));
@@ -216,7 +206,7 @@ describe("the embedded store", () => {
     ];
     const { DatabaseSync } = await loadSqlite();
     for (const [sql, expected] of damages) {
-      const copy = mkdtempSync(join(folder, "damaged-"));
+      const copy = temporaryFolder("damaged-", folder);
       copyFileSync(join(data, "assent.db"), join(copy, "assent.db"));
       const db = new DatabaseSync(join(copy, "assent.db"));
       db.exec(sql);
@@ -247,7 +237,7 @@ describe("the embedded store", () => {
 
 describe("Postgres", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
-  const folder = mkdtempSync(join(tmpdir(), "assent-store-"));
+  const folder = temporaryFolder("assent-store-");
   const data = join(folder, "data");
   const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   before(async () => {
@@ -429,7 +419,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
 });
 
 test("a checkpoint file that is not one is no reason to forget it", async () => {
-  const data = mkdtempSync(join(tmpdir(), "assent-store-"));
+  const data = temporaryFolder("assent-store-");
   try {
     const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
     assert.equal(await stopProcess(await startProcess(env)), 0);

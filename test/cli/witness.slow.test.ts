@@ -1,16 +1,16 @@
 /** A service, a witness of it, and somebody who checks: each a process of its own. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { assent } from "../support/cli.ts";
 import { ASSENT, startCommand, startProcess, stopProcess } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ADMIN = `witness-test-admin-${"0".repeat(32)}`;
 const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
 let folder: string;
-before(() => (folder = mkdtempSync(join(tmpdir(), "assent-witness-cli-"))));
+before(() => (folder = temporaryFolder("assent-witness-cli-")));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 test("a proof under a cosigned checkpoint verifies with the witness's key, and not with another's", async () => {

@@ -1,8 +1,8 @@
 /** Clients that others' generators make of the served document: they compile, strictly, and their calls work. */
 import assert from "node:assert/strict";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -98,7 +98,7 @@ describe("a client that is generated from the served document", () => {
   before(async () => {
     service = await startService();
     server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
-    folder = mkdtempSync(join(tmpdir(), "assent-clients-"));
+    folder = temporaryFolder("assent-clients-");
     symlinkSync(MODULES, join(folder, "node_modules"));
     writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
     const document = await fetch(`${server.url}/openapi.json`);

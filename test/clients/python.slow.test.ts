@@ -1,8 +1,7 @@
 /** The Python client against a real service, with the python3 of this machine. */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -10,6 +9,7 @@ import { startProcess, stopProcess, type ServiceProcess } from "../support/proce
 import { findProgram } from "../support/proxy.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const run = promisify(execFile);
 // The system's own: what people have, without packages.
@@ -23,7 +23,7 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
   let agent = "";
   let admin = "";
   before(async () => {
-    data = mkdtempSync(join(tmpdir(), "assent-python-"));
+    data = temporaryFolder("assent-python-");
     service = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES });
     admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
     const response = await fetch(`${service.url}/v1/api-keys`, {
@@ -74,7 +74,7 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
 describe("the Python distribution", { skip: PYTHON === undefined ? "no python3 on this machine" : false }, () => {
   it("is assent-client, holds the module assent, and its build leaves nothing in the clone", async (t) => {
     const folder = join(ROOT, "clients", "python");
-    const wheels = mkdtempSync(join(tmpdir(), "assent-wheel-"));
+    const wheels = temporaryFolder("assent-wheel-");
     try {
       const pip = [PYTHON as string, findProgram("python3") as string].find(
         (python) => spawnSync(python, ["-m", "pip", "--version"]).status === 0,

@@ -1,7 +1,6 @@
 /** Every read and every guarded write of the contract finds its rows by an index, however large the store grows. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { prepareReads } from "../../src/storage/sql/queries.ts";
@@ -11,8 +10,9 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { db as writer, sqliteDialect } from "../../src/storage/sql/dialects/sqlite.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { ActionFilter } from "../../src/contract/storage.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "assent-plans-"));
+const folder = temporaryFolder("assent-plans-");
 after(() => rmSync(folder, { recursive: true }));
 const path = join(folder, "assent.db");
 const storage = sqliteStorage({ path });

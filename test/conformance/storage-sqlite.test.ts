@@ -1,13 +1,13 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { storageSuite, withFaults, type StorageUnderTest } from "../../src/testing/index.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 async function create(wrap: (storage: Storage) => Storage): Promise<StorageUnderTest> {
-  const folder = await mkdtemp(join(tmpdir(), "assent-sqlite-"));
+  const folder = temporaryFolder("assent-sqlite-");
   const path = join(folder, "assent.db");
   let storage = wrap(sqliteStorage({ path }));
   return {

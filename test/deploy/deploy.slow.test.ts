@@ -9,7 +9,6 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -26,6 +25,7 @@ import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support
 import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
 import { eventually, until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const text = (path: string): string => readFileSync(join(ROOT, "deploy", path), "utf8");
@@ -57,7 +57,7 @@ const NODE = /^FROM node:(\S+?)-/m.exec(text("docker/node.Dockerfile"))?.[1] ?? 
 const newerNode = nodeOf(NODE);
 
 describe("the Dockerfiles", () => {
-  const app = mkdtempSync(join(tmpdir(), "assent-image-"));
+  const app = temporaryFolder("assent-image-");
   before(() => {
     for (const name of ["package.json", "package-lock.json", ".npmrc"]) copyFileSync(join(ROOT, name), join(app, name));
     const env = { ...process.env };
@@ -80,7 +80,7 @@ describe("the Dockerfiles", () => {
         const instructions = stage(`docker/${runtime}.Dockerfile`);
         const all = (name: string): string[] => instructions.filter((one) => one.name === name).map(({ rest }) => rest);
         assert.match(all("FROM")[0] ?? "", /:[\w-]*\d+\.\d+\.\d+/, "the base image is pinned");
-        const root = mkdtempSync(join(tmpdir(), "assent-root-"));
+        const root = temporaryFolder("assent-root-");
         const inImage = (path: string): string => (path.startsWith("/") ? join(root, path) : join(root, "app", path));
         try {
           mkdirSync(join(root, "app"));
@@ -189,7 +189,7 @@ describe("the Dockerfiles", () => {
 });
 
 test("the systemd unit verifies, and leaves the service little", { skip: withoutProgram("systemd-analyze") }, () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-unit-"));
+  const folder = temporaryFolder("assent-unit-");
   try {
     const unit = join(folder, "assent.service");
     // Where Node is differs between machines, and the page that is named is not installed here.
@@ -219,7 +219,7 @@ test(
   "behind the Caddy example events arrive as they happen, and a client that goes frees its stream",
   { skip: withoutProgram("caddy") },
   async () => {
-    const folder = mkdtempSync(join(tmpdir(), "assent-caddy-"));
+    const folder = temporaryFolder("assent-caddy-");
     const service = await startProcess({
       ASSENT_DATA: join(folder, "data"),
       ASSENT_POLICIES: POLICIES,
@@ -284,7 +284,7 @@ test(
 );
 
 describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutProgram("openssl") }, () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-nginx-"));
+  const folder = temporaryFolder("assent-nginx-");
   let service: ServiceProcess;
   let nginx: ChildProcess;
   let port: number;

@@ -2,8 +2,7 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { existsSync } from "node:fs";
@@ -15,6 +14,7 @@ import { MAIN, ROOT, startCommand, stopProcess, type ServiceProcess } from "../s
 import { commandOf } from "../support/runtimes.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const FOLDER = join(ROOT, "deploy/kubernetes");
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -34,7 +34,7 @@ const IPS = ["127.0.0.1", "127.0.0.2"];
 const plainNames = (text: string): string => text.replaceAll(/\bassent-[a-z0-9]{10}\b/g, "assent");
 
 describe("the manifests for Kubernetes", () => {
-  const filled = mkdtempSync(join(tmpdir(), "assent-kubernetes-"));
+  const filled = temporaryFolder("assent-kubernetes-");
   let manifests: Manifest[];
   let server: PostgresServer | undefined;
   before(async () => {
@@ -91,7 +91,7 @@ describe("the manifests for Kubernetes", () => {
       // The judge, judged.
       ...misspelt.map((one, at) => `// @ts-expect-error\n${typed(one, `misspelt${at}`)}`),
     ];
-    const folder = mkdtempSync(join(tmpdir(), "assent-typed-"));
+    const folder = temporaryFolder("assent-typed-");
     try {
       symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
       writeFileSync(join(folder, "manifests.ts"), lines.join("\n"));
@@ -195,7 +195,7 @@ describe("the manifests for Kubernetes", () => {
     assert.equal(spec.replicas, 2);
     const port = String(await freePort());
     const pods: ServiceProcess[] = [];
-    const root = mkdtempSync(join(tmpdir(), "assent-pods-"));
+    const root = temporaryFolder("assent-pods-");
     async function start(ip: string, more: Record<string, string> = {}): Promise<void> {
       const env = { ...IMAGE, ...environmentOf(manifests, container, {}), ...more };
       const at = mountInto(join(root, ip), manifests, { spec, container });

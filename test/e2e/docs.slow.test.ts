@@ -1,13 +1,13 @@
 /** What the pages show works as shown: the plugin of docs/plugins.md from outside the package, the file of docs/configuration.md. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { loadConfig } from "../../src/config/index.ts";
 import { POLICIES } from "../support/service.ts";
 import { ROOT, startProcess, stopProcess } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const block = (page: string, language: string): string => {
   const found = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(
@@ -18,7 +18,7 @@ const block = (page: string, language: string): string => {
 };
 
 test("docs/plugins.md: a plugin of one's own, by path and with options", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-docs-"));
+  const folder = temporaryFolder("assent-docs-");
   mkdirSync(join(folder, "plugins"));
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(ROOT, join(folder, "node_modules", "assent"));
@@ -41,7 +41,7 @@ test("docs/plugins.md: a plugin of one's own, by path and with options", async (
 });
 
 test("docs/configuration.md: the example file is taken", () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-docs-"));
+  const folder = temporaryFolder("assent-docs-");
   try {
     writeFileSync(join(folder, "assent.yaml"), block("configuration.md", "yaml"));
     const { config } = loadConfig({ cwd: folder, env: { ASSENT_TOKEN_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU" } });

@@ -3,13 +3,13 @@ import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { renderEditorSchema } from "../../src/config/editor-schemas.ts";
 import { eventually } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 interface Message {
   id?: number;
@@ -149,7 +149,7 @@ describe("an editor with the YAML language server", () => {
   let folder: string;
   let editor: Editor;
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-editor-"));
+    folder = temporaryFolder("assent-editor-");
     for (const name of ["policy", "policy-test", "config"] as const)
       writeFileSync(join(folder, `${name}.schema.json`), renderEditorSchema(name));
     editor = new Editor(folder);

@@ -3,11 +3,10 @@ import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { connect as http2 } from "node:http2";
 import { connect, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
@@ -18,6 +17,7 @@ import { serve, type Listening } from "../../src/serve/index.ts";
 import { startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import forwardAuth from "../../plugins/forward-auth/index.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PAGE = readFileSync(join(ROOT, "docs", "gateways.md"), "utf8");
 const POLICY = /```yaml\n(policy: http[\s\S]*?)```/.exec(PAGE)?.[1] ?? "";
@@ -97,7 +97,7 @@ function gatewayFor(name: string, mode: "gate" | "permit"): Front {
   let upstream: Server;
   let gateway: ChildProcess;
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-gateway-"));
+    folder = temporaryFolder("assent-gateway-");
     mkdirSync(join(folder, "home"));
     const options = { enabled: true, mode };
     const service = await startService({

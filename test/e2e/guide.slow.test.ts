@@ -2,12 +2,12 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { freePort } from "../support/postgres.ts";
 import { ROOT } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const blocks = [
   ...readFileSync(join(ROOT, "docs/guide.md"), "utf8").matchAll(/<!-- guide -->\n```sh\n([\s\S]*?)```/g),
@@ -15,7 +15,7 @@ const blocks = [
 const MARK = "=== end of block";
 
 test("the guide works from top to bottom", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-guide-"));
+  const folder = temporaryFolder("assent-guide-");
   const env: Record<string, string | undefined> = {
     ...process.env,
     CLONE: ROOT,

@@ -4,8 +4,7 @@
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { settingsFile, addHook } from "../../src/hook/install/host-settings.ts";
@@ -14,6 +13,7 @@ import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/c
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
 import { startModel, type Model, type ModelCall } from "../support/models.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 for (const real of CODING_AGENTS)
   describe(`${real.host}, ${real.spec}`, { skip: withoutAgent(real) }, () => {
@@ -37,7 +37,7 @@ for (const real of CODING_AGENTS)
       options = "",
       during: (model: Model) => Promise<unknown> = () => Promise.resolve(),
     ): Promise<{ results: string[]; ran: string[]; run: Run }> {
-      const folder = mkdtempSync(join(tmpdir(), "assent-host-"));
+      const folder = temporaryFolder("assent-host-");
       const home = join(folder, "home");
       const model = await startModel(
         real.model,

@@ -2,23 +2,23 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { HOSTS, type Host } from "../../src/hook/hosts/answers.ts";
 import { BEFORE, passes, stops } from "../hook/payloads.ts";
 import { approveNext, environment, HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { ROOT } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let hooks: HookService;
 let folder: string;
 const servers: Server[] = [];
 before(async () => {
   hooks = await startHookService();
-  folder = mkdtempSync(join(tmpdir(), "assent-matrix-"));
+  folder = temporaryFolder("assent-matrix-");
 });
 after(async () => {
   for (const server of servers) {

@@ -1,8 +1,7 @@
 /** Coding agents themselves, offline, with an MCP server behind `assent mcp proxy` in the settings of each. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { program, write } from "../support/cli.ts";
@@ -11,6 +10,7 @@ import { POLICY, SERVER, setUp, type Setup } from "../support/mcp.ts";
 import { startModel } from "../support/models.ts";
 import { ASSENT } from "../support/process.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 for (const agent of CODING_AGENTS)
   describe(`${agent.spec} with a server behind the proxy`, { skip: withoutAgent(agent) }, () => {
@@ -27,7 +27,7 @@ for (const agent of CODING_AGENTS)
       } catch (error) {
         return t.skip(`${agent.spec} cannot be installed or does not run here: ${String(error).slice(0, 200)}`);
       }
-      const folder = mkdtempSync(join(tmpdir(), "assent-host-"));
+      const folder = temporaryFolder("assent-host-");
       const calls = [agent.tool("forbidden", {}), agent.tool("write", { n: 1 }), agent.tool("write", { n: 100 })];
       const model = await startModel(agent.model, calls);
       try {

@@ -1,8 +1,7 @@
 /** The tool of docs/permits.md, as it stands there: it runs what the permit covers, once, and nothing else. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -12,6 +11,7 @@ import { defaultConfig } from "../../src/config/index.ts";
 import { serve } from "../../src/serve/index.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { ALLOWED, startService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const page = readFileSync(join(ROOT, "docs/permits.md"), "utf8");
 
@@ -43,7 +43,7 @@ async function tool(folder: string, url: string, key: string): Promise<{ refund:
 }
 
 test("the page's tool runs what the permit covers, once, and nothing else", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-permits-"));
+  const folder = temporaryFolder("assent-permits-");
   const service = await startService();
   const server = await serve(service.runtime.fetch, { ...defaultConfig({ data: folder }).server, port: 0 });
   try {

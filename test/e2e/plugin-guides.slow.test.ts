@@ -2,12 +2,12 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, it, test } from "node:test";
 import { endGroup, ROOT, startCommand, type ServiceProcess } from "../support/process.ts";
 import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 // What the guide asks for before it begins.
 execFileSync(process.execPath, [join(ROOT, ".ci/build.mjs"), "--quick"], { stdio: "inherit" });
@@ -29,7 +29,7 @@ function block(name: string): string {
 
 /** A new user's folder and terminals. */
 class Walk {
-  readonly folder = mkdtempSync(join(tmpdir(), "assent-guide-"));
+  readonly folder = temporaryFolder("assent-guide-");
   readonly env: Record<string, string>;
   readonly #children: ChildProcess[] = [];
   readonly #runtime: RuntimeName;

@@ -2,12 +2,12 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, test } from "node:test";
 import { run } from "../../src/cli/main.ts";
 import { ROOT } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const page = readFileSync(join(ROOT, "docs/writing-a-plugin.md"), "utf8");
 const listed = [...page.matchAll(/^\| [^|]+ \| `(.+)` \|$/gm)].map((match) => match[1] as string);
@@ -143,7 +143,7 @@ async function start({
   config = {},
   packageJson,
 }: Mistake): Promise<{ code: number; said: string }> {
-  const folder = mkdtempSync(join(tmpdir(), "assent-mistake-"));
+  const folder = temporaryFolder("assent-mistake-");
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(ROOT, join(folder, "node_modules", "assent"));
   writeFileSync(join(folder, "package.json"), packageJson ?? '{"type":"module"}');

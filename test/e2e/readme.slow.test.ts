@@ -2,12 +2,12 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { POLICIES } from "../support/service.ts";
 import { ASSENT, ROOT, startProcess, stopProcess } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const readme = readFileSync(join(ROOT, "README.md"), "utf8");
 
@@ -31,7 +31,7 @@ test("every page that the README names is there", () => {
 });
 
 test("the tour works, line by line", async () => {
-  const data = mkdtempSync(join(tmpdir(), "assent-tour-"));
+  const data = temporaryFolder("assent-tour-");
   const service = await startProcess({
     ASSENT_DATA: join(data, "store"),
     ASSENT_POLICIES: POLICIES,
@@ -84,7 +84,7 @@ test("the tour works, line by line", async () => {
 });
 
 test("the start command prints keys once, and only once", async () => {
-  const data = mkdtempSync(join(tmpdir(), "assent-start-"));
+  const data = temporaryFolder("assent-start-");
   try {
     const first = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_AGENTS: "" });
     assert.equal([...first.output().matchAll(/assent_[\w-]{51}/g)].length, 2);

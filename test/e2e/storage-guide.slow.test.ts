@@ -2,12 +2,12 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { endGroup, ROOT } from "../support/process.ts";
 import { ALLOWED } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 // What the guide asks for before it begins.
 execFileSync(process.execPath, [join(ROOT, ".ci/build.mjs"), "--quick"], { stdio: "inherit" });
@@ -24,7 +24,7 @@ const WITHOUT_LIBSQL = existsSync(join(ROOT, "node_modules/@libsql", `${process.
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 
 describe("the guide to a storage of one's own", () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-guide-"));
+  const folder = temporaryFolder("assent-guide-");
   const env = {
     ...process.env,
     CLONE: ROOT,

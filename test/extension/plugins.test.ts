@@ -1,6 +1,6 @@
 /** The plugin contract: what is refused, with which words, and the order of life. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -13,6 +13,7 @@ import { loadPlugins } from "../../src/runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const quiet = createLogger("silent");
 
@@ -34,7 +35,7 @@ const storageBy = (name: string): Plugin => definePlugin({ name, storage: () => 
 const store = storageBy("store");
 
 async function runtimeOf(plugins: (Plugin | [Plugin, unknown])[]): Promise<{ runtime: Runtime; folder: string }> {
-  const folder = mkdtempSync(join(tmpdir(), "assent-plugins-"));
+  const folder = temporaryFolder("assent-plugins-");
   const loaded = plugins.map((item) =>
     Array.isArray(item)
       ? { plugin: item[0], options: item[1], origin: item[0].name }
@@ -148,7 +149,7 @@ describe("what is refused", () => {
   });
 
   test("a module that is no plugin, and a name that is none", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "assent-plugins-"));
+    const folder = temporaryFolder("assent-plugins-");
     try {
       writeFileSync(join(folder, "no.mjs"), "export default 1;");
       writeFileSync(join(folder, "broken.mjs"), "syntax error here");
@@ -232,7 +233,7 @@ test("a literal path wins over a parameter, whatever the order", async () => {
 
 describe("configuration", () => {
   function load(yaml: string | null, env: Record<string, string> = {}) {
-    const folder = mkdtempSync(join(tmpdir(), "assent-config-"));
+    const folder = temporaryFolder("assent-config-");
     try {
       if (yaml !== null) writeFileSync(join(folder, "assent.yaml"), yaml);
       return { ...loadConfig({ cwd: folder, env }), folder };

@@ -1,7 +1,6 @@
 /** Whatever a writer of the database changes: the audit says so, or a short table says why it does not. */
 import assert from "node:assert/strict";
-import { readFileSync, rmSync, mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
@@ -10,12 +9,13 @@ import { faultsOf, flipBytes, flipColumns, removeAndRepeatRows, type Audited } f
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite } from "../support/raw-store.ts";
 import { ROOT } from "../support/runtimes.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let folder: string;
 let audited: Audited;
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "assent-audit-"));
+  folder = temporaryFolder("assent-audit-");
   const path = join(folder, "assent.db");
   const vkey = await fillStore(
     (own) => sqliteStorage({ path: join(own, "assent.db") }),

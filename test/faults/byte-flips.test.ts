@@ -1,7 +1,6 @@
 /** A byte of a SQLite file that changes, as on a failing disk: the audit notices it, or it changes nothing that is recorded. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
@@ -11,12 +10,13 @@ import { isUnrecorded } from "../support/audit-flips.ts";
 import { chance } from "../support/chance.ts";
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite, type RawRow } from "../support/raw-store.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const FLIPS = 200;
 const SEED = 20_261_123;
 const PAGE = 8192;
 
-const folder = mkdtempSync(join(tmpdir(), "assent-flips-"));
+const folder = temporaryFolder("assent-flips-");
 const path = join(folder, "assent.db");
 let vkey = "";
 let whole: Buffer;

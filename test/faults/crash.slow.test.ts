@@ -4,8 +4,7 @@
  * audit passes. CRASHES=200 for more; SEED repeats the times of a run.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
@@ -14,6 +13,7 @@ import { createAssent, type ActionRecord, type Assent } from "../../src/client/i
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CRASHES = Number(process.env["CRASHES"] ?? 12);
 const SEED = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
@@ -34,7 +34,7 @@ function random(seed: number): () => number {
 test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, async (t) => {
   t.diagnostic(`SEED=${SEED}`);
   const next = random(SEED);
-  const folder = mkdtempSync(join(tmpdir(), "assent-crash-"));
+  const folder = temporaryFolder("assent-crash-");
   const env = { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   const acknowledged = new Map<string, ActionRecord>();
   let unanswered: string[] = [];

@@ -3,8 +3,7 @@ import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
@@ -13,10 +12,11 @@ import { withFaults } from "../../src/testing/faults.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES, quiet, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** A file system of its own, so that filling it harms nobody. Null where mounting is not permitted. */
 function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; unmount(): void } | null {
-  const path = mkdtempSync(join(tmpdir(), "assent-disk-"));
+  const path = temporaryFolder("assent-disk-");
   const run = (...args: string[]) => spawnSync("mount", args, { encoding: "utf8" });
   if (run("-t", "tmpfs", "-o", `size=${size}`, "tmpfs", path).status !== 0) {
     rmSync(path, { recursive: true });
@@ -197,7 +197,7 @@ test("a data folder that is deleted or replaced under the service is said: it is
 
 test("a lock that the file system does not give back is said to need a restart, and holds nobody up after that", async (t) => {
   if (spawnSync("strace", ["-V"]).status !== 0) return t.skip("no strace");
-  const folder = mkdtempSync(join(tmpdir(), "assent-unlock-"));
+  const folder = temporaryFolder("assent-unlock-");
   const service = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES });
   try {
     const ready = async () => (await fetch(`${service.url}/readyz`)).status;

@@ -8,10 +8,10 @@ import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { actionRow, appendSome, T0 } from "../../src/testing/suite/rows.ts";
 import { until } from "../support/wait.ts";
-import { temporaryFolder } from "./children/spawn.ts";
+import { storeFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
-const folder = temporaryFolder();
+const folder = storeFolder();
 const MARK = "anna@example.org";
 let stores = 0;
 

@@ -4,8 +4,7 @@
  * one tree, and a subscriber that resumes is given every entry once.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { EventSource } from "eventsource";
@@ -19,6 +18,7 @@ import { startProcess, stopProcess, type ServiceProcess } from "../support/proce
 import { startProxy, withoutProxy, type Proxy } from "../support/proxy.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
 import { bounded, pause, until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROCESSES = 4;
 const CLIENTS = 6;
@@ -81,7 +81,7 @@ describe(
 
     async function ordeal(balanced: boolean): Promise<void> {
       const url = await server.database();
-      const folder = mkdtempSync(join(tmpdir(), "assent-fleet-"));
+      const folder = temporaryFolder("assent-fleet-");
       const ports = await Promise.all(Array.from({ length: PROCESSES + 1 }, () => freePort()));
       const env = (i: number): Record<string, string> => ({
         ...SHARED,

@@ -3,8 +3,7 @@
  * 40001): limits are never exceeded, an action is started by one attempt alone, and what was answered is there once.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -14,6 +13,7 @@ import { insist } from "../support/insisting.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { bounded, pause, until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const KILLS = Number(process.env["KILLS"] ?? 4);
 const AGENTS = ["a", "b", "c"];
@@ -38,7 +38,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
   let folder: string;
   before(async () => {
     server = await startPostgres();
-    folder = mkdtempSync(join(tmpdir(), "assent-kills-"));
+    folder = temporaryFolder("assent-kills-");
     mkdirSync(join(folder, "policies"));
     writeFileSync(join(folder, "policies/spending.yaml"), POLICY);
   });

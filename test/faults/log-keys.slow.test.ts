@@ -1,7 +1,6 @@
 /** Processes that share a database, while the log's key is changed under them: they follow, or they stop. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -12,6 +11,7 @@ import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const [FIRST, SECOND] = [newKey(), newKey()];
 
@@ -72,7 +72,7 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
 
   it("is found by a running process in the file that it was configured with", async () => {
     const url = await server.database();
-    const file = join(mkdtempSync(join(tmpdir(), "assent-log-key-")), "log-key.pem");
+    const file = join(temporaryFolder("assent-log-key-"), "log-key.pem");
     writeFileSync(file, FIRST, { mode: 0o600 });
     const [one, late] = [await start(url, FIRST, SECOND), await start(url, file, null)];
     const submit = () => late.call("POST", "/v1/actions", { key: one.agent, body: ALLOWED });

@@ -1,7 +1,7 @@
 /** A notifier that throws where nobody awaits it does not stop the service; a fault of the service itself still does. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ROOT, startProcess, stopProcess } from "../support/process.ts";
@@ -26,7 +26,7 @@ export default definePlugin({
 `;
 
 test("the service goes on beside a careless notifier, and tells whose fault it is", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-strays-"));
+  const folder = temporaryFolder("assent-strays-");
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(ROOT, join(folder, "node_modules", "assent"));
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');

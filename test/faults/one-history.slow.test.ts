@@ -4,8 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -16,6 +15,7 @@ import { entry, openLedgerOn } from "../support/ledger.ts";
 import { startPostgres, withoutPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
 import { relay, type Relay } from "../support/relay.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let made = 0;
 const add = (ledger: OpenLedger, count: number): Promise<void> =>
@@ -32,7 +32,7 @@ interface Process {
 
 let folder: string;
 before(() => {
-  folder = mkdtempSync(join(tmpdir(), "assent-history-"));
+  folder = temporaryFolder("assent-history-");
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -1,7 +1,6 @@
 /** Several processes on one Postgres: what one does holds for all, from the next request on. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import policyGit from "../../plugins/policy-git/index.ts";
@@ -17,6 +16,7 @@ import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service, type ServiceOptions } from "../support/service.ts";
 import { eventually, until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const LOG_KEY = newKey();
 
@@ -347,7 +347,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
   });
 
   it("all serve the newest commit of a repository, and a slow one brings no older one back", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "assent-replicas-"));
+    const folder = temporaryFolder("assent-replicas-");
     try {
       const repository = makeRepository(folder);
       writeFileSync(

@@ -309,7 +309,7 @@ for (const { name, skip, place } of ENGINES) {
 }
 
 it("a store whose decisions are in bundles passes its audit, every byte of a bundle counts, and proofs and replay are as before", async (t) => {
-  const folder = temporaryFolder();
+  const folder = storeFolder();
   const path = join(folder, "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 0 }) });
   t.after(() => service.close());

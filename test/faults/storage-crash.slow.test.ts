@@ -7,9 +7,9 @@ import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
-import { lacks, play, shellWords, start, temporaryFolder } from "./children/spawn.ts";
+import { lacks, play, shellWords, start, storeFolder } from "./children/spawn.ts";
 
-const folder = temporaryFolder();
+const folder = storeFolder();
 
 describe("SIGKILL in the middle of writes", () => {
   const kills = Number(process.env["ASSENT_TEST_KILLS"] ?? 10);

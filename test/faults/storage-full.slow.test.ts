@@ -6,10 +6,10 @@ import { createSqlStorage, sqliteDialect } from "../../src/storage/sql/index.ts"
 import { sqliteEngine } from "../../plugins/storage-sqlite/engine.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { actionRow, keyRow } from "../../src/testing/suite/rows.ts";
-import { temporaryFolder } from "./children/spawn.ts";
+import { storeFolder } from "./children/spawn.ts";
 
 test("what was begun together with the statement that found no room does not stand alone", async () => {
-  const engine = sqliteEngine(join(temporaryFolder(), "assent.db"), 20);
+  const engine = sqliteEngine(join(storeFolder(), "assent.db"), 20);
   let isFull = false;
   const storage = createSqlStorage(
     {

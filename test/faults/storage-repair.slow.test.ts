@@ -1,7 +1,6 @@
 /** A store that a lost connection broke in an earlier version: the service refuses it, the repair cuts back what no head covered. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -12,6 +11,7 @@ import { repairStore, repairsOf } from "../../src/cli/repair.ts";
 import type { Output } from "../../src/cli/command.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const silent = { out: () => undefined, err: () => undefined, watched: false } as unknown as Output;
 
@@ -19,7 +19,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
   let service: Service;
   let url: string;
-  const folder = mkdtempSync(join(tmpdir(), "assent-repair-"));
+  const folder = temporaryFolder("assent-repair-");
   before(async () => {
     server = await startPostgres();
     url = await server.database();

@@ -3,10 +3,9 @@
  * (2,000), `FUZZ_SEED` which; the seed is printed, and the same one sends the same requests.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest, Agent, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
@@ -16,6 +15,7 @@ import { startProcess, stopProcess, type ServiceProcess } from "../support/proce
 import { POLICIES } from "../support/service.ts";
 import { Generator, seeded, type Generated } from "./generate.ts";
 import { BOUND_MS } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const SEED = Number(process.env["FUZZ_SEED"] ?? Math.floor(Math.random() * 2 ** 32));
 const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 2000);
@@ -39,7 +39,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
   const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
 
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-fuzz-"));
+    folder = temporaryFolder("assent-fuzz-");
     const config = join(folder, "assent.yaml");
     writeFileSync(
       config,

@@ -4,11 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { parseShell } from "../../src/hook/shell/parse.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Nothing that repeats, runs beside, or is a command of bash's own: a line ends, and what it runs is told. */
 const PIECES = [
@@ -47,7 +46,7 @@ test("whatever bash runs of a line that is clear, the hook has read", { skip: pr
     if (unclear.length === 0 && commands.length > 0)
       lines.push({ text, read: commands.map(({ via, name, args }) => [...via, name, ...args]) });
   }
-  const folder = mkdtempSync(join(tmpdir(), "assent-shell-"));
+  const folder = temporaryFolder("assent-shell-");
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const input = lines.map(({ text }) => `${text}\0`).join("");
   const { stdout } = spawnSync("bash", ["--norc", "-c", RUNNER], {

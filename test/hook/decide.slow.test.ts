@@ -1,7 +1,7 @@
 /** One call of a hook: what is asked, what is answered, and that every failure is a deny in the host's own words. */
 import assert from "node:assert/strict";
-import { mkdtempSync, realpathSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { realpathSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
@@ -16,6 +16,7 @@ import { readEvent } from "../../src/hook/hosts/events.ts";
 import { HookState } from "../../src/hook/hook-state.ts";
 import { write, folderWith } from "../support/cli.ts";
 import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CONFIG: HookConfig = { url: "http://127.0.0.1:1", apiKey: "k", agent: "coder", wait: null };
 const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null, codexProgram: null };
@@ -324,7 +325,7 @@ describe("what a call becomes", () => {
     return (await toCanonicalAction(readEvent("claude-code", payload, environment), "coder", environment)).request;
   };
   test("links are followed, also to what is not there yet", async (t) => {
-    const root = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
+    const root = realpathSync(temporaryFolder("assent-hook-"));
     t.after(() => rmSync(root, { recursive: true, force: true }));
     mkdirSync(join(root, "app/sub"), { recursive: true });
     mkdirSync(join(root, "elsewhere/deep"), { recursive: true });
@@ -377,7 +378,7 @@ describe("what a call becomes", () => {
       await assert.rejects(paths("read_many_files", { include: [include] }), /leaves its folder/, include);
   });
   test("another name of a folder above the workspace is none of what is in it", async (t) => {
-    const root = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
+    const root = realpathSync(temporaryFolder("assent-hook-"));
     t.after(() => rmSync(root, { recursive: true, force: true }));
     mkdirSync(join(root, "deep/app"), { recursive: true });
     symlinkSync("deep", join(root, "short"));

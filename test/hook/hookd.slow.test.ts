@@ -1,9 +1,8 @@
 /** The resident process: one, its user's own, never the one that keeps a call from being decided. */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createConnection, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { runHookd } from "../../src/hook/hookd.ts";
@@ -14,6 +13,7 @@ import { approveNext, runHook, startHookService, type HookService } from "../sup
 import { NODE, scriptOf } from "../support/runtimes.ts";
 import { until } from "../support/wait.ts";
 import { BEFORE, passes, stops } from "./payloads.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let hooks: HookService;
 before(async () => {
@@ -28,7 +28,7 @@ interface Stage {
 
 /** A runtime folder of its own, whose processes end with the test. */
 function stage(t: TestContext): Stage {
-  const folder = mkdtempSync(join(tmpdir(), "assent-hd-"));
+  const folder = temporaryFolder("assent-hd-");
   const env = { ...hooks.env, ASSENT_HOOKD: "on", XDG_RUNTIME_DIR: folder };
   const path = socketPath(env, VERSION) as string;
   t.after(async () => {

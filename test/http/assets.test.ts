@@ -1,14 +1,14 @@
 /** Files of pages: an address that changes with them, kept forever, and no byte more on the wire than there has to be. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { createAssets, createDocument } from "../../src/http/resource/assets.ts";
 import { startService, type Service } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "assent-assets-"));
+const folder = temporaryFolder("assent-assets-");
 after(() => rmSync(folder, { recursive: true }));
 const MAIN = `import { a } from "./lib/a.js";\nimport {b} from "./b.js";\nconst late = () => import("./late.js");\n`;
 const FILES = {

@@ -1,7 +1,6 @@
 /** The key that signs checkpoints: followed by another in the ledger, with everybody who pinned the old one able to follow. */
 import assert from "node:assert/strict";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, it } from "node:test";
 import { check } from "../../src/cli/verify.ts";
@@ -16,6 +15,7 @@ import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { newKey } from "../support/keys.ts";
 import { signerOf } from "../support/signer.ts";
 import { ALLOWED, startService, type Service, type ServiceOptions } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const DAY = 86_400_000;
 
@@ -264,7 +264,7 @@ describe("what was kept before a change", () => {
   });
 
   it("tells a copy of the store from before it, which starts with the old key when that is accepted", async () => {
-    const copy = mkdtempSync(join(tmpdir(), "assent-restore-"));
+    const copy = temporaryFolder("assent-restore-");
     try {
       await start({ broken: true });
       await decide();

@@ -1,22 +1,13 @@
 /** Checkpoints at the end of a file that is only appended to. */
 import assert from "node:assert/strict";
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { openCheckpoint } from "../../src/domain/checkpoint.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn, vault } from "../support/ledger.ts";
 import { until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 interface Line {
   at: string;
@@ -30,7 +21,7 @@ const linesOf = (path: string): Line[] =>
     .map((line) => JSON.parse(line) as Line);
 
 it("each stands behind the others and is signed; a torn line costs none, and a place that is away only waits", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-appended-"));
+  const folder = temporaryFolder("assent-appended-");
   const path = join(folder, "away", "checkpoints.jsonl");
   const storage = memoryStorage();
   await storage.open();
@@ -66,7 +57,7 @@ it("each stands behind the others and is signed; a torn line costs none, and a p
 });
 
 it("a restart adds no empty line, and a folder that was moved away is not created again", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-appended-"));
+  const folder = temporaryFolder("assent-appended-");
   const place = join(folder, "place");
   const path = join(place, "checkpoints.jsonl");
   const storage = memoryStorage();

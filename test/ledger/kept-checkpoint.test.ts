@@ -1,15 +1,15 @@
 /** The file of the newest checkpoint: what a failed write and a moved data folder leave behind. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let folder: string;
 before(() => {
-  folder = mkdtempSync(join(tmpdir(), "assent-kept-"));
+  folder = temporaryFolder("assent-kept-");
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 

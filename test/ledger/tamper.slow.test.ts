@@ -1,16 +1,6 @@
 /** Everything that mattered is in the hash, a changed store refuses to start, and replay is exact. */
 import assert from "node:assert/strict";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
@@ -18,6 +8,7 @@ import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { ALLOWED, ASKED, POLICIES, startService, type Service } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const { DatabaseSync } = await loadSqlite();
 
@@ -190,7 +181,7 @@ describe("replay", () => {
   });
 
   test("stays exact when the policies have changed since", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "assent-policies-"));
+    const folder = temporaryFolder("assent-policies-");
     const write = (effect: string) =>
       writeFileSync(join(folder, "p.yaml"), `policy: p\nrules:\n  - name: r\n    effect: ${effect}\n`);
     write("allow");
@@ -224,7 +215,7 @@ describe("replay", () => {
 describe("a tampered store refuses to start", () => {
   /** Changes a stopped copy of the store by raw SQL, triggers removed, as an operator with the file could. */
   async function tampered(sql: string[]): Promise<string> {
-    const folder = mkdtempSync(join(tmpdir(), "assent-tamper-"));
+    const folder = temporaryFolder("assent-tamper-");
     for (const name of ["assent.db", "secret", "log-key.pem", "permit-key.pem"])
       copyFileSync(join(stopped, name), join(folder, name));
     const db = new DatabaseSync(join(folder, "assent.db"));
@@ -238,7 +229,7 @@ describe("a tampered store refuses to start", () => {
   }
   let stopped = "";
   before(async () => {
-    stopped = mkdtempSync(join(tmpdir(), "assent-stopped-"));
+    stopped = temporaryFolder("assent-stopped-");
     const whole = await startService();
     for (let i = 0; i < 300; i++) await whole.call("POST", "/v1/actions", { body: ALLOWED });
     await whole.runtime.stop();

@@ -1,7 +1,6 @@
 /** A witness cosigns what extends what it cosigned, and nothing else; and what a log makes of its answers. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { SignedCheckpoint } from "../../src/contract/ledger.ts";
@@ -15,6 +14,7 @@ import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { newSigner } from "../support/keys.ts";
 import { leafOf, naiveConsistency, naiveRoot } from "../support/tree.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const log = newSigner("example.com/log");
 const logVkey = formatVkey(log.name, log.publicKey);
@@ -32,7 +32,7 @@ const request = (old: number, size: number, of = leaves): string =>
   formatAddCheckpoint({ old, proof: proofOf(old, size, of), checkpoint: noteOf(size, of) });
 
 let folder: string;
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "assent-witness-"))));
+beforeEach(() => (folder = temporaryFolder("assent-witness-")));
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const witnessOn = (state: WitnessState = witnessFolder(folder)): Witness =>
@@ -86,7 +86,7 @@ describe("a witness", () => {
       "a smaller one",
     );
     assert.equal(await status(request(12, 20)), 200, "and goes on with what does extend it");
-    const fresh = witnessOn(witnessFolder(mkdtempSync(join(folder, "fresh-"))));
+    const fresh = witnessOn(witnessFolder(temporaryFolder("fresh-", folder)));
     const withProof = formatAddCheckpoint({ old: 0, proof: proofOf(3, 8), checkpoint: noteOf(8) });
     assert.equal((await fresh.addCheckpoint(withProof)).status, 422, "a proof from nothing");
   });

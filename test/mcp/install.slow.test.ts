@@ -1,16 +1,6 @@
 /** `assent mcp install`, `uninstall` and `doctor`: every server of a client behind the proxy, or nothing changed. */
 import assert from "node:assert/strict";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  readdirSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { proxiedEntry, serversIn, withoutProxy, withProxy } from "../../src/cli/mcp/clients.ts";
@@ -18,6 +8,7 @@ import { assent, type Run } from "../support/cli.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const COMMAND = { program: ["/usr/bin/assent"], options: [] };
 
@@ -110,7 +101,7 @@ describe("a client's servers behind the service", () => {
   let agentKey = "";
 
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-mcp-install-"));
+    folder = temporaryFolder("assent-mcp-install-");
     service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
     const env = {
       ASSENT_URL: service.url,
@@ -125,7 +116,7 @@ describe("a client's servers behind the service", () => {
   });
 
   beforeEach(() => {
-    home = mkdtempSync(join(folder, "home-"));
+    home = temporaryFolder("home-", folder);
     project = join(home, "project");
     mkdirSync(project);
   });

@@ -2,14 +2,14 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, describe, it } from "node:test";
 import { ROOT } from "../support/runtimes.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("a clean clone", { skip: existsSync(join(ROOT, ".git")) ? false : "no clone" }, () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-clone-"));
+  const folder = temporaryFolder("assent-clone-");
   const clone = join(folder, "clone");
   after(() => rmSync(folder, { recursive: true, force: true }));
 

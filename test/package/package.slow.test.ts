@@ -1,19 +1,18 @@
 /** The package as somebody installs it: packed, put into an empty folder, imported, compiled against and served, on every runtime. */
 import "../support/on-disk.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { isBuiltin } from "node:module";
 import { delimiter, join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -76,7 +75,7 @@ await runtime.start();
 export const answer: Response = await runtime.fetch(new Request("http://assent.test/readyz"));
 `;
 
-const scratch = mkdtempSync(join(tmpdir(), "assent-package-"));
+const scratch = temporaryFolder("assent-package-");
 const tarball = join(scratch, `assent-${manifest.version}.tgz`);
 /** Installed by npm as it is; by npm with what Node 20 needs; by Bun. */
 const plain = join(scratch, "plain");
@@ -107,7 +106,7 @@ async function install(folder: string, ...names: string[]): Promise<string> {
 
 /** As a shell finds it: `node` first of all on the PATH. */
 function withNode(program: string): { PATH: string } {
-  const folder = mkdtempSync(join(scratch, "path-"));
+  const folder = temporaryFolder("path-", scratch);
   symlinkSync(program, join(folder, "node"));
   return { PATH: [folder, process.env["PATH"] ?? ""].join(delimiter) };
 }
@@ -448,7 +447,7 @@ async function imports(program: string, args: readonly string[], cwd: string, sc
 }
 
 function onPath(name: string, program: string): { PATH: string } {
-  const folder = mkdtempSync(join(scratch, "path-"));
+  const folder = temporaryFolder("path-", scratch);
   symlinkSync(program, join(folder, name));
   return { PATH: [folder, process.env["PATH"] ?? ""].join(delimiter) };
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import test, { type TestContext } from "node:test";
 import policyFiles from "../../plugins/policy-files/index.ts";
@@ -10,6 +9,7 @@ import { PolicySourceError, type PolicySource } from "../../src/contract/policy-
 import { checkPolicyFolder, loadPolicyFolder } from "../../src/policies/folder.ts";
 import { listPolicyTree } from "../../src/policies/git-tree.ts";
 import type { Host } from "../../src/plugin.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const good = (name: string, effect = "allow"): string =>
   `policy: ${name}\nrules:\n  - name: r\n    effect: ${effect}\n`;
@@ -17,7 +17,7 @@ const tests = (effect: string): string =>
   `now: 2026-01-15T10:00:00Z\ncases:\n  - name: first\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: ${effect} }\n`;
 
 function folderOf(t: TestContext, files: Record<string, string | Uint8Array>): string {
-  const folder = mkdtempSync(join(tmpdir(), "assent-policies-"));
+  const folder = temporaryFolder("assent-policies-");
   t.after(() => rmSync(folder, { recursive: true }));
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });

@@ -1,7 +1,6 @@
 /** The packs of policies/packs: each holds what docs/packs.md says of it, alone and over the default set. */
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
@@ -14,6 +13,7 @@ import { checkPolicyFolder, type CheckedFolder } from "../../src/policies/folder
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";
 import { EVASIONS } from "./evasions/index.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const DEFAULTS = join(ROOT, "policies");
 const FOLDER = join(DEFAULTS, "packs");
@@ -227,7 +227,7 @@ describe("packs copied over the default set", () => {
   });
 
   function copied(...names: string[]): Promise<CheckedFolder> {
-    const root = mkdtempSync(join(tmpdir(), "assent-packs-"));
+    const root = temporaryFolder("assent-packs-");
     roots.push(root);
     for (const file of readdirSync(DEFAULTS))
       if (file.endsWith(".yaml")) cpSync(join(DEFAULTS, file), join(root, file));

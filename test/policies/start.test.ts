@@ -1,10 +1,10 @@
 /** Taking policies at start: as a whole or not at all, and never a set that breaks decisions. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { ALLOWED, startService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const allow = (name: string, more = ""): string => `policy: ${name}\n${more}rules:\n  - name: r\n    effect: allow\n`;
 
@@ -13,7 +13,7 @@ function folderOf(files: Record<string, string>): {
   write(name: string, text: string): void;
   remove(): void;
 } {
-  const path = mkdtempSync(join(tmpdir(), "assent-policies-"));
+  const path = temporaryFolder("assent-policies-");
   const write = (name: string, text: string): void => writeFileSync(join(path, name), text);
   for (const [name, text] of Object.entries(files)) write(name, text);
   return { path, write, remove: () => rmSync(path, { recursive: true }) };

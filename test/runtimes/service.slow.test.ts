@@ -2,9 +2,8 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { request } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
@@ -21,6 +20,7 @@ import {
 import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const SHARED = sharedEnvironment("runtimes.test/log");
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
@@ -121,7 +121,7 @@ for (const runtime of RUNTIMES) {
         let service: ServiceProcess;
         let env: Record<string, string>;
         const program = programOf(runtime);
-        const folder = mkdtempSync(join(tmpdir(), "assent-runtimes-"));
+        const folder = temporaryFolder("assent-runtimes-");
 
         before(async () => {
           env = { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };

@@ -1,10 +1,9 @@
 /** What a stop does to open connections, on every runtime: what is in flight gets its answer, and nothing else holds it up. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
@@ -12,6 +11,7 @@ import { startProcess, type ServiceProcess } from "../support/process.ts";
 import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
 import { bounded, until } from "../support/wait.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -45,7 +45,7 @@ async function withService(
   runtime: RuntimeName,
   work: (service: ServiceProcess, folder: string) => Promise<void>,
 ): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "assent-stop-"));
+  const folder = temporaryFolder("assent-stop-");
   const service = await startProcess(
     { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN },
     [],

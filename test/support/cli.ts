@@ -1,11 +1,11 @@
 /** The command line as a real process. */
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { run } from "../../src/cli/main.ts";
 import { ASSENT, ROOT, stateBeside } from "./process.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface Run {
   code: number | null;
@@ -62,7 +62,7 @@ export type Files = Record<string, string | Uint8Array>;
 
 /** A folder in the temporary folder, gone after the test. */
 export function folderWith(t: Pick<TestContext, "after">, files: Files): string {
-  const folder = mkdtempSync(join(tmpdir(), "assent-cli-"));
+  const folder = temporaryFolder("assent-cli-");
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   write(folder, files);
   return folder;

@@ -1,12 +1,12 @@
 /** The core's own test files, run by Deno's and Bun's test runners: the pure part, the ledger, HTTP, and the storage contract. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { ROOT } from "./process.ts";
 import { denoPermissions, programOf, without } from "./runtimes.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 /**
  * The files and folders that `deno task test` names, so that they stand in one place. Deno has Node's engine; the pure
@@ -62,7 +62,7 @@ const RUNNERS = {
 export function coreTests(runtime: keyof typeof RUNNERS): void {
   const { args, counted } = RUNNERS[runtime];
   it(`pass on ${runtime}`, { skip: without(runtime) }, async () => {
-    const cache = mkdtempSync(join(tmpdir(), "assent-cache-"));
+    const cache = temporaryFolder("assent-cache-");
     try {
       const { code, output } = await run(programOf(runtime) as string, [...args], {
         DENO_DIR: cache,

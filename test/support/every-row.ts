@@ -1,13 +1,13 @@
 /** A store that has a row of every kind: what every feature writes, and every state that an action can come to. */
 import { ok } from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Storage } from "../../src/contract/storage.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";
 import { quiet, startService, type Answer, type Service } from "./service.ts";
 import { until } from "./wait.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const POLICY = `policy: spending
 rules:
@@ -24,7 +24,7 @@ export async function fillStore(
   storage: (folder: string) => Storage,
   keep: (service: Service) => Promise<void> = () => Promise.resolve(),
 ): Promise<string> {
-  const policies = mkdtempSync(join(tmpdir(), "assent-every-row-"));
+  const policies = temporaryFolder("assent-every-row-");
   writeFileSync(join(policies, "spending.yaml"), POLICY);
   const pigeon = testNotifier();
   const keeper = definePlugin({

@@ -1,11 +1,12 @@
 /** The hook as hosts run it: a process of its own, before a real service. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serve } from "../../src/serve/index.ts";
 import { program, type Run } from "./cli.ts";
 import { NODE, scriptOf } from "./runtimes.ts";
 import { startService, type Service } from "./service.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 /** In one file, as it is published, where the tests run built. */
 const WHOLE = scriptOf("src/hook/bin").replace(/[jt]s$/, "cjs");
@@ -46,7 +47,7 @@ export async function startHookService(policy = HOOK_POLICY): Promise<HookServic
     key: service.admin,
     body: { name: "coder", preset: "agent", agent_id: "coder" },
   });
-  const folder = mkdtempSync(join(tmpdir(), "assent-hook-state-"));
+  const folder = temporaryFolder("assent-hook-state-");
   return {
     service,
     url: listening.url,

@@ -1,7 +1,6 @@
 /** A proxy between an official client and a server that keeps a record of what reached it. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, type ClientOptions } from "@modelcontextprotocol/client";
@@ -11,6 +10,7 @@ import { ASSENT, MAIN } from "./process.ts";
 import { commandOf, NODE, scriptOf, type RuntimeName } from "./runtimes.ts";
 import { until } from "./wait.ts";
 import { startService, type Service } from "./service.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export const SERVER: readonly string[] = [process.execPath, ...NODE, scriptOf("test/support/mcp-server"), "stdio"];
 
@@ -58,7 +58,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
     host: "127.0.0.1",
     port: 0,
   });
-  const folder = mkdtempSync(join(tmpdir(), "assent-mcp-"));
+  const folder = temporaryFolder("assent-mcp-");
   const body = { name: "mcp", preset: "agent", agent_id: "bot" };
   const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body as { key: string };
   const [record, descriptions] = [join(folder, "record"), join(folder, "descriptions")];

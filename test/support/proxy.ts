@@ -1,10 +1,10 @@
 /** A real balancer in front of several processes, where the machine has one. */
 import { spawn } from "node:child_process";
-import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { until } from "./wait.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface Proxy {
   url: string;
@@ -46,7 +46,7 @@ ${backends.map((backend, i) => `  server s${i} 127.0.0.1:${backend} check inter 
 `;
 
 export async function startProxy(port: number, backends: readonly number[]): Promise<Proxy> {
-  const folder = mkdtempSync(join(tmpdir(), "assent-proxy-"));
+  const folder = temporaryFolder("assent-proxy-");
   const file = join(folder, "config");
   writeFileSync(file, configuration(port, backends));
   const child = spawn(findProgram("haproxy") as string, ["-db", "-f", file], { stdio: ["ignore", "ignore", "pipe"] });

@@ -1,13 +1,13 @@
 /** Receivers of messages on loopback: a real HTTP or HTTPS server that keeps what it is sent, and certificates for it. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ApprovalMessage, ClosedMessage, EventMessage, MessageAction } from "../../src/contract/notifier.ts";
 import { eventually } from "./wait.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface Received {
   method: string;
@@ -79,7 +79,7 @@ const folders: string[] = [];
 
 /** A certificate for one name, signed by itself, as files in a new folder and as text. */
 export function makeCertificate(name: string): { key: string; cert: string; keyFile: string; certFile: string } {
-  const folder = mkdtempSync(join(tmpdir(), "assent-cert-"));
+  const folder = temporaryFolder("assent-cert-");
   if (folders.push(folder) === 1)
     process.once("exit", () => folders.forEach((each) => rmSync(each, { recursive: true, force: true })));
   const [keyFile, certFile] = [join(folder, "key.pem"), join(folder, "cert.pem")];

@@ -1,6 +1,5 @@
 /** A whole service inside the test process: real runtime, real plugins, a store of the test's choice. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import actions from "../../plugins/actions/index.ts";
 import agents from "../../plugins/agents/index.ts";
@@ -28,6 +27,7 @@ import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { newKey } from "./keys.ts";
 import { ROOT } from "./runtimes.ts";
 import { until } from "./wait.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 /** Of services that are given the log's key, as those that share a database are. */
 const PERMIT_KEY = newKey();
@@ -81,7 +81,7 @@ export interface ServiceOptions {
 }
 
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const folder = mkdtempSync(join(tmpdir(), "assent-test-"));
+  const folder = temporaryFolder("assent-test-");
   const only = join(folder, "policies");
   if (options.policy !== undefined) {
     mkdirSync(only);

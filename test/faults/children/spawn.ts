@@ -1,11 +1,10 @@
 /** Starts the roles of storage.ts in processes of their own. */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { after } from "node:test";
 import { NODE, scriptOf } from "../../support/runtimes.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const SCRIPT = scriptOf("test/faults/children/storage");
 
@@ -59,9 +58,9 @@ export function shellWords(role: string, path: string): string {
   return [process.execPath, ...NODE, SCRIPT, role, path].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
 }
 
-/** A folder that goes away with the test file. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "assent-storage-"));
+/** Creates a folder for a store, and deletes it after the tests of the file. */
+export function storeFolder(): string {
+  const folder = temporaryFolder("assent-storage-");
   after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

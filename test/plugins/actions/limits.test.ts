@@ -1,10 +1,10 @@
 /** Limits with memory through the API: exact under concurrency, on two processes of one Postgres too, and replayed exactly. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { plainVotes, startService, type Service } from "../../support/service.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const POLICY = `policy: spending
 rules:
@@ -20,7 +20,7 @@ describe("limits", () => {
   let folder: string;
   let service: Service;
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "assent-limits-"));
+    folder = temporaryFolder("assent-limits-");
     writeFileSync(join(folder, "spending.yaml"), POLICY);
     service = await startService({
       policies: folder,
@@ -193,7 +193,7 @@ describe("limits", () => {
 });
 
 test("uses are kept for as long as a window reaches them, and removed a day later", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-limits-"));
+  const folder = temporaryFolder("assent-limits-");
   writeFileSync(join(folder, "spending.yaml"), POLICY);
   const service = await startService({ policies: folder });
   try {

@@ -1,15 +1,15 @@
 /** What approvers are given to read: the line of what waits, who they are, and the names behind ids. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ALLOWED, ASKED, startService, type Service } from "../../support/service.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let service: Service;
 let folder: string;
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "assent-pending-"));
+  folder = temporaryFolder("assent-pending-");
   writeFileSync(
     join(folder, "asked.yaml"),
     `policy: asked

@@ -1,15 +1,14 @@
 /** A store that lacks entries: neither the stream nor a page passes them over in silence. */
 import assert from "node:assert/strict";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../../plugins/storage-sqlite/library.ts";
 import { ALLOWED, startService } from "../../support/service.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 test("a page that lacks entries is refused, wherever the gap is", async () => {
-  const path = join(mkdtempSync(join(tmpdir(), "assent-gap-")), "assent.db");
+  const path = join(temporaryFolder("assent-gap-"), "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path }), broken: true });
   try {
     for (let i = 0; i < 3; i++) await service.call("POST", "/v1/actions", { body: ALLOWED });

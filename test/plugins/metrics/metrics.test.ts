@@ -1,14 +1,14 @@
 /** Prometheus's view of the service. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ALLOWED, ASKED, startService, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 describe("metrics", () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-metrics-"));
+  const folder = temporaryFolder("assent-metrics-");
   let service: Service;
   before(async () => {
     writeFileSync(

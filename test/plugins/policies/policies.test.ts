@@ -1,13 +1,13 @@
 /** Policies over the API, through the real handler and a real store. */
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { EntryBody } from "../../../src/domain/entries.ts";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "assent-policies-"));
+const folder = temporaryFolder("assent-policies-");
 writeFileSync(join(folder, "files.yaml"), "policy: files\nrules:\n  - { name: all mail, tool: mail, effect: allow }\n");
 
 let service: Service;

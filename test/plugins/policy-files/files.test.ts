@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import {
   appendFileSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -11,11 +10,11 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
 import { pause, until } from "../../support/wait.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const policy = (name: string, effect: string): string =>
   `policy: ${name}\nrules:\n  - { name: r, tool: ${name}, effect: ${effect} }\n`;
@@ -28,7 +27,7 @@ describe("a watched folder of policies", () => {
   let service: Service;
 
   beforeEach(async () => {
-    root = mkdtempSync(join(tmpdir(), "assent-watched-"));
+    root = temporaryFolder("assent-watched-");
     folder = join(root, "policies");
     mkdirSync(folder);
     write("one", "allow");

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -12,6 +11,7 @@ import type { Plugin } from "../../../src/plugin.ts";
 import { makeRepository, serveDaemon, serveHttp, type TestRepository } from "../../support/git-server.ts";
 import { startService, type Service } from "../../support/service.ts";
 import { eventually, pause } from "../../support/wait.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const rule = (effect: string, name = "git-rules"): string =>
   `policy: ${name}\nrules:\n  - { name: r, tool: t, effect: ${effect} }\n`;
@@ -22,7 +22,7 @@ let repository: TestRepository;
 let service: Service | null = null;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "assent-git-"));
+  root = temporaryFolder("assent-git-");
   repository = makeRepository(root);
   writeFileSync(join(root, "base.yaml"), "policy: base\nrules:\n  - { name: nothing, tool: nothing, effect: deny }\n");
 });

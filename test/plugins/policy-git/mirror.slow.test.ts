@@ -2,19 +2,19 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { openRepository, type Repository } from "../../../plugins/policy-git/repository.ts";
 import { makeRepository, serveHttp, type Serving, type TestRepository } from "../../support/git-server.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let root: string;
 let repository: TestRepository;
 let serving: Serving | null = null;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "assent-mirror-"));
+  root = temporaryFolder("assent-mirror-");
   repository = makeRepository(root);
 });
 afterEach(async () => {

@@ -1,8 +1,7 @@
 /** `signed_by`: listed keys of the listed kind, and never back behind what was accepted. */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import policyGit from "../../../plugins/policy-git/index.ts";
@@ -10,6 +9,7 @@ import type { Plugin } from "../../../src/plugin.ts";
 import { makeRepository, type TestRepository } from "../../support/git-server.ts";
 import { startService, type Service } from "../../support/service.ts";
 import { eventually } from "../../support/wait.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const ACTION = { agent_id: "bot", tool: "t", operation: "o" };
 const rule = (effect: string): string => `policy: p\nrules:\n  - { name: r, effect: ${effect} }\n`;
@@ -25,7 +25,7 @@ let options: Record<string, unknown>;
 const home = process.env["HOME"];
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "assent-signed-"));
+  root = temporaryFolder("assent-signed-");
   repository = makeRepository(root);
   signingKey = join(root, "listed");
   execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "listed", "-f", signingKey]);
