@@ -9,7 +9,7 @@ import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { chance } from "../support/chance.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { temporaryFolder } from "./children/spawn.ts";
+import { storeFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
 
@@ -24,7 +24,7 @@ async function faultsOf(storage: Storage): Promise<string[]> {
 
 describe("the schema of SQLite", () => {
   async function newStore(): Promise<string> {
-    const path = join(temporaryFolder(), "assent.db");
+    const path = join(storeFolder(), "assent.db");
     const storage = sqliteStorage({ path });
     await storage.open();
     await storage.close();

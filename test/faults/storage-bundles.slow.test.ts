@@ -19,7 +19,7 @@ import { entry, openLedgerOn } from "../support/ledger.ts";
 import { ENGINES, stopEngines, tableOf } from "../support/engines.ts";
 import { rawSqlite, type RawStore } from "../support/raw-store.ts";
 import { ALLOWED, startService } from "../support/service.ts";
-import { start, temporaryFolder } from "./children/spawn.ts";
+import { start, storeFolder } from "./children/spawn.ts";
 
 after(stopEngines);
 
@@ -362,7 +362,7 @@ it("a store whose decisions are in bundles passes its audit, every byte of a bun
 });
 
 it("SIGKILL while bundles are made loses nothing: every entry is as it was, and the next start continues", async () => {
-  const path = join(temporaryFolder(), "assent.db");
+  const path = join(storeFolder(), "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 100_000 }) });
   for (let done = 0; done < 2600; done += 20)
     await Promise.all(

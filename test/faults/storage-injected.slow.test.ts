@@ -20,9 +20,9 @@ import {
   useRow,
   versionRow,
 } from "../../src/testing/suite/rows.ts";
-import { temporaryFolder } from "./children/spawn.ts";
+import { storeFolder } from "./children/spawn.ts";
 
-const folder = temporaryFolder();
+const folder = storeFolder();
 let files = 0;
 const storages: [string, () => Storage & { faults: Faults }][] = [
   ["memory", memoryStorage],

@@ -7,10 +7,10 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { actionRow, appendSome } from "../../src/testing/suite/rows.ts";
-import { temporaryFolder } from "./children/spawn.ts";
+import { storeFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
-const folder = temporaryFolder();
+const folder = storeFolder();
 let files = 0;
 const freshPath = (): string => join(folder, `${++files}`, "assent.db");
 

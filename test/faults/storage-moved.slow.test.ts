@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError } from "../../src/contract/storage.ts";
-import { temporaryFolder } from "./children/spawn.ts";
+import { storeFolder } from "./children/spawn.ts";
 
-const folder = temporaryFolder();
+const folder = storeFolder();
 let stores = 0;
 
 const isMoved = (error: unknown): boolean => {

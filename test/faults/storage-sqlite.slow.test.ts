@@ -26,10 +26,10 @@ import {
   tileRow,
   versionRow,
 } from "../../src/testing/suite/rows.ts";
-import { lacks, start, temporaryFolder } from "./children/spawn.ts";
+import { lacks, start, storeFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
-const folder = temporaryFolder();
+const folder = storeFolder();
 let files = 0;
 const freshPath = (): string => join(folder, `${++files}`, "assent.db");
 

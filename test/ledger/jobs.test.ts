@@ -8,10 +8,10 @@ import { createAgents } from "../../src/identity/agents.ts";
 import { createDirectory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { agentRow } from "../../src/testing/suite/rows.ts";
-import { temporaryFolder } from "../faults/children/spawn.ts";
+import { storeFolder } from "../faults/children/spawn.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
-const folder = temporaryFolder();
+const folder = storeFolder();
 let stores = 0;
 
 async function opened(): Promise<{ ledger: OpenLedger; storage: Storage }> {

@@ -6,7 +6,7 @@ import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { temporaryFolder } from "../faults/children/spawn.ts";
+import { storeFolder } from "../faults/children/spawn.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "./postgres.ts";
 import { rawPostgres, rawSqlite, type RawStore, type RawTable } from "./raw-store.ts";
 
@@ -44,7 +44,7 @@ export const ENGINES: Engine[] = [
     name: "SQLite",
     skip: false,
     async place() {
-      const path = join(temporaryFolder(), "assent.db");
+      const path = join(storeFolder(), "assent.db");
       return {
         storage: (options) => sqliteStorage({ path, ...options }),
         raw: () => rawSqlite(path),
