@@ -31,7 +31,7 @@ export function defineCorePlugin<Options extends TObject>(plugin: CorePlugin<Opt
 export type { CoreHost, LeaderLease } from "./contract/core-host.ts";
 export type { AgentFacts, LedgerTransaction, Prefetch, SignedCheckpoint, UrgentJob } from "./contract/ledger.ts";
 export type { OpenActionCursor } from "./contract/containment.ts";
-export { createRepeatingTask } from "./contract/repeating-task.ts";
+export { createRepeatingTask } from "./cluster/repeating-task.ts";
 
 // Actions, approvals and their history
 export { ACTION_STATUSES, type ActionRequest } from "./domain/actions.ts";
@@ -121,8 +121,8 @@ export {
   encodeEntry,
 } from "./domain/entries.ts";
 export { toActor } from "./domain/actor.ts";
-export { LedgerEntry } from "./contract/entry-schemas.ts";
-export { closed, orNull, text, time } from "./contract/entry-parts.ts";
+export { LedgerEntry } from "./http/resource/entry-schemas.ts";
+export { closed, orNull, text, time } from "./http/resource/entry-parts.ts";
 export { parseVkey } from "./domain/checkpoint.ts";
 export { hashLeaf } from "./domain/merkle.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";

@@ -8,7 +8,7 @@ import type { Facade } from "./contract/facade.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
-import type { Route } from "./contract/resource.ts";
+import type { CompletedRequest, Route } from "./contract/resource.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
@@ -29,15 +29,6 @@ export interface Contributions {
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
   stop?(): Promise<void>;
-}
-
-export interface CompletedRequest {
-  method: string;
-  /** The route's path template, e.g. `/v1/actions/:id`; null if no route matched. */
-  route: string | null;
-  status: number;
-  /** Milliseconds until the response was created. Excludes the time to send a stream. */
-  ms: number;
 }
 
 export interface Plugin<Options extends TObject = TObject> {
@@ -100,7 +91,13 @@ export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 // Routes, pages and facades
 export type { ApiResponse, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export type { Page } from "./contract/page.ts";
-export { defineRoute, type Reply, type RequestContext, type Route } from "./contract/resource.ts";
+export {
+  defineRoute,
+  type CompletedRequest,
+  type Reply,
+  type RequestContext,
+  type Route,
+} from "./contract/resource.ts";
 export { toRfc3339 } from "./domain/time.ts";
 export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, slicePage } from "./http/resource/paging.ts";
 export { assertIfMatch, IF_MATCH } from "./http/resource/preconditions.ts";
@@ -117,8 +114,8 @@ export {
   type Notifier,
   type StopMessage,
 } from "./contract/notifier.ts";
-export { describeOutcome, messageFacts, messageTitle, requestSections } from "./contract/approval-message-text.ts";
-export { describeStop, stopMessageFacts, stopMessageTitle } from "./contract/stop-message-text.ts";
+export { describeOutcome, messageFacts, messageTitle, requestSections } from "./delivery/approval-message-text.ts";
+export { describeStop, stopMessageFacts, stopMessageTitle } from "./delivery/stop-message-text.ts";
 
 // Policy sources
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";

@@ -1,6 +1,6 @@
 /** Shared by commands that talk to a running service: clients, exit codes, the display of an action. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
-import { requestSections } from "../contract/approval-message-text.ts";
+import { requestSections } from "../delivery/approval-message-text.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
 import { keyFor, serviceUrl } from "./credentials.ts";
 import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";

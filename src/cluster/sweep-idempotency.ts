@@ -6,7 +6,7 @@
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Ledger } from "../contract/ledger.ts";
-import { createRepeatingTask } from "../contract/repeating-task.ts";
+import { createRepeatingTask } from "./repeating-task.ts";
 import { nullIfCorrupt, type IdempotencyCursor, type IdempotencyRow, type StorageReader } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 

@@ -151,3 +151,13 @@ export function defineRoute<
 >(route: RouteDefinition<Path, Scopes, Params, Query, Body, Texts>): Route {
   return route as Route;
 }
+
+/** A request that was answered. */
+export interface CompletedRequest {
+  method: string;
+  /** The route's path template, e.g. `/v1/actions/:id`; null if no route matched. */
+  route: string | null;
+  status: number;
+  /** Milliseconds until the response was created. Excludes the time to send a stream. */
+  ms: number;
+}

@@ -1,11 +1,10 @@
 /** The fetch handler: routes, authenticates, validates and responds. Independent of resources and the database. */
 import type { Config } from "../config/index.ts";
-import type { CompletedRequest } from "../plugin.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
-import type { Method, Reply, RequestContext, Route } from "../contract/resource.ts";
+import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
 import { listAddresses, allowHeader, acceptsMethod, type Address, type Endpoint } from "./addresses.ts";

@@ -123,12 +123,12 @@ describe("imports", () => {
     }
   });
 
-  test("contracts import only contracts, the domain and the configuration's type", () => {
+  test("contracts import only contracts and the domain", () => {
     for (const file of filesIn("src/contract")) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         assert.ok(
-          to === null ? specifier === "@sinclair/typebox" : /^src\/(contract|domain)\/|^src\/config\//.test(to),
+          to === null ? specifier === "@sinclair/typebox" : /^src\/(contract|domain)\//.test(to),
           `${file} imports ${specifier}`,
         );
       }
@@ -162,6 +162,15 @@ describe("imports", () => {
     }
   });
 
+  test("the HTTP core imports only what is below it", () => {
+    for (const file of filesIn("src/http")) {
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        assert.ok(to === null || /^src\/(http|contract|domain|config)\//.test(to), `${file} imports ${specifier}`);
+      }
+    }
+  });
+
   test("every import ends in .ts, .tsx, .json or names a declared package", () => {
     const { dependencies, devDependencies, peerDependencies } = JSON.parse(
       readFileSync(join(ROOT, "package.json"), "utf8"),
@@ -189,11 +198,18 @@ describe("imports", () => {
     }
   });
 
-  test("no circle of imports inside the core's value imports", () => {
-    const graph = new Map(sources.map((file) => [file, valueImports(file)]));
+  test("no cycles of imports, types and JavaScript included", () => {
+    const graph = new Map(
+      [...sources, ...filesIn("src", [".js", ".mjs"]), ...filesIn("plugins", [".js", ".mjs", ".tsx"])].map((file) => [
+        file,
+        staticImports(file)
+          .map((specifier) => target(file, specifier))
+          .filter((to) => to !== null),
+      ]),
+    );
     const done = new Set<string>();
     const walk = (file: string, path: string[]): void => {
-      assert.ok(!path.includes(file), `circle: ${[...path.slice(path.indexOf(file)), file].join(" → ")}`);
+      assert.ok(!path.includes(file), `cycle: ${[...path.slice(path.indexOf(file)), file].join(" → ")}`);
       if (done.has(file)) return;
       for (const next of graph.get(file) ?? []) walk(next, [...path, file]);
       done.add(file);
@@ -202,12 +218,12 @@ describe("imports", () => {
   });
 });
 
-function valueImports(file: string): string[] {
+/** Without dynamic imports, which load a module only when it is needed. */
+function staticImports(file: string): string[] {
   const text = readFileSync(join(ROOT, file), "utf8");
-  const found = [...text.matchAll(/(?:^|\n)(?:import|export)\s+(?!type\b)[^;"']*?from\s*["'](\.[^"']+)["']/g)];
-  return found
-    .map((match) => target(file, match[1] as string))
-    .filter((path): path is string => path !== null && path.endsWith(".ts"));
+  return [...text.matchAll(/(?:^|\n)(?:import|export)\s[^;"'()]*?["'](\.[^"']+)["']/g)].map(
+    (match) => match[1] as string,
+  );
 }
 
 describe("files", () => {

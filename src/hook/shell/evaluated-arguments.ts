@@ -2,7 +2,7 @@
  * Builtins that evaluate their arguments as variable names or expressions, which may assign variables and run
  * commands.
  */
-import type { ShellArgument } from "./parse.ts";
+import type { ShellArgument } from "./types.ts";
 import type { UnclearReason } from "./types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;

@@ -1,5 +1,6 @@
 /** Reads the commands that a command starts: by shells, wrappers, `find -exec`, `eval`. */
-import type { ShellArgument, ShellReader } from "./parse.ts";
+import type { Directories } from "./directories.ts";
+import type { ShellArgument, UnclearReason } from "./types.ts";
 import { evaluationReason } from "./evaluated-arguments.ts";
 import { fileArguments } from "./text-arguments.ts";
 import {
@@ -23,9 +24,23 @@ const STATE_BUILTINS = new Set(
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
+/** The reader of a whole line, as far as nested commands need it. */
+interface CommandReader {
+  readonly directories: Directories;
+  note(reason: UnclearReason): void;
+  path(argument: ShellArgument): void;
+  readScript(text: string, via: readonly string[], depth: number): void;
+  recordCommand(
+    first: ShellArgument,
+    args: readonly ShellArgument[],
+    via: readonly string[],
+    files?: readonly ShellArgument[],
+  ): void;
+}
+
 export class NestedCommands {
-  private readonly reader: ShellReader;
-  constructor(reading: ShellReader) {
+  private readonly reader: CommandReader;
+  constructor(reading: CommandReader) {
     this.reader = reading;
   }
 

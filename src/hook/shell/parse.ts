@@ -13,7 +13,7 @@ import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
 import { NestedCommands } from "./nested-commands.ts";
 import { textArguments } from "./text-arguments.ts";
-import type { ParsedShell, ShellContext, UnclearReason } from "./types.ts";
+import type { ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./types.ts";
 import { hasExpansion, joinParts, wordValue } from "./word-values.ts";
 import { isHarmlessAssignment } from "./command-tables.ts";
 
@@ -32,18 +32,6 @@ const HIDDEN_CHARACTERS = new RegExp(
   String.raw`(?! )[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u115f\u1160\u3164\uffa0\p{Variation_Selector}\p{Cf}\p{Co}\p{Z}\p{Cs}]`,
   "u",
 );
-
-/**
- * One argument. `text` is its value, or its source text if `isLiteral` is false because the value is not in the text.
- */
-export interface ShellArgument {
-  text: string;
-  isLiteral: boolean;
-  /** Whether it begins with a tilde that the shell expands. */
-  startsWithTilde: boolean;
-  /** Whether zsh may treat it as a file pattern. */
-  mayBeZshPattern?: boolean;
-}
 
 /** Parses without access to the file system. Links are treated as folders, so ".." after a name is unclear. */
 export function parseShell(text: string, place: ShellContext): ParsedShell {

@@ -72,3 +72,15 @@ export interface ShellContext {
   /** Home folder, absolute; null if unknown. */
   home: string | null;
 }
+
+/**
+ * One argument. `text` is its value, or its source text if `isLiteral` is false because the value is not in the text.
+ */
+export interface ShellArgument {
+  text: string;
+  isLiteral: boolean;
+  /** Whether it begins with a tilde that the shell expands. */
+  startsWithTilde: boolean;
+  /** Whether zsh may treat it as a file pattern. */
+  mayBeZshPattern?: boolean;
+}

@@ -3,7 +3,7 @@
  * decision: whoever keeps what comes can show later which history was signed. The note proves itself by its signature, so
  * the request has no other. A place that is away misses sizes; the next checkpoint covers them.
  */
-import { createRepeatingTask } from "../../contract/repeating-task.ts";
+import { createRepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
 import type { Ledger } from "../../contract/ledger.ts";

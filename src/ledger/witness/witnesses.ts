@@ -2,7 +2,7 @@
  * Asks the configured witnesses for their cosignatures (C2SP tlog-witness), now and then and never on the way of a
  * decision. The newest checkpoint that somebody cosigned is kept in the store, with the cosignatures.
  */
-import { createRepeatingTask } from "../../contract/repeating-task.ts";
+import { createRepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
 import type { Ledger, SignedCheckpoint } from "../../contract/ledger.ts";

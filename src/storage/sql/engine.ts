@@ -1,6 +1,6 @@
 /** What a database must do for `createSqlStorage`: connect, read, and run one transaction at a time. */
-import type { LedgerHead, Storage, StorageError } from "../../contract/storage.ts";
-import type { SqlRow, SqlValue } from "./statement.ts";
+import type { Storage, StorageError } from "../../contract/storage.ts";
+import type { MovedHead, SqlRow, SqlValue } from "./statement.ts";
 
 export type SqlQuery = (sql: string, values: SqlValue[]) => Promise<SqlRow[]>;
 
@@ -12,9 +12,6 @@ export interface SqlRead {
 
 /** `write`: may move the ledger. `copy`: fills an empty store, entries before their head. `aside`: leases and probes. `migrate`: the schema. */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
-
-/** What tells the written head from any other one. */
-export type MovedHead = Pick<LedgerHead, "size" | "root" | "epoch">;
 
 export interface SqlEngine extends Pick<
   Storage,

@@ -1,7 +1,8 @@
 /** The executor of one transaction, which is of no use once its work is over or a statement has failed. */
 import { StorageError } from "../../contract/storage.ts";
 import type { Insert, SqlDialect } from "./dialect.ts";
-import type { MovedHead, SqlEngine, SqlTransaction } from "./engine.ts";
+import type { SqlEngine, SqlTransaction } from "./engine.ts";
+import type { MovedHead } from "./statement.ts";
 import type { KnownRows } from "./lock-reads.ts";
 import { bind as bindTo, type SqlExecutor, type SqlValue, type Statement } from "./statement.ts";
 

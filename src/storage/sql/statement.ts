@@ -3,10 +3,12 @@
  * way of a decision. A parameter is a name of the values that are bound to it.
  */
 import type { Compilable, Kysely } from "kysely";
-import { StorageError } from "../../contract/storage.ts";
+import { StorageError, type LedgerHead } from "../../contract/storage.ts";
 import { FORMS, pack, unpack, type Form } from "./forms.ts";
-import type { MovedHead } from "./engine.ts";
 import type { Tables } from "./schema.ts";
+
+/** Identifies the head that a transaction wrote. */
+export type MovedHead = Pick<LedgerHead, "size" | "root" | "epoch">;
 
 export type SqlValue = string | number | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;

@@ -1,6 +1,7 @@
 /** Policies: the list, and where one is looked at, compared, changed and activated. */
 import { at, call, url } from "../core/api.ts";
 import { PolicyEditor } from "./policy-editor.js";
+import { Managed } from "./managed.js";
 import { PolicyDetail } from "./policy.js";
 import { Badge, Empty, Loading, Page, Problem, Table, Text, Time, html, useLoad } from "../ui.js";
 
@@ -20,13 +21,6 @@ rules:
     reason: a person looks at larger refunds
     approval: { expires_in: 8h }
 `;
-
-/** Where another than this page manages it: a folder, a repository. @param {{ policy: any }} props */
-export function Managed({ policy }) {
-  return policy.managed_by === null
-    ? html`<span class="quiet">API</span>`
-    : html`<${Badge} value=${policy.managed_by} />`;
-}
 
 /** @param {{ id: string | null }} props */
 export function Policies({ id }) {

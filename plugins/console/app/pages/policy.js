@@ -3,7 +3,7 @@ import { at, call, tagged, url } from "../core/api.ts";
 import { Backtest, Shadow } from "./backtest.js";
 import { Key } from "../ui/person.tsx";
 import { PolicyEditor } from "./policy-editor.js";
-import { Managed } from "./policies.js";
+import { Managed } from "./managed.js";
 import {
   Badge,
   Dialog,

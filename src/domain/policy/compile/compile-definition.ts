@@ -3,7 +3,7 @@ import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import { parseDuration } from "../../time.ts";
 import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
-import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compile.ts";
+import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compiled-policy.ts";
 import { compileCondition, compileExpression, type Condition, type Expression } from "../condition/condition.ts";
 import { parseMember } from "../condition/condition-members.ts";
 import { isGlob } from "./glob.ts";

@@ -5,7 +5,7 @@
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
-import type { CompileFault } from "../compile/compile.ts";
+import type { CompileFault } from "../compile/compiled-policy.ts";
 import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutcome } from "../types.ts";
 
 export const MAX_SHADOW_POLICIES = 100;

@@ -1,5 +1,5 @@
 /** What people are told about an action, in words. Nothing an agent wrote can hide, break a line or reorder its surroundings; markup is the caller's to escape. */
-import type { ApprovalMessage, ClosedMessage, MessageAction } from "./notifier.ts";
+import type { ApprovalMessage, ClosedMessage, MessageAction } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
 import { clipText } from "../domain/text.ts";

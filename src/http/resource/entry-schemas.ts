@@ -14,8 +14,8 @@ import type {
   PolicySetEntry,
   RedecisionEntry,
   StopEntry,
-} from "../domain/entries.ts";
-import { DENIED_BY } from "../domain/denied-by.ts";
+} from "../../domain/entries.ts";
+import { DENIED_BY } from "../../domain/denied-by.ts";
 import { orNull, text, time, digest, count, oneOf, closed, Actor, Facts, DecisionMade } from "./entry-parts.ts";
 
 /** Members of every entry. `Entry` holds the names to the type, so that none is missing and none is made up. */

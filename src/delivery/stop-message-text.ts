@@ -1,5 +1,5 @@
 /** What people are told about a stop, in words. Markup is the caller's to escape. */
-import type { StopMessage } from "./notifier.ts";
+import type { StopMessage } from "../contract/notifier.ts";
 import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";
 
 const MAX = 500;

@@ -1,0 +1,73 @@
+/** The compiled form of a policy set, and the faults that prevent compiling. */
+import type { Condition, Expression } from "../condition/condition.ts";
+import type { Window } from "../decide/window.ts";
+import type { Effect, PolicySetDocument, RequiredApproval, Risk } from "../types.ts";
+
+export interface CompiledRule {
+  /** Position in its policy, which is the order of matching. */
+  order: number;
+  name: string;
+  effect: Effect;
+  risk: Risk | null;
+  reason: string | null;
+  operations: readonly string[] | null;
+  agents: readonly string[] | null;
+  condition: Condition | null;
+  approval: CompiledApproval | null;
+  /** JSON pointers of the members that approvers see first. */
+  show: readonly string[];
+}
+
+/** `rejection_holds_ms` is null if the service's default applies. */
+export type CompiledApproval = Omit<RequiredApproval, "rejection_holds_ms"> & { rejection_holds_ms: number | null };
+
+export interface CompiledLimit {
+  /** The rule that applies to an action that exceeds the limit: name, effect, approval terms, matchers. */
+  rule: CompiledRule;
+  tools: readonly string[] | null;
+  /** See `LimitFact`. */
+  basis: string;
+  /** Expression that separates the counts; null counts all actions together. */
+  per: Expression | null;
+  /** Maximum number of actions; unused if a sum is limited. */
+  count: number;
+  /** `atMost` in millionths. */
+  sum: { of: Expression; atMost: number } | null;
+  window: Window;
+}
+
+export interface CompiledPolicy {
+  /** Position in the set. */
+  order: number;
+  name: string;
+  version: number;
+  shadow: boolean;
+  /** Whether names match exactly. Otherwise pattern and name are folded. */
+  caseSensitive: boolean;
+  tools: readonly string[] | null;
+  agents: readonly string[] | null;
+  /** Rules that name this exact tool, without globs. */
+  exact: ReadonlyMap<string, readonly CompiledRule[]>;
+  /** Rules for any tool (`globs` is null) or with globs. */
+  patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
+  limits: readonly CompiledLimit[];
+}
+
+export interface CompiledPolicySet {
+  /** SHA-256 of the document's canonical JSON in hex; null for the set before the first activation. */
+  readonly digest: string | null;
+  readonly document: PolicySetDocument;
+  readonly policies: readonly CompiledPolicy[];
+  /** Policies that apply only to the tools they name, by folded tool name. */
+  readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
+  /** Policies that can apply to any tool. */
+  readonly anyTool: readonly CompiledPolicy[];
+  /** Whether some policy has limits. */
+  readonly hasLimits: boolean;
+}
+
+export interface CompileFault {
+  policy: string;
+  rule: string | null;
+  message: string;
+}

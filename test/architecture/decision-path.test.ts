@@ -1,0 +1,43 @@
+/** The path of a decision, as plugins/actions/README.md describes it. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { Session } from "node:inspector/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ROOT } from "../support/process.ts";
+import { ALLOWED, startService } from "../support/service.ts";
+
+const page = readFileSync(join(ROOT, "plugins/actions/README.md"), "utf8");
+const path = page.slice(page.indexOf("## Path of a decision"), page.indexOf("## Routes"));
+const files = [...new Set([...path.matchAll(/`((?:src|plugins)\/[^`]+\.ts)`/g)].map((match) => match[1] as string))];
+
+test("the files that the page names exist, and are at most 20", () => {
+  assert.ok(files.length > 10 && files.length <= 20, `${files.length} files`);
+  for (const file of files) assert.ok(existsSync(join(ROOT, file)), file);
+});
+
+test("the files that the page names run for a request that policies decide", async () => {
+  const service = await startService();
+  const session = new Session();
+  try {
+    session.connect();
+    await session.post("Profiler.enable");
+    await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
+    // Rejections are looked up only if the policies require approval.
+    const unknown = { ...ALLOWED, tool: "stripe", operation: "refund", params: { amount: 5000, currency: "USD" } };
+    assert.ok((await service.call("POST", "/v1/actions", { body: unknown })).status < 300);
+    const { result } = await session.post("Profiler.takePreciseCoverage");
+    const ran = result
+      .filter(({ functions }) => functions.some(({ functionName, ranges }) => functionName !== "" && ranges[0]?.count))
+      .map(({ url }) => url.replace(/\.js$/, ".ts"));
+    for (const file of files)
+      assert.ok(
+        ran.some((url) => url.endsWith(`/${file}`)),
+        `${file} did not run`,
+      );
+  } finally {
+    session.disconnect();
+    await service.close();
+  }
+});
