@@ -182,8 +182,8 @@ export interface Decision {
 
 export interface DecisionEntry {
   type: "decision";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** The action. */
@@ -205,22 +205,20 @@ export interface DecisionEntry {
   decision: Decision;
   /** The action's status with it. */
   status: "allowed" | "denied" | "pending_approval";
-  /** Why it was denied; null where it was not. From version 5 on. */
-  denied_by?: "policy" | "person" | "earlier_rejection" | "stop" | null;
+  /** What denied the action; null if it was not denied. */
+  denied_by: "policy" | "person" | "earlier_rejection" | "stop" | null;
   /** End of the time to approve. */
   expires_at: string | null;
-  /** Until when it may start; null where it may not. */
-  approved_until?: string | null;
-  /** The same, in earlier versions. */
-  permit_expires_at?: string | null;
-  /** Commitment to `meta`; null where there is none. From version 4 on. */
-  meta?: string | null;
+  /** Deadline for starting; null if the action cannot start. */
+  approved_until: string | null;
+  /** Commitment to `meta`; null without `meta`. */
+  meta: string | null;
 }
 
 export interface ApprovalEntry {
   type: "approval";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** The action. */
@@ -244,18 +242,16 @@ export interface ApprovalEntry {
   quorum: number;
   /** The action's status with it. */
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** Until when it may start; null where it may not. */
-  approved_until?: string | null;
-  /** The same, in earlier versions. */
-  permit_expires_at?: string | null;
-  /** Until when a rejection refuses the same request; null where it does not. From version 4 on. */
-  rejection_until?: string | null;
+  /** Deadline for starting; null if the action cannot start. */
+  approved_until: string | null;
+  /** Until when the rejection refuses the same request; null if it does not. */
+  rejection_until: string | null;
 }
 
 export interface RedecisionEntry {
   type: "redecision";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** The action. */
@@ -275,16 +271,16 @@ export interface RedecisionEntry {
   decision: Decision;
   /** The action's status with it. */
   status: "denied" | "pending_approval" | "allowed" | "approved";
-  /** How many have to approve, where they have to. */
-  quorum?: number | null;
-  /** End of the time to approve, where somebody has to. */
-  expires_at?: string | null;
+  /** Number of approvals required; null if none is. */
+  quorum: number | null;
+  /** End of the time to approve; null if no approval is required. */
+  expires_at: string | null;
 }
 
 export interface ExecutionEntry {
   type: "execution";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** The action. */
@@ -300,8 +296,8 @@ export interface ExecutionEntry {
   by: Actor;
   /** SHA-256 of the permit's text, where one was used. */
   permit: string | null;
-  /** SHA-256 of the text that its caller named the start by; null for a result. From version 3 on. */
-  attempt?: string | null;
+  /** SHA-256 of the `attempt` sent with the start; null for a result. */
+  attempt: string | null;
   /** As it was reported; null for a start. */
   success: boolean | null;
   /** Commitment to what was reported; null for a start. */
@@ -312,8 +308,8 @@ export interface ExecutionEntry {
 
 export interface ErasureEntry {
   type: "erasure";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** The action. */
@@ -333,8 +329,8 @@ export interface ErasureEntry {
 
 export interface PolicySetEntry {
   type: "policy_set";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** When. */
@@ -352,8 +348,8 @@ export interface PolicySetEntry {
   }[] | null;
   /** Where the set came from. */
   source: Record<string, unknown>;
-  /** Policies as the change left them. From version 2 on. */
-  changes?: ({
+  /** Policies as the change left them. */
+  changes: ({
     id: string;
     name: string;
     managed_by: string | null;
@@ -368,8 +364,8 @@ export interface PolicySetEntry {
 
 export interface KeyEntry {
   type: "api_key";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** When. */
@@ -391,8 +387,8 @@ export interface KeyEntry {
 
 export interface AgentEntry {
   type: "agent";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** When. */
@@ -406,8 +402,8 @@ export interface AgentEntry {
 
 export interface StopEntry {
   type: "stop";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** When. */
@@ -434,8 +430,8 @@ export interface StopEntry {
 
 export interface PermitKeyEntry {
   type: "permit_key";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** When. */
@@ -452,8 +448,8 @@ export interface PermitKeyEntry {
 
 export interface LogKeyEntry {
   type: "log_key";
-  /** Version of the form. */
-  v: number;
+  /** Version of the entry type. */
+  v: 1;
   /** Place in the ledger: the index of its leaf. */
   seq: number;
   /** When. */
