@@ -34,7 +34,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     );
     await page.getByLabel("Agent").fill("nobody");
     await page.keyboard.press("Enter");
-    await page.getByText("No action fits.").waitFor();
+    await page.getByText("No action matches.").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

@@ -2,6 +2,7 @@
 import { at, call, url } from "../core/api.ts";
 import { follow } from "../core/live.ts";
 import { ActionDetail } from "./action.js";
+import { headlineOf } from "../ui/params.tsx";
 import { What } from "../ui/request.tsx";
 import {
   Badge,
@@ -92,8 +93,8 @@ function List({ query }) {
   useEffect(() => {
     const over = new AbortController();
     void refresh(over.signal);
-    // A burst of events is one look.
-    const soon = () => (pending.current ??= setTimeout(() => ((pending.current = null), refresh(over.signal)), 300));
+    // Many events are one read per second.
+    const soon = () => (pending.current ??= setTimeout(() => ((pending.current = null), refresh(over.signal)), 1000));
     follow({
       filters: { type: "decision,approval,execution", agent_id: filters["agent_id"], tool: filters["tool"] },
       signal: over.signal,
@@ -156,18 +157,19 @@ function List({ query }) {
       ${FILTERS.some((name) => filters[name] !== "") ? html`<a class="button" href="#/actions">All</a>` : null}
     </form>
     <${Problem} error=${state.error} again=${() => refresh()} />
-    ${rows.length === 0 && !state.loading && state.error === null ? html`<${Empty} text="No action fits." />` : null}
+    ${rows.length === 0 && !state.loading && state.error === null ? html`<${Empty} text="No action matches." />` : null}
     ${rows.length === 0 && state.loading ? html`<${Loading} what="actions" />` : null}
     ${
       rows.length === 0
         ? null
-        : html`<${Table} label="Actions" head=${["Action", "Status", "Reason", "When"]}>
+        : html`<${Table} label="Actions" head=${["Action", "Value", "Status", "Reason", "When"]}>
             ${rows.map(
               (row) =>
                 html`<tr key=${row.id}>
                   <td>
                     <a href=${`#/actions/${at(row.id)}`}><${What} action=${row} /></a>
                   </td>
+                  <td data-label="Value"><${Value} action=${row} /></td>
                   <td><${Badge} value=${row.status} /></td>
                   <td class="why"><${Text} value=${row.reason} /></td>
                   <td><${Time} at=${row.created_at} /></td>
@@ -177,6 +179,14 @@ function List({ query }) {
     }
     ${cursor === null ? null : html`<button type="button" onClick=${older}>Load older</button>`}
   <//>`;
+}
+
+/** The parameter that tells an action from others of its kind. @param {{ action: any }} props */
+function Value({ action }) {
+  const value = action.erased_at ? null : headlineOf(action);
+  return value === null
+    ? null
+    : html`<span class="quiet"><${Text} value=${value.name} /></span> <${Text} value=${value.value} />`;
 }
 
 /** What a date field gives is in the reader's zone. @param {string} text */
