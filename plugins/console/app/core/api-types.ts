@@ -707,13 +707,13 @@ export interface PolicyDefinition {
   description?: string;
   /** shadow: evaluated and recorded, never enforced. enforce when absent. */
   mode?: "enforce" | "shadow";
-  /** true: tools, operations and agents match as they are written. Without regard to case when absent. */
+  /** true: tools, operations and agents match case-sensitively. Case is ignored when absent. */
   case_sensitive?: boolean;
   /** Actions that the policy speaks of, by tool and agent; both must match. */
   applies_to?: {
-    /** Tools that the policy speaks of; all when absent. */
+    /** Tools that the policy applies to; all when absent. */
     tools?: string[];
-    /** Agents that the policy speaks of; all when absent. */
+    /** Agents that the policy applies to; all when absent. */
     agents?: string[];
   };
   /** Parameters of tools, for the check of conditions. No influence on decisions. */
@@ -739,23 +739,23 @@ export interface PolicyDefinition {
     agent?: string | string[];
     /** Condition in CEL over agent, tool, operation, params, context, principal and now. */
     when?: string;
-    /** What happens when the rule matches. */
+    /** Decision if the rule matches. */
     effect: "allow" | "deny" | "require_approval";
-    /** Shown to approvers; no influence on the decision. */
+    /** Shown to approvers. Does not affect the decision. */
     risk?: "low" | "medium" | "high" | "critical";
-    /** Said to the agent and to approvers, and recorded. */
+    /** Shown to the agent and to approvers, and recorded. */
     reason?: string;
-    /** How to ask; only with require_approval. */
+    /** Terms of the approval; only with require_approval. */
     approval?: {
-      /** How many different people must approve; 1 when absent. */
+      /** Number of different people who must approve; 1 when absent. */
       quorum?: number;
-      /** How long the approval may be given, such as 30m, 1h or 7d; 24h when absent. */
+      /** How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent. */
       expires_in?: string;
-      /** How long an approved action may start, such as 15m, 1h or 7d; 1h when absent. */
+      /** How long an approved action can be started, such as 15m, 1h or 7d; 1h when absent. */
       valid_for?: string;
-      /** How long a rejection refuses the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
+      /** How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
       rejection_holds?: string;
-      /** Channels to tell. */
+      /** Channels to notify. */
       notify?: string[];
       /** What approvers see first, such as params.amount or context.ticket. */
       show?: string[];
@@ -773,37 +773,37 @@ export interface PolicyDefinition {
     operation?: string | string[];
     /** Agent whose actions count; absent: every agent; one glob or a list. */
     agent?: string | string[];
-    /** Condition in CEL; actions that it does not hold for do not count. */
+    /** Condition in CEL. Actions for which it is false do not count. */
     when?: string;
-    /** What is counted apart: agent, key, or any expression in CEL such as params.customer. Absent: all together. */
+    /** What is counted separately: agent, key, or a CEL expression such as params.customer. Absent: all together. */
     per?: string;
-    /** At most so many actions. */
+    /** Maximum number of actions. */
     count?: number;
-    /** Number to add up, in CEL, such as params.amount. Not negative, at most 1,000,000,000; counted in millionths, upwards. */
+    /** Number to add up, in CEL, such as params.amount. From 0 to 1,000,000,000; rounded up to millionths. */
     sum?: string;
-    /** Largest sum. */
+    /** Maximum sum. */
     at_most?: number;
-    /** The time until now, such as 1h, 24h or 7d; or hour, day, week or month of the calendar. */
+    /** Sliding window, such as 1h, 24h or 7d, or the current calendar hour, day, week or month. */
     window: string;
-    /** Of a calendar's window, such as Europe/Berlin; UTC when absent. */
+    /** Time zone of a calendar window, such as Europe/Berlin; UTC when absent. */
     time_zone?: string;
-    /** What happens to an action that goes beyond; deny when absent. */
+    /** Decision on an action that exceeds the limit; deny when absent. */
     effect?: "deny" | "require_approval";
-    /** Shown to approvers; no influence on the decision. */
+    /** Shown to approvers. Does not affect the decision. */
     risk?: "low" | "medium" | "high" | "critical";
-    /** Said to the agent and to approvers, and recorded. */
+    /** Shown to the agent and to approvers, and recorded. */
     reason?: string;
-    /** How to ask; only with require_approval. */
+    /** Terms of the approval; only with require_approval. */
     approval?: {
-      /** How many different people must approve; 1 when absent. */
+      /** Number of different people who must approve; 1 when absent. */
       quorum?: number;
-      /** How long the approval may be given, such as 30m, 1h or 7d; 24h when absent. */
+      /** How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent. */
       expires_in?: string;
-      /** How long an approved action may start, such as 15m, 1h or 7d; 1h when absent. */
+      /** How long an approved action can be started, such as 15m, 1h or 7d; 1h when absent. */
       valid_for?: string;
-      /** How long a rejection refuses the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
+      /** How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
       rejection_holds?: string;
-      /** Channels to tell. */
+      /** Channels to notify. */
       notify?: string[];
       /** What approvers see first, such as params.amount or context.ticket. */
       show?: string[];
