@@ -119,8 +119,10 @@ export function errorCodePrefix(plugin: string): string {
 }
 
 /**
- * Defines a plugin's own errors: `defineErrors("notes", { FULL: [409, "No room for another note"] }).FULL` has the code
- * `NOTES_FULL`. List it in the route's `errors`, and throw `new Refusal(kind, detail)` to return it.
+ * Defines a plugin's own errors. List one in a route's `errors`, and throw a `Refusal` with it to return it.
+ * @example
+ * const errors = defineErrors("notes", { FULL: [409, "No room for another note"] });
+ * throw new Refusal(errors.FULL, "the action has 50 notes; remove one first"); // code NOTES_FULL
  */
 export function defineErrors<const Name extends string>(
   plugin: string,

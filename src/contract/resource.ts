@@ -140,6 +140,16 @@ export interface RouteDefinition<
 /**
  * Returns the route, and infers the types of the handler's `params`, `query` and `body` from its schemas. `credential`
  * is not null if `scope` names a scope.
+ * @example
+ * defineRoute({
+ *   method: "GET",
+ *   path: "/v1/greetings/:name",
+ *   tag: "greetings",
+ *   summary: "Greet someone",
+ *   scope: null,
+ *   responses: { 200: { description: "The greeting." } },
+ *   handle: ({ params: { name } }) => ({ status: 200, json: { greeting: `hello ${name}` } }),
+ * });
  */
 export function defineRoute<
   const Path extends string,

@@ -11,7 +11,11 @@ export type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 const MAX_FACT = 300;
 const MAX_OPERATION = 80;
 
-/** One line: `Approval needed: stripe refund (high risk)`, `Expired: stripe refund`. */
+/**
+ * Returns the subject of a message about an action, in one line.
+ * @example
+ * messageTitle(message); // "Approval needed: stripe refund (high risk)"
+ */
 export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage): string {
   if (kind === "approval_closed") return `${capital(closedOutcome(action))}: ${operationOf(action)}`;
   const risk = action.risk_level === null ? "" : ` (${renderText(action.risk_level, MAX_OPERATION)} risk)`;
@@ -28,7 +32,11 @@ export function closedOutcome({ status }: MessageAction): ClosedOutcome {
   return status === "denied" || status === "expired" || status === "cancelled" ? status : "approved";
 }
 
-/** One sentence: who ended it, when, and why. */
+/**
+ * Returns one sentence that says how the action was closed, by whom, when and why.
+ * @example
+ * if (message.kind === "approval_closed") describeOutcome(message.action); // "Approved by ada at 2026-01-31 12:00:00 UTC."
+ */
 export function describeOutcome(action: MessageAction): string {
   const outcome = closedOutcome(action);
   if (outcome === "expired")
@@ -42,7 +50,11 @@ export function describeOutcome(action: MessageAction): string {
   return `${capital(outcome)}${who.length === 0 ? "" : ` by ${who.join(", ")}`}.`;
 }
 
-/** What to know before a decision, in order of weight. */
+/**
+ * Returns what an approver needs to know, as names and values, the most important first.
+ * @example
+ * const text = messageFacts(message.action).map(([name, value]) => `${name}: ${value}`).join("\n");
+ */
 export function messageFacts(action: MessageAction): [name: string, value: string][] {
   const facts: [string, string | null][] = [
     ["Agent", action.agent_id],
@@ -65,7 +77,12 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
 const MAX_PARAMETERS = 60;
 const MAX_CONTEXT = 20;
 
-/** The request as people see it: its parameters, and its context where it has one. Every fold says what it folds. */
+/**
+ * Returns the parameters, and the context if there is one, as lines. Long values are folded, and each fold says what
+ * it hides.
+ * @example
+ * for (const [name, lines] of requestSections(message.action)) print(name, lines.join("\n"));
+ */
 export function requestSections({
   params,
   context,

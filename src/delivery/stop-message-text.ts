@@ -4,13 +4,21 @@ import { formatPrincipal, renderText, formatTime } from "./approval-message-text
 
 const MAX = 500;
 
-/** One line: `Stopped: everything`, `Stop lifted: tool stripe`. */
+/**
+ * Returns the subject of a message about a stop, in one line.
+ * @example
+ * stopMessageTitle(message); // "Stopped: tool stripe"
+ */
 export function stopMessageTitle({ stop }: StopMessage): string {
   const words = { placed: "Stopped", lift_asked: "Somebody wants to lift a stop", lifted: "Stop lifted" }[stop.change];
   return `${words}: ${formatStopScope(stop)}`;
 }
 
-/** Two sentences: what holds now, and what that means. */
+/**
+ * Returns two sentences: what is in effect now, and what that means.
+ * @example
+ * if (message.kind === "stop") describeStop(message);
+ */
 export function describeStop({ stop }: StopMessage): string {
   const end =
     stop.until === null ? "until somebody lifts it" : `until ${formatTime(stop.until)}, or until it is lifted`;
@@ -19,7 +27,11 @@ export function describeStop({ stop }: StopMessage): string {
   return `${stop.approvals} of ${stop.needed} people have asked for that. It holds ${end}.`;
 }
 
-/** In order of weight. */
+/**
+ * Returns the facts about a stop, as names and values, the most important first.
+ * @example
+ * const text = stopMessageFacts(message).map(([name, value]) => `${name}: ${value}`).join("\n");
+ */
 export function stopMessageFacts({ stop }: StopMessage): [name: string, value: string][] {
   const facts: [string, string | null][] = [
     ["Covers", formatStopScope(stop)],

@@ -34,7 +34,12 @@ export type PluginScope = `${string}:${string}` & { readonly [OF_PLUGIN]: true }
 
 export type Scope = CoreScope | PluginScope;
 
-/** Returns the scopes of a plugin by name: `defineScopes("notes", ["read"]).read` is `notes:read`. */
+/**
+ * Returns the scopes of a plugin by name. List them in the plugin's `scopes`, and name one in a route's `scope`.
+ * @example
+ * const scopes = defineScopes("notes", ["read", "write"]);
+ * scopes.read; // "notes:read"
+ */
 export function defineScopes<const Name extends string>(
   plugin: string,
   names: readonly Name[],

@@ -5,6 +5,8 @@ const LAST_MS = 253_402_300_799_999;
 /**
  * Formats a time as UTC with milliseconds. Throws RangeError outside the years 0000 to 9999, which RFC 3339 cannot
  * express.
+ * @example
+ * toRfc3339(0); // "1970-01-01T00:00:00.000Z"
  */
 export function toRfc3339(ms: number): string {
   // Cache the last two results: the rows, entries and responses of a batch share two times.

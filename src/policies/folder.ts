@@ -65,7 +65,12 @@ export async function loadPolicyFolder(path: string, options: { recursive?: bool
   return parsePolicyFolder(path, files, faults);
 }
 
-/** Parses the files of a folder. @param unread faults of files that could not be read */
+/**
+ * Parses the files of a folder.
+ * @param unread faults of files that could not be read
+ * @example
+ * const { documents, tests, faults } = parsePolicyFolder("policies", [{ name: "refunds.yaml", content: bytes }]);
+ */
 export function parsePolicyFolder(
   path: string,
   files: readonly PolicyFile[],
@@ -115,12 +120,21 @@ export interface FolderOptions {
   progress?(done: number, files: number): void;
 }
 
-/** Loads a folder and runs its policy tests. A failing test is a fault. */
+/**
+ * Loads a folder and runs its policy tests. A failing test is a fault.
+ * @example
+ * const { documents, faults } = await checkPolicyFolder("./policies", { recursive: true });
+ */
 export async function checkPolicyFolder(path: string, options: FolderOptions = {}): Promise<CheckedFolder> {
   return testPolicyFolder(await loadPolicyFolder(path, options), options);
 }
 
-/** Runs the policy tests of a loaded folder. A failing test is a fault. */
+/**
+ * Runs the policy tests of a parsed folder. A failing test is a fault.
+ * @example
+ * const checked = testPolicyFolder(parsePolicyFolder("policies", files));
+ * const failed = checked.results.filter(({ result }) => result.failure !== null);
+ */
 export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptions, "progress"> = {}): CheckedFolder {
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };

@@ -18,6 +18,8 @@ const SUBMODULE = "a submodule is not followed, so its policies would be missing
  *
  * @param tree such as `<commit>:<folder>`; rejects as `run` does if it does not exist
  * @param linkFault message for a symbolic link
+ * @example
+ * const { files, faults } = await listPolicyTree(git, `${commit}:policies`, true, "put the file here");
  */
 export async function listPolicyTree(
   run: RunGit,
@@ -44,6 +46,9 @@ export async function listPolicyTree(
 /**
  * Returns the size of each file in bytes, or null if the repository does not have the object. Not part of the listing,
  * because `ls-tree` would fetch every object of a partial clone.
+ * @example
+ * const sizes = await sizePolicyTree(git, files);
+ * const missing = files.filter((_, i) => sizes[i] === null);
  */
 export async function sizePolicyTree(run: RunGit, files: readonly TreeFile[]): Promise<(number | null)[]> {
   if (files.length === 0) return [];
@@ -55,7 +60,12 @@ export async function sizePolicyTree(run: RunGit, files: readonly TreeFile[]): P
   });
 }
 
-/** Returns the content of each file. @param absent returns the error for an object that the repository does not have */
+/**
+ * Returns the content of each file.
+ * @param absent returns the error for an object that the repository does not have
+ * @example
+ * const contents = await readPolicyTree(git, files, (id) => new Error(`the object ${id} is missing`));
+ */
 export async function readPolicyTree(
   run: RunGit,
   files: readonly TreeFile[],

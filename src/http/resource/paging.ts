@@ -36,7 +36,11 @@ export function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
 }
 
-/** Returns the position in the cursor as text. Throws INVALID_CURSOR. */
+/**
+ * Returns the position in the cursor as text. Throws INVALID_CURSOR.
+ * @example
+ * const before = query.cursor === undefined ? undefined : Number(decodeCursor("refunds", query.cursor));
+ */
 export function decodeCursor(list: string, cursor: string): string {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(cursor));
@@ -61,7 +65,11 @@ export function invalidCursor(cursor: string): Refusal {
   });
 }
 
-/** Returns the header `Link` (RFC 8288) to the next page, with the same filters. Empty for the last page. */
+/**
+ * Returns the header `Link` (RFC 8288) to the next page, with the same filters. Empty for the last page.
+ * @example
+ * return { status: 200, json: { refunds: page.rows }, headers: nextLink("/v1/refunds", query, page.next_cursor) };
+ */
 export function nextLink(path: string, parameters: object, cursor: string | null): Record<string, string> {
   if (cursor === null) return {};
   const query = new URLSearchParams();
@@ -76,7 +84,12 @@ export interface Page<Row> {
   next_cursor: string | null;
 }
 
-/** Returns a page from the result of a query for `limit + 1` rows. */
+/**
+ * Returns a page from the result of a query for `limit + 1` rows.
+ * @example
+ * const rows = await host.actions(credential).list({ limit: limit + 1 });
+ * const page = cutPage("refunds", rows, limit, ({ decision_seq }) => decision_seq);
+ */
 export function cutPage<Row>(
   list: string,
   result: Row[],
@@ -180,7 +193,11 @@ export function listReply(
   };
 }
 
-/** Returns a page of a short list in memory, newest first, then by id. */
+/**
+ * Returns a page of a short list in memory, newest first, then by id.
+ * @example
+ * const { rows, next_cursor } = slicePage("notes", notes, query);
+ */
 export function slicePage<Row extends { id: string; created_at: number }>(
   list: string,
   all: readonly Row[],

@@ -11,7 +11,11 @@ export const IF_MATCH = Type.Object({
   ),
 });
 
-/** Throws PRECONDITION_FAILED unless the header is absent, `*`, or names `current`, an entity tag with its quotes. */
+/**
+ * Throws PRECONDITION_FAILED unless the header is absent, `*`, or names `current`, an entity tag with its quotes.
+ * @example
+ * assertIfMatch(headers, `"${document.version}"`);
+ */
 export function assertIfMatch(headers: Headers, current: string): void {
   const wanted = headers.get("if-match");
   if (wanted === null || wanted.trim() === "*") return;

@@ -78,6 +78,9 @@ const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 /**
  * Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`.
  * `warnings` name rules that cannot have an effect.
+ * @example
+ * const { documents, faults } = parsePolicies(text, "refunds.yaml");
+ * if (faults.length > 0) throw new PolicySourceError("refunds.yaml has faults", faults, source);
  */
 export function parsePolicies(
   text: string,
