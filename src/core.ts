@@ -35,7 +35,13 @@ export { createRepeatingTask } from "./cluster/repeating-task.ts";
 
 // Actions, approvals and their history
 export { ACTION_STATUSES, type ActionRequest } from "./domain/actions.ts";
-export { type ActionEntry, buildActionHistory, differingColumns } from "./domain/action-history.ts";
+export {
+  type ActionEntry,
+  type ApprovalRequirement,
+  type RecordedApproval,
+  buildActionHistory,
+  differingColumns,
+} from "./domain/action-history.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export { actionEntryFields, cancellationEntry } from "./domain/open-actions.ts";
@@ -51,7 +57,7 @@ export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta, isTraceparent }
 export { commitFacts, commitPast, decodePasts, findPast, restoreFacts } from "./domain/past.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts";
 export { findErasureBlocker } from "./domain/erasure.ts";
-export { type RecordedKey, countPeople, listKeyMakers } from "./domain/standing.ts";
+export { type RecordedKey, countPeople, listKeyMakers, principalsOfKeys } from "./domain/standing.ts";
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
 export { type Visibility, canSee } from "./domain/visibility.ts";
 export { principalsBehindVote } from "./http/resource/vote-principals.ts";
@@ -101,7 +107,8 @@ export { parseCandidates } from "./http/resource/candidates.ts";
 // Keys, agents and stops
 export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildKeyEntry, toPolicyChange } from "./domain/changes.ts";
-export { isValidOwner } from "./domain/owner.ts";
+export { type GestureSubject, gestureDigest } from "./domain/gesture.ts";
+export { isValidOwner, principalOfOwner } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops } from "./domain/stops.ts";
 
@@ -122,7 +129,7 @@ export {
 } from "./domain/entries.ts";
 export { toActor } from "./domain/actor.ts";
 export { LedgerEntry } from "./http/resource/entry-schemas.ts";
-export { closed, orNull, text, time } from "./http/resource/entry-parts.ts";
+export { ApproverPlans, closed, orNull, text, time } from "./http/resource/entry-parts.ts";
 export { parseVkey } from "./domain/checkpoint.ts";
 export { hashLeaf } from "./domain/merkle.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";
@@ -156,6 +163,17 @@ export { UnreadableRequest, readJsonObject } from "./http/resource/json-body.ts"
 export { decodeSeqCursor, invalidCursor, listReply, readPage } from "./http/resource/paging.ts";
 
 // Bytes, JSON, text and time
+export {
+  type ApproverPlan,
+  type CountedVote,
+  combinePlans,
+  countNeeded,
+  followPlan,
+  modeOf,
+  namedGroups,
+  samePlans,
+  satisfiesPlans,
+} from "./domain/approvers.ts";
 export { canonicalBytes, canonicalText } from "./domain/canonical.ts";
 export {
   concatBytes,

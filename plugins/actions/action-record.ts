@@ -8,6 +8,8 @@ import {
   findMembersShownFirst,
   makeToken,
   parseStoredRequest,
+  followPlan,
+  modeOf,
   type TokenClaims,
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -18,7 +20,9 @@ import { withCurrentStatus } from "./rows.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
+import { approvalBlock, countedVotes } from "./approvers.ts";
 import { selfRelationOf } from "./self-approval.ts";
+import { readHistory } from "./verify-record.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
@@ -32,18 +36,36 @@ export function linkMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval-link", message);
 }
 
-/** Returns the approval token if this credential can use it now, else null. */
-function tokenFor(
+/**
+ * Returns what the credential can do about the approval of a pending action: the terms, and the token if it can vote.
+ * Null if the action is not pending, or the credential cannot vote on actions at all.
+ */
+async function readVoting(
   host: CoreHost,
   row: ActionRow,
   votes: readonly ApprovalRow[],
   credential: Credential,
-): string | null {
+): Promise<Pick<ActionRecord, "approval_terms" | "approval_token"> | null> {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
-  if (!credential.hasScope("approvals:decide")) return null;
-  if (selfRelationOf(host, row, credential) !== null && !host.config.approvals.allow_self_approval) return null;
-  if (votes.some((vote) => vote.principal === credential.principal)) return null;
-  return makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host));
+  const history = await readHistory(host.storage, row);
+  if (history === null || history.requirement === null) return null;
+  const { approvers, since } = history.requirement;
+  const counted = countedVotes(host, history.approvals);
+  const mode = modeOf(approvers);
+  const open = approvers.flatMap((plan) => followPlan(plan, counted, since, host.clock()).open);
+  const mayVote = credential.hasScope("approvals:decide");
+  const self = mayVote ? selfRelationOf(host, row, credential) : null;
+  const terms = { mode, approvers: [...approvers], open_groups: [...new Set(open)], since: toRfc3339(since) };
+  if (!mayVote) return credential.hasScope("actions:read") ? { approval_terms: { ...terms, blocked: null } } : null;
+  const blocked = approvalBlock(host, row, credential, { ...history, requirement: history.requirement, self });
+  const hasVoted = votes.some((vote) => vote.principal === credential.principal);
+  return {
+    approval_terms: { ...terms, blocked },
+    // A vote that cannot approve can still reject, unless it is the voter's own action.
+    ...(blocked?.code === "SELF_APPROVAL" || hasVoted
+      ? {}
+      : { approval_token: makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host)) }),
+  };
 }
 
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
@@ -68,7 +90,7 @@ function renderAction(
   row: ActionRow,
   votes: readonly ApprovalRow[],
   rejection: Rejection | null,
-  credential: Credential,
+  voting: Awaited<ReturnType<typeof readVoting>>,
   options: RecordOptions,
 ): ActionRecord {
   const { permit = null, redecision } = options;
@@ -110,8 +132,7 @@ function renderAction(
     created_at: toRfc3339(row.created_at),
     updated_at: toRfc3339(row.updated_at),
   };
-  const token = options.token ? tokenFor(host, row, votes, credential) : null;
-  if (token !== null) record.approval_token = token;
+  Object.assign(record, voting);
   if (options.set !== undefined && row.status === "pending_approval")
     record.shown_first = findMembersShownFirst(options.set, row);
   if (redecision !== undefined) record.redecision = redecision;
@@ -163,7 +184,8 @@ export async function readRecord(
   const { votes } = options;
   const current = votes === undefined ? await readVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
-  return renderAction(host, current.row, current.votes, rejection, credential, options);
+  const voting = options.token ? await readVoting(host, current.row, current.votes, credential) : null;
+  return renderAction(host, current.row, current.votes, rejection, voting, options);
 }
 
 export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecord };

@@ -19,8 +19,7 @@ export function liftRejection(
     const current = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, current);
     assertNotErased(row);
-    const self = selfRelationOf(host, row, current);
-    assertNotSelf(host, self);
+    assertNotSelf(selfRelationOf(host, row, current));
     const votes = await tx.approvals(id);
     await verifyAgainstLedger(host, tx, row, votes);
     if (row.rejection_until === null || row.rejection_until <= tx.now)
@@ -33,7 +32,10 @@ export function liftRejection(
         verdict: "rejection_lifted",
         by: toActor(current.key, current.principal),
         comment: reason,
-        self_approval: self !== null,
+        self_approval: false,
+        groups: [],
+        independent: false,
+        gesture: null,
         approvals: votes.filter(({ approve }) => approve).length,
         quorum: row.quorum ?? 1,
         status: "denied",

@@ -68,6 +68,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "The action after the vote.", schema: LinkAnswer } },
       errors: [
         "SELF_APPROVAL",
+        "APPROVER_NOT_ELIGIBLE",
         "TOKEN_MALFORMED",
         "TOKEN_INVALID",
         "ALREADY_VOTED",

@@ -5,18 +5,17 @@ import {
   computePermitTimes,
   confirmWithScope,
   type CoreHost,
-  countPeople,
   type DecisionEntry,
   encodeRequest,
   parseStoredRequest,
   type PermitFault,
   type PermitSubject,
   type PermitTerms,
-  principalsBehindVote,
   type RedecisionEntry,
   toActor,
   toBase64Url,
 } from "../../src/core.ts";
+import { countedVotes } from "./approvers.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
@@ -57,7 +56,8 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
     const row = await visibleAction(tx, id, who);
     assertNotErased(row);
     const votes = row.quorum === null ? [] : await tx.approvals(id);
-    const { first, newest: before, permits } = await verifyAgainstLedger(host, tx, row, votes);
+    const history = await verifyAgainstLedger(host, tx, row, votes);
+    const { first, newest: before, permits } = history;
     const until = assertStartable(row, tx.now);
     const times = computePermitTimes(tx.now, host.config.permits.valid_seconds, until);
     if (times.expires_at <= tx.now) throw startExpiredError(until);
@@ -68,15 +68,17 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
         `${MAX_PERMITS} permits were issued for the action ${id}, which is the limit; start it with one of them, or submit it again`,
       );
     const redecision = await reevaluateAction(tx, row, first);
-    const approvals = countPeople(
-      votes.filter(({ approve }) => approve).map((vote) => principalsBehindVote(host, vote)),
-    );
     const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
-    const outcome = resolveOutcome(redecision, approvals);
+    const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);
     if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };
     if (outcome === "pending_approval")
-      return { row: await requireMoreApprovals(tx, row, redecision, cause), grant: null, before, now };
+      return {
+        row: await requireMoreApprovals(tx, row, redecision, cause, history.requirement),
+        grant: null,
+        before,
+        now,
+      };
     const decision_hash = await recordConfirmation(tx, row, redecision, cause);
     return { row: await rereadAction(tx, id), grant: { decision_hash, ...times }, before, now };
   });

@@ -18,7 +18,14 @@ import {
   type RecordedFacts,
   type RedecisionEntry,
   restoreFacts,
+  type ApprovalRequirement,
+  type ApproverPlan,
+  combinePlans,
+  countNeeded,
+  type CountedVote,
+  satisfiesPlans,
 } from "../../src/core.ts";
+import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { readUse, releaseUses } from "./limits.ts";
@@ -82,10 +89,28 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
   return live ? {} : { key_ended: true };
 }
 
-/** @param approvals number of distinct people who have approved */
-export function resolveOutcome({ decision }: Redecision, approvals: number): RedecisionOutcome {
+/**
+ * Returns the effect of a redecision at the start, or for a permit, of an action that may start.
+ * @param votes the approving votes
+ */
+export function resolveOutcome(
+  { decision }: Redecision,
+  { requirement }: Pick<VerifiedHistory, "requirement">,
+  votes: readonly CountedVote[],
+  now: number,
+): RedecisionOutcome {
   if (decision.effect === "deny") return "denied";
-  return decision.approval !== null && approvals < decision.approval.quorum ? "pending_approval" : "confirmed";
+  if (decision.approval === null) return "confirmed";
+  const isApproved = satisfiesPlans(decision.approval.approvers, votes, requirement?.since ?? now, now);
+  return isApproved ? "confirmed" : "pending_approval";
+}
+
+/** Returns the plans of the action and of its redecision together: policies that changed meanwhile only add to it. */
+export function combinedPlans(
+  requirement: Pick<ApprovalRequirement, "approvers"> | null,
+  { decision }: Redecision,
+): ApproverPlan[] {
+  return combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
 }
 
 /** Denies an action that the policies no longer allow. The caller commits this before it reports the denial. */
@@ -111,18 +136,21 @@ export async function requireMoreApprovals(
   row: ActionRow,
   redecision: Redecision,
   cause: RedecisionCause,
+  requirement: Pick<ApprovalRequirement, "approvers"> | null,
 ): Promise<ActionRow> {
   const { reason, approval } = redecision.decision;
   if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
   const isPending = row.status === "pending_approval";
-  await recordRedecision(tx, row, redecision, cause, {
+  const approvers = combinedPlans(requirement, redecision);
+  const change = {
     status: "pending_approval",
     reason,
     reason_code: "MORE_APPROVALS_NEEDED",
-    quorum: Math.max(approval.quorum, row.quorum ?? 1),
+    quorum: Math.max(...approvers.map(countNeeded)),
     expires_at: isPending ? row.expires_at : tx.now + approval.expires_in_ms,
     approved_until: null,
-  });
+  } as const;
+  await recordRedecision(tx, row, redecision, cause, change, approvers);
   return rereadAction(tx, row.id);
 }
 
@@ -142,6 +170,7 @@ async function recordRedecision(
   { decision, policySet, facts, past }: Redecision,
   { occasion, by }: RedecisionCause,
   change: Omit<ActionChange, "updated_at">,
+  approvers: ApproverPlan[] | null = null,
 ): Promise<string> {
   const { quorum, expires_at: ends } = { ...row, ...change };
   const { hash } = tx.record(
@@ -157,6 +186,7 @@ async function recordRedecision(
       status: change.status as RedecisionEntry["status"],
       quorum,
       expires_at: ends === null ? null : toRfc3339(ends),
+      approvers,
     },
     row.submitted_by,
   );

@@ -1,5 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { ACTION_STATUSES, LedgerEntry } from "../../src/core.ts";
+import { ACTION_STATUSES, ApproverPlans, LedgerEntry, orNull } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { DENIAL_FIELDS } from "./rejection-schemas.ts";
 
@@ -160,6 +160,28 @@ const ApprovalRecord = Type.Object(
   { additionalProperties: false },
 );
 
+const OpenGroups = Type.Array(Nullable(Type.String()), {
+  description: "Groups of which another approval would count now; null: of anyone.",
+});
+const ApprovalTerms = Type.Object(
+  {
+    mode: Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], {
+      description:
+        "maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too.",
+    }),
+    approvers: ApproverPlans,
+    open_groups: OpenGroups,
+    since: Time("When the first stage opened."),
+    blocked: orNull(
+      Type.Object(
+        { code: Type.String(), detail: Type.String(), groups: OpenGroups },
+        { additionalProperties: false, description: "Why this credential cannot approve the action now." },
+      ),
+    ),
+  },
+  { additionalProperties: false, description: "Who can approve the pending action. In responses about one action." },
+);
+
 const Redecision = Type.Object(
   {
     effect: Effect,
@@ -244,6 +266,7 @@ export const ActionRecord = Type.Object(
       }),
     ),
     redecision: Type.Optional(Redecision),
+    approval_terms: Type.Optional(ApprovalTerms),
     approval_token: Type.Optional(Type.String({ description: "Only for a credential that may vote on this action." })),
   },
   { title: "Action", additionalProperties: false },

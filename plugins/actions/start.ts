@@ -3,12 +3,10 @@ import {
   actionEntryFields,
   canSee,
   type CoreHost,
-  countPeople,
   type ExecutionEntry,
   type LedgerTransaction,
   permitDecisionHash,
   type Prefetch,
-  principalsBehindVote,
   sha256Hex,
   toActor,
   utf8,
@@ -23,6 +21,7 @@ import {
   resolveOutcome,
   type Redecision,
 } from "./redecision.ts";
+import { countedVotes } from "./approvers.ts";
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./permits.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFound } from "./rows.ts";
@@ -64,7 +63,8 @@ export async function decideStart(
   if (!reachable) throw actionNotFound(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
-  const { first, newest, grounds, start } = await verifyAgainstLedger(host, tx, row, votes);
+  const history = await verifyAgainstLedger(host, tx, row, votes);
+  const { first, newest, grounds, start } = history;
   const refusedEarlier = attempt !== null && wasRefusedEarlier(row, newest, who, tx.now);
   if (row.approved_until === null && !refusedEarlier) assertStartable(row, tx.now);
   if (permit === null && row.submitted_by !== who.key.id)
@@ -90,8 +90,7 @@ export async function decideStart(
     );
   const by = toActor(who.key, who.principal);
   const redecision = await reevaluateAction(tx, row, first);
-  const approvals = countPeople(votes.filter(({ approve }) => approve).map((vote) => principalsBehindVote(host, vote)));
-  const outcome = resolveOutcome(redecision, approvals);
+  const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);
@@ -99,7 +98,7 @@ export async function decideStart(
   }
   if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), isRetry: repeated };
   if (outcome === "pending_approval")
-    return { row: await requireMoreApprovals(tx, row, redecision, cause), isRetry: repeated };
+    return { row: await requireMoreApprovals(tx, row, redecision, cause, history.requirement), isRetry: repeated };
   tx.record(
     {
       type: "execution",

@@ -20,6 +20,8 @@ import {
   matchesCommitment,
   type RedecisionEntry,
   toHex,
+  type ApprovalRequirement,
+  type RecordedApproval,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import {
@@ -47,6 +49,10 @@ export interface VerifiedHistory {
   start: ExecutionEntry | null;
   /** The vote that rejected the action. */
   rejection: RejectionEntry | null;
+  /** Who has to approve; null unless approval was required. */
+  requirement: ApprovalRequirement | null;
+  /** The approving votes. */
+  approvals: readonly RecordedApproval[];
   /** Commitment to the reported result. */
   result: string | null;
 }
@@ -71,6 +77,11 @@ export async function verifyAgainstLedger(
     altered: altered.join(", "),
   });
   throw recordAlteredError(row, altered);
+}
+
+/** Returns what the action's entries contain, for its record; null if they cannot be read. Changes nothing. */
+export async function readHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
+  return (await alteredIn(reader, row)).recorded;
 }
 
 export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
@@ -116,6 +127,8 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     newest: findLatestRedecision(opened) ?? first,
     start: findStart(opened),
     rejection: rejectionIn(opened),
+    requirement: history.requirement,
+    approvals: history.approvals,
     result: history.result,
   };
   const altered = differingColumns(history.action, row);

@@ -26,6 +26,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       errors: [
         "ACTION_NOT_FOUND",
         "SELF_APPROVAL",
+        "APPROVER_NOT_ELIGIBLE",
         "TOKEN_MALFORMED",
         "TOKEN_INVALID",
         "TOKEN_OTHER_ACTION",

@@ -5,10 +5,13 @@ import {
   cancellationEntry,
   confirmWithScope,
   type CoreHost,
+  type CountedVote,
   countPeople,
   type LedgerTransaction,
   principalsBehindVote,
   rejectionHoldMs,
+  samePlans,
+  satisfiesPlans,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
@@ -19,14 +22,15 @@ import {
   recordDenial,
   isDeniedByRedecision,
   noLongerAllowedError,
-  resolveOutcome,
+  combinedPlans,
 } from "./redecision.ts";
+import { assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approvers.ts";
 import { releaseUses } from "./limits.ts";
-import { verifyAgainstLedger } from "./verify-record.ts";
+import { type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
 import { isSubmitter } from "./self-approval.ts";
-import { findLinkedAction, verifyKeyVoter, verifyLinkVoter } from "./voter.ts";
+import { findLinkedAction, verifyKeyVoter, verifyLinkVoter, type Voter } from "./voter.ts";
 
 /**
  * Records a vote. Returns the action and all votes on it after this one. Throws APPROVAL_EXPIRED if the action has
@@ -43,94 +47,167 @@ export async function voteOn(
     await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, body.token), body.token);
   const row = await transactAndReport(host, async (tx) => {
     const who = by === "link" ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
-    let row = await (by === "link" || who === null ? findLinkedAction(tx, body.token) : visibleAction(tx, by.id, who));
-    const { id } = row;
+    const row = await (by === "link" || who === null
+      ? findLinkedAction(tx, body.token)
+      : visibleAction(tx, by.id, who));
     assertNotErased(row);
-    const { self, actor } =
-      who === null ? await verifyLinkVoter(host, tx, row, body.token) : verifyKeyVoter(host, row, who, body.token);
-    const votes = await tx.approvals(id);
-    const { first, newest } = await verifyAgainstLedger(host, tx, row, votes);
-    if (votes.some((vote) => vote.principal === actor.principal)) {
+    const votes = await tx.approvals(row.id);
+    const history = await verifyAgainstLedger(host, tx, row, votes);
+    const voter =
+      who === null
+        ? await verifyLinkVoter(host, tx, row, body.token)
+        : verifyKeyVoter(host, row, who, body, history.requirement);
+    const { principal } = voter.actor;
+    if (votes.some((vote) => vote.principal === principal)) {
       throw new Refusal(
         "ALREADY_VOTED",
-        `${actor.principal} has already voted on this action; a token is valid for one vote`,
+        `${principal} has already voted on this action; a token is valid for one vote`,
       );
     }
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
     assertPending(row);
-    const people = votes.filter((vote) => vote.approve).map((vote) => principalsBehindVote(host, vote));
-    // The shorter of the period that the decision gave and the one that the current policies give.
-    let validFor = approvalValidityMs(newest.decision.approval ?? first.decision.approval);
-    if (body.approve) {
-      const before = countPeople(people);
-      people.push(principalsBehindVote(host, actor));
-      if (countPeople(people) <= before)
-        throw new Refusal(
-          "ALREADY_VOTED",
-          `the key of ${actor.principal} and the key of an earlier approver have a common creator, or one created the other, so their votes count as one person. This key can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers`,
-        );
-      const redecision = await reevaluateAction(tx, row, first);
-      const cause = { occasion: "vote", by: actor } as const;
-      const outcome = resolveOutcome(redecision, row.quorum ?? 1);
-      if (outcome === "denied") return recordDenial(tx, row, redecision, cause);
-      // This vote counts towards the larger quorum.
-      if (outcome === "pending_approval") row = await requireMoreApprovals(tx, row, redecision, cause);
-      const { approval } = redecision.decision;
-      if (approval !== null) validFor = Math.min(validFor, approvalValidityMs(approval));
-    }
-
-    const quorum = row.quorum ?? 1;
-    const approvals = countPeople(people);
-    const status = !body.approve ? "denied" : approvals >= quorum ? "approved" : "pending_approval";
-    const approvedUntil = status === "approved" ? tx.now + validFor : null;
-    const holdMs = status === "denied" ? rejectionHoldMs(newest.decision.approval ?? first.decision.approval) : 0;
-    const rejectionUntil = holdMs > 0 ? tx.now + holdMs : null;
-    const { seq } = tx.record(
-      {
-        type: "approval",
-        v: 1,
-        ...actionEntryFields(row, tx.now),
-        verdict: body.approve ? "approve" : "deny",
-        by: actor,
-        comment: body.reason ?? null,
-        self_approval: self !== null,
-        approvals,
-        quorum,
-        status,
-        approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
-        rejection_until: rejectionUntil === null ? null : toRfc3339(rejectionUntil),
-      },
-      row.submitted_by,
-    );
-    const vote = {
-      action_id: id,
-      principal: actor.principal,
-      key_id: actor.key_id,
-      approve: body.approve,
-      reason: body.reason ?? null,
-      self_approval: self !== null,
-      seq,
-      created_at: tx.now,
-    };
-    const inserted = await tx.insertApproval(vote);
+    const outcome = body.approve
+      ? await countApproval(host, tx, row, history, voter)
+      : countRejection(host, row, history, voter);
+    if ("ended" in outcome) return outcome.ended;
+    const vote = await recordVote(tx, outcome, voter, body);
     votesSoFar = [...votes, vote];
-    const moved = await tx.updateAction(
-      id,
-      { status: "pending_approval", expires_after: tx.now },
-      {
-        status,
-        updated_at: tx.now,
-        ...(status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - row.created_at) }),
-        ...(approvedUntil === null ? {} : { approved_until: approvedUntil }),
-        ...(rejectionUntil === null ? {} : { rejection_until: rejectionUntil }),
-      },
-    );
-    if (status === "denied") await releaseUses(tx, row);
-    // Both were checked above under the same lock. If a statement fails anyway, roll the whole job back.
-    if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
-    return rereadAction(tx, id);
+    return rereadAction(tx, row.id);
   });
   return { row, votes: votesSoFar };
+}
+
+/** A vote that is about to be recorded. */
+interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
+  /** The action before the vote. */
+  row: ActionRow;
+  status: "pending_approval" | "approved" | "denied";
+  /** Number of different people who have approved, including this one. */
+  approvals: number;
+  /** How long the action can start. Milliseconds. */
+  validForMs: number;
+  /** How long a rejection denies the same request. Milliseconds; 0 if it does not. */
+  holdMs: number;
+}
+
+function countRejection(host: CoreHost, row: ActionRow, history: VerifiedHistory, { groups }: Voter): VoteOutcome {
+  const { first, newest, approvals, requirement } = history;
+  return {
+    row,
+    status: "denied",
+    ...standingOf(host, row, groups, requirement?.approvers ?? []),
+    approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
+    validForMs: 0,
+    holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
+  };
+}
+
+/**
+ * Decides the action again and counts an approval. `ended` is the action that the policies now deny. Throws ALREADY_VOTED
+ * or APPROVER_NOT_ELIGIBLE before anything is recorded if the vote would not count.
+ */
+async function countApproval(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  history: VerifiedHistory,
+  { actor, self, groups, gesture }: Voter,
+): Promise<VoteOutcome | { ended: ActionRow }> {
+  const { first, newest } = history;
+  const earlier = countedVotes(host, history.approvals);
+  const people = earlier.map(({ principals }) => principals);
+  const before = countPeople(people);
+  people.push(principalsBehindVote(host, actor));
+  const approvals = countPeople(people);
+  if (approvals <= before)
+    throw new Refusal(
+      "ALREADY_VOTED",
+      `the key of ${actor.principal} and the key of an earlier approver have a common creator, or one created the other, so their votes count as one person. This key can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers`,
+    );
+  const redecision = await reevaluateAction(tx, row, first);
+  const cause = { occasion: "vote", by: actor } as const;
+  if (redecision.decision.effect === "deny") return { ended: await recordDenial(tx, row, redecision, cause) };
+  const recorded = history.requirement?.approvers ?? [];
+  const approvers = combinedPlans(history.requirement, redecision);
+  const isStricter = !samePlans(approvers, recorded);
+  const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
+  // The policies of now may not allow a self-confirmation that those of the decision did.
+  assertMayConfirm(host, row, { self, gesture, approve: true }, approvers);
+  const standing = standingOf(host, row, groups, approvers);
+  const vote = { ...standing, principals: people.at(-1) ?? [], self: self !== null, at: tx.now };
+  const ineligible = findIneligibility(requirement, earlier, vote, tx.now);
+  if (ineligible !== null) throw ineligible.refusal;
+  const current = isStricter ? await requireMoreApprovals(tx, row, redecision, cause, history.requirement) : row;
+  const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);
+  // The shorter of the period that the decision gave and the one that the current policies give.
+  const terms = [newest.decision.approval ?? first.decision.approval, redecision.decision.approval];
+  return {
+    row: current,
+    status: isApproved ? "approved" : "pending_approval",
+    ...standing,
+    approvals,
+    validForMs: Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs)),
+    holdMs: 0,
+  };
+}
+
+async function recordVote(
+  tx: LedgerTransaction,
+  { row, status, groups, independent, approvals, validForMs, holdMs }: VoteOutcome,
+  { actor, self, gesture }: Voter,
+  body: ApprovalBody,
+): Promise<ApprovalRow> {
+  const { id } = row;
+  const { approve } = body;
+  const reason = body.reason ?? null;
+  const approvedUntil = status === "approved" ? tx.now + validForMs : null;
+  const rejectionUntil = holdMs > 0 ? tx.now + holdMs : null;
+  const { seq } = tx.record(
+    {
+      type: "approval",
+      v: 1,
+      ...actionEntryFields(row, tx.now),
+      verdict: approve ? "approve" : "deny",
+      by: actor,
+      comment: reason,
+      self_approval: self !== null,
+      groups: [...groups],
+      independent,
+      gesture,
+      approvals,
+      quorum: row.quorum ?? 1,
+      status,
+      approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
+      rejection_until: rejectionUntil === null ? null : toRfc3339(rejectionUntil),
+    },
+    row.submitted_by,
+  );
+  const vote = {
+    action_id: id,
+    principal: actor.principal,
+    key_id: actor.key_id,
+    approve,
+    reason,
+    self_approval: self !== null,
+    seq,
+    created_at: tx.now,
+  };
+  const inserted = await tx.insertApproval(vote);
+  const moved = await tx.updateAction(
+    id,
+    { status: "pending_approval", expires_after: tx.now },
+    {
+      status,
+      updated_at: tx.now,
+      ...(status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - row.created_at) }),
+      ...(approvedUntil === null ? {} : { approved_until: approvedUntil }),
+      ...(rejectionUntil === null ? {} : { rejection_until: rejectionUntil }),
+    },
+  );
+  if (status === "denied") await releaseUses(tx, row);
+  // Both were checked before under the same lock. If a statement fails anyway, roll the whole job back.
+  if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
+  return vote;
 }
 
 export function cancelAction(
@@ -237,6 +314,9 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
       by: null,
       comment: null,
       self_approval: false,
+      groups: [],
+      independent: false,
+      gesture: null,
       approvals,
       quorum: row.quorum ?? 1,
       status: "expired",

@@ -1,6 +1,7 @@
 /** Verifies who may vote on an action: the holder of a key with its token, or the recipient of a link. */
 import {
   type Actor,
+  canSee,
   checkToken,
   type CoreHost,
   type DecisionEntry,
@@ -11,27 +12,39 @@ import {
   type SelfRelation,
   toActor,
   type TokenCheckResult,
+  type ApprovalRequirement,
 } from "../../src/core.ts";
-import { type Credential, Refusal } from "../../src/plugin.ts";
+import { assertMayConfirm } from "./approvers.ts";
+import { type Credential, type Gesture, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
 import { recordAlteredError } from "./verify-record.ts";
 import { selfRelationOfOwner, selfRelationOf } from "./self-approval.ts";
 
 /** A verified voter. */
-interface Voter {
+export interface Voter {
   actor: Actor;
   self: SelfRelation | null;
+  groups: readonly string[];
+  gesture: Gesture | null;
 }
 
 /** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
 export const LINK_KEY_ID = "link";
 
-export function verifyKeyVoter(host: CoreHost, row: ActionRow, who: Credential, token: string): Voter {
+/** Throws SELF_APPROVAL, or the fault of the token. */
+export function verifyKeyVoter(
+  host: CoreHost,
+  row: ActionRow,
+  who: Credential,
+  { token, approve }: { token: string; approve: boolean },
+  requirement: ApprovalRequirement | null,
+): Voter {
   const self = selfRelationOf(host, row, who);
-  assertNotSelf(host, self);
+  const { gesture, groups } = who;
+  assertMayConfirm(host, row, { self, gesture, approve }, requirement?.approvers ?? []);
   assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
-  return { actor: toActor(who.key, who.principal), self };
+  return { actor: toActor(who.key, who.principal), self, groups, gesture };
 }
 
 /** Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision. */
@@ -50,9 +63,11 @@ export async function verifyLinkVoter(
       `the link was sent to ${principal}, who is no longer in a channel of this decision; decide with a key, or ask the operator`,
     );
   }
-  const self = selfRelationOfOwner(row, owner);
-  assertNotSelf(host, self);
-  return { actor: { key_id: LINK_KEY_ID, principal, agent_id: null, owner }, self };
+  const groups = host.groups.of(principal);
+  if (!canSee(host.groups.visibility(groups), row))
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
+  assertNotSelf(selfRelationOfOwner(row, owner));
+  return { actor: { key_id: LINK_KEY_ID, principal, agent_id: null, owner }, self: null, groups, gesture: null };
 }
 
 /** Returns the action of a link, and the refusal if its recipient may not vote on it. */
@@ -67,7 +82,7 @@ export async function readLink(
     return { row, approver, refusal: null };
   } catch (error) {
     // The holder of a valid token may see the action even if they may not vote on it.
-    if (!(error instanceof Refusal) || error.code !== "SELF_APPROVAL") throw error;
+    if (!(error instanceof Refusal) || !["SELF_APPROVAL", "APPROVER_NOT_ELIGIBLE"].includes(error.code)) throw error;
     return { row, approver, refusal: error };
   }
 }
@@ -99,9 +114,8 @@ async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: Act
   return named;
 }
 
-export function assertNotSelf(host: CoreHost, self: SelfRelation | null): void {
-  if (self !== null && !host.config.approvals.allow_self_approval)
-    throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
+export function assertNotSelf(self: SelfRelation | null): void {
+  if (self !== null) throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
 }
 
 function assertToken(verdict: TokenCheckResult): void {

@@ -102,6 +102,35 @@ export interface Action {
     /** Members that differ from the previous decision. */
     changed: string[];
   };
+  /** Who can approve the pending action. In responses about one action. */
+  approval_terms?: {
+    /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. */
+    mode: "maker_checker" | "self_confirm";
+    /** Who must approve, for each rule. The approval satisfies all of them. */
+    approvers: ({
+      exclude_requester_groups: boolean;
+      /** Who may confirm. */
+      mode: "maker_checker" | "self_confirm";
+      stages: ({
+        after_ms: number | null;
+        approvers: ({
+          count: number;
+          group: string | null;
+        })[];
+      })[];
+    })[];
+    /** Groups of which another approval would count now; null: of anyone. */
+    open_groups: (string | null)[];
+    /** When the first stage opened. */
+    since: string;
+    /** Why this credential cannot approve the action now. */
+    blocked: {
+      code: string;
+      detail: string;
+      /** Groups of which another approval would count now; null: of anyone. */
+      groups: (string | null)[];
+    } | null;
+  };
   /** Only for a credential that may vote on this action. */
   approval_token?: string;
 }

@@ -152,11 +152,6 @@ export const ConfigSchema = Type.Object(
     ),
     approvals: Type.Object(
       {
-        allow_self_approval: Type.Boolean({
-          default: false,
-          description:
-            "Lets the submitter approve its own action, for working alone. Each such approval is recorded as a self-approval.",
-        }),
         max_pending_per_key: Type.Integer({
           default: 10_000,
           minimum: 1,

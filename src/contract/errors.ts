@@ -50,6 +50,7 @@ export const ERRORS = {
   IDEMPOTENCY_CONFLICT: [409, "The idempotency key was used with another body"],
   ALREADY_VOTED: [409, "This approver has already voted"],
   SELF_APPROVAL: [403, "The submitter cannot approve the action"],
+  APPROVER_NOT_ELIGIBLE: [403, "This approver's vote would not count"],
   TOKEN_MALFORMED: [403, "The approval token is malformed"],
   TOKEN_INVALID: [403, "The approval token is not valid"],
   TOKEN_OTHER_ACTION: [403, "The approval token belongs to another action"],

@@ -57,7 +57,6 @@ export interface HostConfig {
   /** `bound`: a key without an agent submits nothing. `any`: it submits for any agent. */
   readonly agents: "bound" | "any";
   readonly approvals: {
-    readonly allow_self_approval: boolean;
     readonly max_pending_per_key: number;
     readonly rejection_holds_seconds: number;
     readonly trust_key_makers: boolean;

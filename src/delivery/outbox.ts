@@ -21,7 +21,6 @@ export interface Outbox {
 export interface OutboxOptions {
   channels: ReadonlyMap<string, Channel>;
   notifiers: readonly Notifier[];
-  allowSelfApproval: boolean;
   /** Names of the channels that are notified of stops. */
   stops: readonly string[];
   newId(): string;
@@ -149,7 +148,7 @@ function approvalRequests(
   const requestsOf = (channel: Channel, at: number): NewDelivery[] =>
     channel.recipients.flatMap((recipient) => {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (notified.has(key) || (isSubmitter(recipient) && !options.allowSelfApproval)) return [];
+      if (notified.has(key) || isSubmitter(recipient)) return [];
       notified.add(key);
       return requestAndReminder(options, entry.action_id, cause, { channel, recipient, at, expiresAt });
     });

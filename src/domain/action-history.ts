@@ -4,6 +4,7 @@
  * the result and their salts.
  */
 import { canTransition, type ActionStatus } from "./actions.ts";
+import { satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
 import { findDeniedBy } from "./denied-by.ts";
 import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
@@ -65,9 +66,24 @@ export interface RecordedVote {
   created_at: number;
 }
 
+/** Who has to approve an action. */
+export interface ApprovalRequirement {
+  /** All of them must be satisfied. */
+  approvers: readonly ApproverPlan[];
+  /** Time of the entry that recorded it, from which its stages open. Milliseconds. */
+  since: number;
+}
+
+/** An approving vote, without the principals that share it. */
+export type RecordedApproval = Omit<CountedVote, "principals"> & { principal: string; key_id: string };
+
 export interface ActionHistory {
   action: RecordedAction;
   votes: RecordedVote[];
+  /** Null unless approval was required. */
+  requirement: ApprovalRequirement | null;
+  /** The approving votes, in order. */
+  approvals: RecordedApproval[];
   commitment: string;
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
@@ -122,6 +138,8 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
   const history: ActionHistory = {
     action,
     votes: [],
+    requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
+    approvals: [],
     commitment: first.commitment,
     result: null,
     mayHaveRun: first.status === "allowed",
@@ -169,6 +187,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       seq: entry.seq,
       created_at: at,
     });
+    if (entry.verdict === "approve") applyApproval(history, entry, at);
     if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
     if (entry.status === "approved") action.approved_until = startDeadline(entry);
     if (entry.status === "denied")
@@ -178,8 +197,9 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       action.reason = entry.decision.reason;
       action.reason_code = "NO_LONGER_ALLOWED";
     } else if (entry.status === "pending_approval") {
-      const { quorum, expires_at } = entry;
-      if (quorum === null || expires_at === null) return void faults.push("it waits for nobody");
+      const { quorum, expires_at, approvers } = entry;
+      if (quorum === null || expires_at === null || approvers === null) return void faults.push("it waits for nobody");
+      history.requirement = { approvers, since: at };
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
       action.quorum = quorum;
@@ -192,6 +212,22 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   } else {
     history.result = entry.result;
   }
+}
+
+/**
+ * Checks the outcome of an approving vote. Which principals share a vote is not in the action's entries, so a vote counts
+ * for its own principal here: an approval that is not satisfied even then is a fault.
+ */
+function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
+  const { by, groups, independent, self_approval: self } = entry;
+  if (by === null) return;
+  if (self && entry.gesture === null) history.faults.push(`the self-confirmation of entry ${entry.seq} has no gesture`);
+  history.approvals.push({ principal: by.principal, key_id: by.key_id, groups, independent, self, at });
+  if (entry.status !== "approved" || history.requirement === null) return;
+  const { approvers, since } = history.requirement;
+  const votes = history.approvals.map((vote) => ({ ...vote, principals: [vote.principal] }));
+  if (!satisfiesPlans(approvers, votes, since, at))
+    history.faults.push(`entry ${entry.seq} approves it without the votes that its decision requires`);
 }
 
 /** An action that ends in one of these states did not run, so it does not count against limits. */

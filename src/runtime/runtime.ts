@@ -131,7 +131,6 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const outbox = createOutbox({
     channels,
     notifiers: registry.notifiers,
-    allowSelfApproval: config.approvals.allow_self_approval,
     stops: stopChannelNames(config.stop.notify, channels),
     newId,
   });

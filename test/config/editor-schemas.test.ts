@@ -41,7 +41,7 @@ test("they are JSON Schemas that another validator takes, and that take our own 
     }),
     JSON.stringify(config?.errors),
   );
-  for (const bad of [{ server: { port: "eighty" } }, { sever: {} }, { approvals: { allow_self_approval: 1 } }])
+  for (const bad of [{ server: { port: "eighty" } }, { sever: {} }, { approvals: { trust_key_makers: 1 } }])
     assert.equal(config?.(bad), false, JSON.stringify(bad));
 });
 

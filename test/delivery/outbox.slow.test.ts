@@ -44,13 +44,12 @@ const ended = { type: "approval", action_id: "a-1", agent_id: "bot", status: "de
 async function written(
   channels: object,
   entries: EntryBody[],
-  { allowSelfApproval = false, feeds = [] as Feed[], stops = [] as string[] } = {},
+  { feeds = [] as Feed[], stops = [] as string[] } = {},
 ): Promise<DeliveryRow[]> {
   const notifiers = [notifier(feeds)];
   const { write } = createOutbox({
     channels: readChannels(channels as Config["channels"], notifiers),
     notifiers,
-    allowSelfApproval,
     stops,
     newId: () => `d-${++ids}`,
   });
@@ -93,7 +92,6 @@ test("who submitted is not asked, however the name is written, unless the operat
   const channels = { a: { notifier: "mail", people: [ANNA, BEN] } };
   assert.deepEqual(told(await written(channels, [asks(["a"], " ANNA")])), ["approval_requested ben waiting 0"]);
   await empty();
-  assert.equal((await written(channels, [asks(["a"], " ANNA")], { allowSelfApproval: true })).length, 2);
 });
 
 test("a reminder comes after the request, and an escalation before the end, or not at all", async () => {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { anyApprovers } from "../../src/domain/approvers.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import type { JsonValue } from "../../src/domain/json.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
-import type { Decision, Effect, Facts, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { ApprovalTerms, Decision, Effect, Facts, PolicyDocument } from "../../src/domain/policy/types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
 const decideOn = (documents: PolicyDocument[], request = action("crm", "update"), facts: Facts = FACTS): Decision =>
@@ -136,6 +137,8 @@ test("several policies that ask merge to the strictest terms", () => {
       }),
     ]);
   assert.deepEqual(decideOn([ask("a", undefined)]).approval, {
+    approvers: [anyApprovers(1)],
+    mode: "maker_checker",
     quorum: 1,
     expires_in_ms: 86_400_000,
     valid_for_ms: 3_600_000,
@@ -149,6 +152,8 @@ test("several policies that ask merge to the strictest terms", () => {
     policy("d", [rule("candidate", "require_approval", { approval: { quorum: 9 } })], { mode: "shadow" }),
   ]);
   assert.deepEqual(merged.approval, {
+    approvers: [anyApprovers(2)],
+    mode: "maker_checker",
     quorum: 2,
     expires_in_ms: 5_400_000,
     valid_for_ms: 900_000,
@@ -184,6 +189,25 @@ test("a rejection that holds turns what requires approval into a denial, and cha
   assert.deepEqual(by("require_approval", over), by("require_approval", FACTS));
   const unreadable = { ...held, rejection: { ...rejection, until: "soon" } };
   assert.equal(by("require_approval", unreadable).effect, "require_approval");
+});
+
+test("an approval must satisfy the approvers of every policy that requires it", () => {
+  const ask = (name: string, approval: ApprovalTerms): PolicyDocument =>
+    policy(name, [rule("ask", "require_approval", { approval })]);
+  const groups = ask("groups", { approvers: [{ group: "finance" }, { group: "security", count: 2 }] });
+  const staged = ask("staged", {
+    exclude_requester_groups: true,
+    stages: [{ approvers: [{ group: "leads" }] }, { after: "30m", approvers: [{ group: "directors" }] }],
+  });
+  const { approval } = decideOn([groups, staged, ask("any", { quorum: 3 })]);
+  assert.deepEqual(
+    [approval?.approvers.length, approval?.quorum, approval?.mode],
+    [2, 3, "maker_checker"],
+    "three people of any group are implied by three of named groups",
+  );
+  const confirm = ask("confirm", { mode: "self_confirm" });
+  assert.equal(decideOn([confirm]).approval?.mode, "self_confirm");
+  assert.equal(decideOn([confirm, ask("any", {})]).approval?.mode, "maker_checker", "the stricter mode wins");
 });
 
 test("how long a rejection holds is the rule's, or the service's default", () => {

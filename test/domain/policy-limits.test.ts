@@ -1,6 +1,7 @@
 /** Limits with memory: what counts, for whom, from when on, and what a decision does with it. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { anyApprovers } from "../../src/domain/approvers.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide, decideEvaluation } from "../../src/domain/policy/decide/decide.ts";
@@ -154,6 +155,8 @@ describe("a decision", () => {
       [
         "ask",
         {
+          approvers: [anyApprovers(3)],
+          mode: "maker_checker",
           quorum: 3,
           expires_in_ms: 3_600_000,
           valid_for_ms: 3_600_000,

@@ -69,7 +69,7 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
       ]);
       assert.deepEqual(Object.keys(host.config.server).sort(), ["max_page_bytes", "max_wait_seconds", "public_url"]);
       assert.ok(!JSON.stringify(host.config).includes(SECRET));
-      assert.throws(() => Object.assign(host.config.approvals, { allow_self_approval: true }), TypeError);
+      assert.throws(() => Object.assign(host.config.approvals, { trust_key_makers: true }), TypeError);
     },
   ));
 

@@ -1,4 +1,5 @@
 /** Ledger entries about one action, from its decision to its end. */
+import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
 import type { Decision, RecordedFacts } from "../policy/types.ts";
 
@@ -48,7 +49,14 @@ export interface ApprovalEntry {
   /** Null if the approval expired. */
   by: Actor | null;
   comment: string | null;
+  /** Whether the person behind the agent confirmed their own action, in the mode `self_confirm`. */
   self_approval: boolean;
+  /** Groups of the approver that the approval names, at this moment. Empty unless this is a vote. */
+  groups: string[];
+  /** Whether the approver was in none of the requester's groups. False if those are unknown. */
+  independent: boolean;
+  /** The passkey gesture of the vote; null if it had none. */
+  gesture: { kind: "passkey"; credential_id: string; digest: string } | null;
   /** The number of distinct approvers so far, including this one. */
   approvals: number;
   quorum: number;
@@ -80,6 +88,11 @@ export interface RedecisionEntry {
   /** Approvals that the action now requires, and the deadline for them; null if it requires none. */
   quorum: number | null;
   expires_at: string | null;
+  /**
+   * Who has to approve from this entry on: what the action required before, and what the decision requires. Null unless
+   * the action is pending.
+   */
+  approvers: ApproverPlan[] | null;
 }
 
 export interface ExecutionEntry {

@@ -1,3 +1,4 @@
+import type { ApproverPlan, OversightMode } from "../approvers.ts";
 import type { JsonObject } from "../json.ts";
 
 /**
@@ -26,9 +27,23 @@ export type ReasonCode =
   | "MORE_APPROVALS_NEEDED"
   | "EARLIER_REJECTION";
 
+/** `count` people of a group; one when absent. Of any group or none, if `group` is absent. */
+export interface ApproverTerms {
+  group?: string;
+  count?: number;
+}
+
 /** Approval terms of a `require_approval` rule. Durations are written as in YAML: `90s`, `30m`, `1h`, `7d`. */
 export interface ApprovalTerms {
+  /** Any n people. Excludes `approvers` and `stages`. */
   quorum?: number;
+  approvers?: ApproverTerms[];
+  /** Stages that are met in order. Excludes `approvers`. */
+  stages?: { after?: string; approvers: ApproverTerms[] }[];
+  /** Members of the requester's groups cannot approve. */
+  exclude_requester_groups?: boolean;
+  /** `maker_checker` when absent. */
+  mode?: OversightMode;
   expires_in?: string;
   valid_for?: string;
   /** A duration or `none`. */
@@ -180,6 +195,11 @@ export interface ShadowOutcome {
 
 /** The approval that a decision requires. */
 export interface RequiredApproval {
+  /** What each rule requires. The approval must satisfy all of them. */
+  approvers: ApproverPlan[];
+  /** `self_confirm` only if every rule allows it. */
+  mode: OversightMode;
+  /** The smallest number of people that can satisfy `approvers`. */
   quorum: number;
   /** How long the action can be approved. */
   expires_in_ms: number;

@@ -71,6 +71,27 @@ export const Facts = Type.Object(
   { title: "Facts", description: "What the decision read besides request, policies and clock.", ...closed },
 );
 
+const Mode = oneOf("Who may confirm.", "maker_checker", "self_confirm");
+export const ApproverPlans = Type.Array(
+  Type.Object(
+    {
+      exclude_requester_groups: Type.Boolean(),
+      mode: Mode,
+      stages: Type.Array(
+        Type.Object(
+          {
+            after_ms: orNull(Type.Integer()),
+            approvers: Type.Array(Type.Object({ count: Type.Integer(), group: orNull(Type.String()) }, closed)),
+          },
+          closed,
+        ),
+      ),
+    },
+    closed,
+  ),
+  { description: "Who must approve, for each rule. The approval satisfies all of them." },
+);
+
 const Effect = oneOf("What the policies say.", "allow", "deny", "require_approval");
 export const DecisionMade = Type.Object(
   {
@@ -84,6 +105,8 @@ export const DecisionMade = Type.Object(
     approval: orNull(
       Type.Object(
         {
+          approvers: ApproverPlans,
+          mode: Mode,
           quorum: Type.Integer(),
           expires_in_ms: Type.Integer(),
           valid_for_ms: Type.Optional(Type.Integer()),

@@ -16,7 +16,19 @@ import type {
   StopEntry,
 } from "../../domain/entries.ts";
 import { DENIED_BY } from "../../domain/denied-by.ts";
-import { orNull, text, time, digest, count, oneOf, closed, Actor, Facts, DecisionMade } from "./entry-parts.ts";
+import {
+  orNull,
+  text,
+  time,
+  digest,
+  count,
+  oneOf,
+  closed,
+  Actor,
+  ApproverPlans,
+  Facts,
+  DecisionMade,
+} from "./entry-parts.ts";
 
 /** Members of every entry. `Entry` holds the names to the type, so that none is missing and none is made up. */
 function entry<Entry extends { type: string; v: number }>(
@@ -61,7 +73,25 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     verdict: oneOf("What was said, or happened.", "approve", "deny", "expired", "cancelled", "rejection_lifted"),
     by: orNull(Actor),
     comment: orNull(text("Reason that was given.")),
-    self_approval: Type.Boolean({ description: "Somebody approved what is their own, which the operator allows." }),
+    self_approval: Type.Boolean({
+      description: "The person behind the agent confirmed their own action, in the mode self_confirm.",
+    }),
+    groups: Type.Array(Type.String(), {
+      description: "Groups of the approver that the approval names, at the time of the vote.",
+    }),
+    independent: Type.Boolean({
+      description: "Whether the approver was in none of the requester's groups; false if those are unknown.",
+    }),
+    gesture: orNull(
+      Type.Object(
+        {
+          kind: Type.Literal("passkey"),
+          credential_id: text("Id of the passkey."),
+          digest: digest("What the passkey signed."),
+        },
+        { ...closed, description: "Passkey gesture of the vote; null if it had none." },
+      ),
+    ),
     approvals: count("People who approved so far, this one included."),
     quorum: count("How many it takes."),
     status: oneOf("The action's status with it.", "pending_approval", "approved", "denied", "expired", "cancelled"),
@@ -78,6 +108,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     status: oneOf("The action's status with it.", "denied", "pending_approval", "allowed", "approved"),
     quorum: orNull(count("Number of approvals required; null if none is.")),
     expires_at: orNull(time("End of the time to approve; null if no approval is required.")),
+    approvers: orNull(ApproverPlans),
   }),
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,

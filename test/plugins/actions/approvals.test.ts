@@ -353,24 +353,6 @@ describe("permits and execution", () => {
   });
 });
 
-test("with allow_self_approval the submitter may approve, and the record says so", async () => {
-  const alone = await startService({ change: (config) => (config.approvals.allow_self_approval = true) });
-  try {
-    const id = (await alone.call("POST", "/v1/actions", { key: alone.admin, body: ASKED })).body.id as string;
-    const token = (await alone.call("GET", `/v1/actions/${id}`, { key: alone.admin })).body.approval_token as string;
-    const done = await alone.call("POST", `/v1/actions/${id}/approval`, {
-      key: alone.admin,
-      body: { token, approve: true },
-    });
-    assert.equal(done.body.status, "approved");
-    assert.equal(done.body.approvals[0].self_approval, true);
-    const events = await alone.call("GET", `/v1/actions/${id}/events`, { key: alone.admin });
-    assert.equal(events.body.events.at(-1).entry.self_approval, true);
-  } finally {
-    await alone.close();
-  }
-});
-
 test("a vote between two reads of one answer does not appear on an action that is still pending", async () => {
   let beforeVotes: (() => Promise<void>) | null = null;
   const racing = await startService({

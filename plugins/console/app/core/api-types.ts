@@ -102,6 +102,35 @@ export interface Action {
     /** Members that differ from the previous decision. */
     changed: string[];
   };
+  /** Who can approve the pending action. In responses about one action. */
+  approval_terms?: {
+    /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. */
+    mode: "maker_checker" | "self_confirm";
+    /** Who must approve, for each rule. The approval satisfies all of them. */
+    approvers: ({
+      exclude_requester_groups: boolean;
+      /** Who may confirm. */
+      mode: "maker_checker" | "self_confirm";
+      stages: ({
+        after_ms: number | null;
+        approvers: ({
+          count: number;
+          group: string | null;
+        })[];
+      })[];
+    })[];
+    /** Groups of which another approval would count now; null: of anyone. */
+    open_groups: (string | null)[];
+    /** When the first stage opened. */
+    since: string;
+    /** Why this credential cannot approve the action now. */
+    blocked: {
+      code: string;
+      detail: string;
+      /** Groups of which another approval would count now; null: of anyone. */
+      groups: (string | null)[];
+    } | null;
+  };
   /** Only for a credential that may vote on this action. */
   approval_token?: string;
 }
@@ -164,6 +193,21 @@ export interface Decision {
   policy_version: number | null;
   rule: string | null;
   approval: {
+    /** Who must approve, for each rule. The approval satisfies all of them. */
+    approvers: ({
+      exclude_requester_groups: boolean;
+      /** Who may confirm. */
+      mode: "maker_checker" | "self_confirm";
+      stages: ({
+        after_ms: number | null;
+        approvers: ({
+          count: number;
+          group: string | null;
+        })[];
+      })[];
+    })[];
+    /** Who may confirm. */
+    mode: "maker_checker" | "self_confirm";
     quorum: number;
     expires_in_ms: number;
     valid_for_ms?: number;
@@ -234,8 +278,20 @@ export interface ApprovalEntry {
   by: Actor | null;
   /** Reason that was given. */
   comment: string | null;
-  /** Somebody approved what is their own, which the operator allows. */
+  /** The person behind the agent confirmed their own action, in the mode self_confirm. */
   self_approval: boolean;
+  /** Groups of the approver that the approval names, at the time of the vote. */
+  groups: string[];
+  /** Whether the approver was in none of the requester's groups; false if those are unknown. */
+  independent: boolean;
+  /** Passkey gesture of the vote; null if it had none. */
+  gesture: {
+    kind: "passkey";
+    /** Id of the passkey. */
+    credential_id: string;
+    /** What the passkey signed. */
+    digest: string;
+  } | null;
   /** People who approved so far, this one included. */
   approvals: number;
   /** How many it takes. */
@@ -275,6 +331,19 @@ export interface RedecisionEntry {
   quorum: number | null;
   /** End of the time to approve; null if no approval is required. */
   expires_at: string | null;
+  /** Who must approve, for each rule. The approval satisfies all of them. */
+  approvers: ({
+    exclude_requester_groups: boolean;
+    /** Who may confirm. */
+    mode: "maker_checker" | "self_confirm";
+    stages: ({
+      after_ms: number | null;
+      approvers: ({
+        count: number;
+        group: string | null;
+      })[];
+    })[];
+  })[] | null;
 }
 
 export interface ExecutionEntry {
@@ -747,6 +816,29 @@ export interface PolicyDefinition {
     reason?: string;
     /** Terms of the approval; only with require_approval. */
     approval?: {
+      /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent. */
+      mode?: "maker_checker" | "self_confirm";
+      /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+      approvers?: {
+        /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+        group?: string;
+        /** How many different people; 1 when absent. */
+        count?: number;
+      }[];
+      /** Stages that are met in order, instead of approvers. */
+      stages?: {
+        /** Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met. */
+        after?: string;
+        /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+        approvers: {
+          /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+          group?: string;
+          /** How many different people; 1 when absent. */
+          count?: number;
+        }[];
+      }[];
+      /** true: members of the requester's groups cannot approve. false when absent. */
+      exclude_requester_groups?: boolean;
       /** Number of different people who must approve; 1 when absent. */
       quorum?: number;
       /** How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent. */
@@ -795,6 +887,29 @@ export interface PolicyDefinition {
     reason?: string;
     /** Terms of the approval; only with require_approval. */
     approval?: {
+      /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent. */
+      mode?: "maker_checker" | "self_confirm";
+      /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+      approvers?: {
+        /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+        group?: string;
+        /** How many different people; 1 when absent. */
+        count?: number;
+      }[];
+      /** Stages that are met in order, instead of approvers. */
+      stages?: {
+        /** Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met. */
+        after?: string;
+        /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+        approvers: {
+          /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+          group?: string;
+          /** How many different people; 1 when absent. */
+          count?: number;
+        }[];
+      }[];
+      /** true: members of the requester's groups cannot approve. false when absent. */
+      exclude_requester_groups?: boolean;
       /** Number of different people who must approve; 1 when absent. */
       quorum?: number;
       /** How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent. */
@@ -1012,7 +1127,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */

@@ -1,4 +1,5 @@
 /** Compiles one policy: its conditions, and an index of its rules by tool. */
+import { anyApprovers, type ApproverPlan } from "../../approvers.ts";
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import { parseDuration } from "../../time.ts";
@@ -9,7 +10,7 @@ import { parseMember } from "../condition/condition-members.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
-import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
+import type { ApprovalTerms, ApproverTerms, LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
 
 /** Limits count whole millionths, so that sums are exact and equal in every store. */
@@ -125,7 +126,7 @@ function compileRule(
     approval:
       rule.effect === "require_approval"
         ? {
-            quorum: rule.approval?.quorum ?? 1,
+            plan: compileApprovers(rule.approval ?? {}, duration),
             expires_in_ms,
             valid_for_ms,
             rejection_holds_ms,
@@ -133,6 +134,23 @@ function compileRule(
           }
         : null,
     show: (rule.approval?.show ?? []).map(parseMember),
+  };
+}
+
+function compileApprovers(
+  terms: ApprovalTerms,
+  duration: (text: string | undefined, absent: number) => number,
+): ApproverPlan {
+  const { quorum = 1, exclude_requester_groups = false, mode = "maker_checker" } = terms;
+  const stages = terms.stages ?? (terms.approvers === undefined ? null : [{ approvers: terms.approvers }]);
+  if (stages === null) return { ...anyApprovers(quorum, mode), exclude_requester_groups };
+  return {
+    exclude_requester_groups,
+    mode,
+    stages: stages.map(({ after, approvers }: { after?: string; approvers: ApproverTerms[] }) => ({
+      after_ms: after === undefined ? null : duration(after, 0),
+      approvers: approvers.map(({ group = null, count = 1 }) => ({ count, group })),
+    })),
   };
 }
 

@@ -1,4 +1,5 @@
 /** The compiled form of a policy set, and the faults that prevent compiling. */
+import type { ApproverPlan } from "../../approvers.ts";
 import type { Condition, Expression } from "../condition/condition.ts";
 import type { Window } from "../decide/window.ts";
 import type { Effect, PolicySetDocument, RequiredApproval, Risk } from "../types.ts";
@@ -19,7 +20,10 @@ export interface CompiledRule {
 }
 
 /** `rejection_holds_ms` is null if the service's default applies. */
-export type CompiledApproval = Omit<RequiredApproval, "rejection_holds_ms"> & { rejection_holds_ms: number | null };
+export type CompiledApproval = Omit<RequiredApproval, "approvers" | "mode" | "quorum" | "rejection_holds_ms"> & {
+  plan: ApproverPlan;
+  rejection_holds_ms: number | null;
+};
 
 export interface CompiledLimit {
   /** The rule that applies to an action that exceeds the limit: name, effect, approval terms, matchers. */

@@ -3,6 +3,7 @@
  * Nothing here reads a clock, a file or randomness.
  */
 import type { ActionRequest } from "../../actions.ts";
+import { combinePlans, countNeeded, modeOf } from "../../approvers.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
@@ -237,10 +238,13 @@ function highestRisk(findings: readonly Finding[]): Risk | null {
 function strictestTerms(findings: readonly Finding[], facts: Facts): Decision["approval"] {
   const holds = facts.rejection_holds_ms ?? DEFAULT_REJECTION_HOLDS_MS;
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
+  const approvers = combinePlans(terms.map(({ plan }) => plan));
   return {
+    approvers,
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
+    mode: modeOf(approvers),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
-    quorum: Math.max(...terms.map(({ quorum }) => quorum)),
+    quorum: Math.max(...approvers.map(countNeeded)),
     rejection_holds_ms: Math.max(...terms.map(({ rejection_holds_ms }) => rejection_holds_ms ?? holds)),
     valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
   };

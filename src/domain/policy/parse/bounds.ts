@@ -52,6 +52,7 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
         basis: "0".repeat(BASIS_DIGITS),
         used: Number.MAX_SAFE_INTEGER,
       } satisfies LimitFact);
+    bytes += planBytes(definition);
     for (const rule of rules) {
       for (const channel of rule.approval?.notify ?? []) {
         if (channels.has(channel)) continue;
@@ -63,9 +64,23 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
     }
     if (bytes > MAX_NAME_BYTES)
       return fault(
-        `the names of limits, of policies in shadow mode with their rules, and of channels take more than ${MAX_NAME_BYTES} bytes in the record of a decision up to here; shorten them, or have fewer`,
+        `the names of limits, of policies in shadow mode with their rules, of channels and of groups of approvers take more than ${MAX_NAME_BYTES} bytes in the record of a decision up to here; shorten them, or have fewer`,
       );
   }
+}
+
+/**
+ * Returns the most bytes that the approvers of one policy can take in a decision: those of one rule and of every limit.
+ * Plans without groups are few, because one implies the others.
+ */
+function planBytes({ rules, limits = [] }: PolicyDocument): number {
+  const bytesOf = ({ approval }: Pick<PolicyDocument["rules"][number], "approval">): number => {
+    const lists = approval?.stages?.map(({ approvers }) => approvers) ?? [approval?.approvers ?? []];
+    const groups = lists.flat();
+    if (groups.length === 0) return 0;
+    return lists.length * 80 + groups.reduce((sum, { group = "" }) => sum + 30 + canonicalBytes(group).length, 80);
+  };
+  return Math.max(0, ...rules.map(bytesOf)) + limits.reduce((sum, limit) => sum + bytesOf(limit), 0);
 }
 
 /** Returns the size as an array element. */

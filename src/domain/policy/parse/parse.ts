@@ -8,6 +8,7 @@ import { suggest } from "../../suggest.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression } from "../condition/condition.ts";
 import { paramsTypeOf } from "../check/params-type.ts";
+import { findApproverFaults } from "../check/approver-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type Purpose } from "../check/type-check.ts";
@@ -257,6 +258,10 @@ function findSemanticFaults(
         key: true,
       });
     }
+    if (rule.approval !== undefined)
+      faults.push(
+        ...findApproverFaults(rule.approval).map((fault) => ({ ...fault, pointer: `${at}/approval${fault.pointer}` })),
+      );
     for (const name of ["expires_in", "valid_for", "rejection_holds"] as const) {
       const text = rule.approval?.[name];
       if (text === undefined || (name === "rejection_holds" && text === "none")) continue;

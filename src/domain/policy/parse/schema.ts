@@ -21,8 +21,58 @@ const Expires = "How long the request for approval is open, such as 30m, 1h or 7
 const Valid = "How long an approved action can be started, such as 15m, 1h or 7d; 1h when absent.";
 const Holds =
   "How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent.";
+const Approvers = Type.Array(
+  Type.Object(
+    {
+      group: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 100,
+          description: "Group, from the configuration or the sign-in; people of any group or none when absent.",
+        }),
+      ),
+      count: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 20, description: "How many different people; 1 when absent." }),
+      ),
+    },
+    { additionalProperties: false, description: "People of one group." },
+  ),
+  {
+    minItems: 1,
+    maxItems: 20,
+    description: "Who must approve. Each vote satisfies one item, also if the approver is in several groups.",
+  },
+);
 const Terms = Type.Object(
   {
+    mode: Type.Optional(
+      Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], {
+        description:
+          "maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent.",
+      }),
+    ),
+    approvers: Type.Optional(Approvers),
+    stages: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            after: Type.Optional(
+              Type.String({
+                maxLength: 40,
+                description:
+                  "Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met.",
+              }),
+            ),
+            approvers: Approvers,
+          },
+          { additionalProperties: false, description: "A stage." },
+        ),
+        { minItems: 1, maxItems: 5, description: "Stages that are met in order, instead of approvers." },
+      ),
+    ),
+    exclude_requester_groups: Type.Optional(
+      Type.Boolean({ description: "true: members of the requester's groups cannot approve. false when absent." }),
+    ),
     quorum: Type.Optional(
       Type.Integer({
         minimum: 1,

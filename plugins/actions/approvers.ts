@@ -1,0 +1,130 @@
+/** Determines whose votes count for an action: groups, the requester's groups, and the oversight mode of its rules. */
+import { type Credential, type Gesture, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import {
+  type ApprovalRequirement,
+  type ApproverPlan,
+  type CoreHost,
+  type CountedVote,
+  followPlan,
+  gestureDigest,
+  listKeyMakers,
+  modeOf,
+  namedGroups,
+  principalOfOwner,
+  principalsBehindVote,
+  principalsOfKeys,
+  type RecordedApproval,
+  SELF_RELATION_REASONS,
+  type SelfRelation,
+} from "../../src/core.ts";
+
+/** Adds the principals that share each vote. */
+export function countedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
+  return approvals.map((vote) => ({ ...vote, principals: principalsBehindVote(host, vote) }));
+}
+
+/** Returns the groups of the approver for which a vote on this action can count, and whether the requester is in none of them. */
+export function standingOf(
+  host: CoreHost,
+  row: ActionRow,
+  groups: readonly string[],
+  plans: readonly ApproverPlan[],
+): Pick<CountedVote, "groups" | "independent"> {
+  const named = namedGroups(plans);
+  return {
+    groups: groups.filter((group) => named.includes(group) && host.groups.covers(group, row)),
+    independent: isIndependent(host, row, groups),
+  };
+}
+
+/** False if the requester is unknown, because the submitting key has no owner. */
+function isIndependent(host: CoreHost, row: ActionRow, groups: readonly string[]): boolean {
+  if (row.submitted_owner === null) return false;
+  const makers = host.config.approvals.trust_key_makers
+    ? []
+    : principalsOfKeys(listKeyMakers(row.submitted_by, (id) => host.keys.recordedKey(id)));
+  const requester = new Set(
+    [principalOfOwner(row.submitted_owner), ...makers].flatMap((principal) => host.groups.of(principal)),
+  );
+  return !groups.some((group) => requester.has(group));
+}
+
+/**
+ * Throws SELF_APPROVAL unless the voter is someone else, or the person behind the agent who confirms with a passkey where
+ * every rule has the mode `self_confirm`. The agent's own key never can.
+ */
+export function assertMayConfirm(
+  host: CoreHost,
+  row: ActionRow,
+  { self, gesture, approve }: { self: SelfRelation | null; gesture: Gesture | null; approve: boolean },
+  plans: readonly ApproverPlan[],
+): void {
+  if (self === null) return;
+  const isPerson = self === "same_owner" || self === "same_maker";
+  if (modeOf(plans) !== "self_confirm" || !isPerson)
+    throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
+  const { id: action_id, request_hash } = row;
+  const digest = gestureDigest({ origin: host.ledger.origin, action_id, request_hash, approve });
+  if (gesture?.kind !== "passkey" || gesture.digest !== digest)
+    throw new Refusal(
+      "SELF_APPROVAL",
+      `${SELF_RELATION_REASONS[self]}; confirm it in the console with a passkey, or let someone else vote`,
+    );
+}
+
+/**
+ * Returns the refusal of an approving vote that would count for nothing; null if it counts.
+ * @param votes the earlier votes
+ */
+export function findIneligibility(
+  { approvers, since }: ApprovalRequirement,
+  votes: readonly CountedVote[],
+  vote: CountedVote,
+  now: number,
+): { refusal: Refusal; groups: (string | null)[] } | null {
+  const all = [...votes, vote];
+  if (approvers.some((plan) => followPlan(plan, all, since, now).counted.has(votes.length))) return null;
+  const open = approvers.map((plan) => ({ plan, groups: followPlan(plan, votes, since, now).open }));
+  const groups = [...new Set(open.flatMap((each) => each.groups))];
+  const names = groups.filter((group) => group !== null).map((group) => `"${group}"`);
+  const excluded = !vote.independent && open.some(({ plan }) => plan.exclude_requester_groups);
+  const who = names.length === 0 ? "other people" : `members of ${names.join(", ")}`;
+  const why = excluded
+    ? "the rule excludes members of the requester's groups, and you are one, or the submitting key has no owner"
+    : names.length === 0
+      ? "your vote would not count"
+      : "you are in none of the groups whose approval is missing, or your group does not cover this agent and tool";
+  const detail = `${why}; ${who} can approve this action now`;
+  return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", detail), groups };
+}
+
+/** Returns why the credential cannot approve the action now, for the action's record; null if it can. */
+export function approvalBlock(
+  host: CoreHost,
+  row: ActionRow,
+  credential: Credential,
+  {
+    requirement,
+    approvals,
+    self,
+  }: { requirement: ApprovalRequirement; approvals: readonly RecordedApproval[]; self: SelfRelation | null },
+): { code: string; detail: string; groups: (string | null)[] } | null {
+  const { principal, key } = credential;
+  const plans = requirement.approvers;
+  if (self !== null && (modeOf(plans) !== "self_confirm" || (self !== "same_owner" && self !== "same_maker")))
+    return { code: "SELF_APPROVAL", detail: SELF_RELATION_REASONS[self], groups: [] };
+  if (approvals.some((vote) => vote.principal === principal))
+    return { code: "ALREADY_VOTED", detail: `${principal} has already voted on this action`, groups: [] };
+  const now = host.clock();
+  const vote = {
+    ...standingOf(host, row, credential.groups, plans),
+    principals: principalsBehindVote(host, { principal, key_id: key.id }),
+    self: self !== null,
+    at: now,
+  };
+  const ineligible = findIneligibility(requirement, countedVotes(host, approvals), vote, now);
+  if (ineligible === null) return null;
+  const { refusal, groups } = ineligible;
+  return { code: refusal.code, detail: refusal.message, groups };
+}

@@ -1,0 +1,208 @@
+/**
+ * Determines whether the votes on an action satisfy its approval. Pure: votes, terms and times are the only inputs, so
+ * the audit computes the same.
+ *
+ * A plan is what one rule requires. Its stages are met in order. A stage with `after_ms` is an alternative that opens if
+ * the stages before it take too long. Within a stage, each vote satisfies at most one requirement; the assignment is a
+ * maximum matching, so the order of votes and requirements never costs a vote.
+ */
+import { canonicalText } from "./canonical.ts";
+import type { JsonValue } from "./json.ts";
+
+/** Who may confirm: someone other than the person behind the agent, or also that person, with a passkey. */
+export type OversightMode = "maker_checker" | "self_confirm";
+
+/** `count` different people of the group; of any group, or none, if `group` is null. */
+export interface ApproverRequirement {
+  count: number;
+  group: string | null;
+}
+
+export interface ApproverStage {
+  /** Opens this long after the previous stage opened, as its alternative. Null: opens when the previous stage is met. */
+  after_ms: number | null;
+  approvers: ApproverRequirement[];
+}
+
+/** The people that one rule requires. */
+export interface ApproverPlan {
+  /** Whether members of the requester's groups do not count. */
+  exclude_requester_groups: boolean;
+  mode: OversightMode;
+  stages: ApproverStage[];
+}
+
+/** An approving vote, as its entry records it. */
+export interface CountedVote {
+  /** Principals that share the vote. Votes with a common principal are of one person. */
+  principals: readonly string[];
+  /** Groups that the vote can count for. */
+  groups: readonly string[];
+  /** Whether the approver was in none of the requester's groups. False if those were unknown. */
+  independent: boolean;
+  /** Whether it is the confirmation of the person behind the agent. */
+  self: boolean;
+  /** Milliseconds since the epoch. */
+  at: number;
+}
+
+export interface PlanProgress {
+  isMet: boolean;
+  /** Indexes of the votes that counted. */
+  counted: ReadonlySet<number>;
+  /** Groups of which another vote would count now; null for anyone. Sorted, null first. */
+  open: readonly (string | null)[];
+}
+
+interface OpenStage {
+  opensAt: number;
+  /** The group of each required vote. */
+  slots: (string | null)[];
+  /** For each slot the groups of the vote that fills it. */
+  filled: (readonly string[] | null)[];
+}
+
+/** Returns the plan of `quorum: n`: n people of any group. */
+export function anyApprovers(count: number, mode: OversightMode = "maker_checker"): ApproverPlan {
+  return {
+    exclude_requester_groups: false,
+    mode,
+    stages: [{ after_ms: null, approvers: [{ count, group: null }] }],
+  };
+}
+
+/**
+ * Applies the votes to a plan in their order.
+ * @param since when the first stage opened; earlier votes count as if given then
+ */
+export function followPlan(
+  plan: ApproverPlan,
+  votes: readonly CountedVote[],
+  since: number,
+  now: number,
+): PlanProgress {
+  const counted = new Set<number>();
+  const people = new Set<string>();
+  const steps = stepsOf(plan);
+  let step = 0;
+  let stages = openStages(steps[0] ?? [], since);
+  for (const [i, vote] of votes.entries()) {
+    if (step === steps.length) break;
+    if ((vote.self && plan.mode !== "self_confirm") || (plan.exclude_requester_groups && !vote.independent)) continue;
+    if (vote.principals.some((principal) => people.has(principal))) continue;
+    const at = Math.max(vote.at, since);
+    const filled = stages.filter((stage) => stage.opensAt <= at && fillSlot(stage, vote.groups));
+    if (filled.length === 0) continue;
+    counted.add(i);
+    for (const principal of vote.principals) people.add(principal);
+    if (!filled.some(isFull)) continue;
+    step++;
+    stages = openStages(steps[step] ?? [], at);
+  }
+  const isMet = step === steps.length;
+  return { isMet, counted, open: isMet ? [] : openGroups(stages, now) };
+}
+
+/** Whether the votes satisfy every plan. */
+export function satisfiesPlans(
+  plans: readonly ApproverPlan[],
+  votes: readonly CountedVote[],
+  since: number,
+  now: number,
+): boolean {
+  return plans.every((plan) => followPlan(plan, votes, since, now).isMet);
+}
+
+/** Returns the smallest number of people that can satisfy the plan. */
+export function countNeeded(plan: ApproverPlan): number {
+  return stepsOf(plan).reduce((sum, step) => sum + Math.min(...step.map(({ approvers }) => countVotes(approvers))), 0);
+}
+
+/** Returns the groups that the plans name. Sorted. */
+export function namedGroups(plans: readonly ApproverPlan[]): string[] {
+  const groups = plans.flatMap(({ stages }) => stages.flatMap(({ approvers }) => approvers.map(({ group }) => group)));
+  return [...new Set(groups.filter((group) => group !== null))].sort();
+}
+
+/** Combines the plans of several rules, so that an approval satisfies all of them. Leaves out plans that others imply. */
+export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
+  const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
+  const distinct = [...byText.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, plan]) => plan);
+  const kept: ApproverPlan[] = [];
+  // Stricter plans first, so that of two plans that imply each other one is kept.
+  for (const plan of distinct)
+    if (
+      !distinct.some(
+        (other) => other !== plan && implies(other, plan) && !(implies(plan, other) && !kept.includes(other)),
+      )
+    )
+      kept.push(plan);
+  return kept;
+}
+
+/** Whether the two lists require the same. */
+export function samePlans(a: readonly ApproverPlan[], b: readonly ApproverPlan[]): boolean {
+  return canonicalText(a as unknown as JsonValue) === canonicalText(b as unknown as JsonValue);
+}
+
+/** Returns the stricter mode: `self_confirm` only if every plan has it. */
+export function modeOf(plans: readonly ApproverPlan[]): OversightMode {
+  return plans.length > 0 && plans.every(({ mode }) => mode === "self_confirm") ? "self_confirm" : "maker_checker";
+}
+
+/** Whether votes that satisfy `plan` always satisfy `other`, which must require any n people. */
+function implies(plan: ApproverPlan, other: ApproverPlan): boolean {
+  const [stage, ...more] = other.stages;
+  if (stage === undefined || more.length > 0 || stage.approvers.some(({ group }) => group !== null)) return false;
+  if (other.exclude_requester_groups && !plan.exclude_requester_groups) return false;
+  if (other.mode === "maker_checker" && plan.mode !== "maker_checker") return false;
+  return countNeeded(plan) >= countVotes(stage.approvers);
+}
+
+function stepsOf({ stages }: ApproverPlan): ApproverStage[][] {
+  const steps: ApproverStage[][] = [];
+  for (const stage of stages) {
+    const last = steps.at(-1);
+    if (stage.after_ms === null || last === undefined) steps.push([stage]);
+    else last.push(stage);
+  }
+  return steps;
+}
+
+function openStages(step: readonly ApproverStage[], at: number): OpenStage[] {
+  let opensAt = at;
+  return step.map(({ after_ms, approvers }, i) => {
+    if (i > 0) opensAt += after_ms ?? 0;
+    const slots = approvers.flatMap(({ count, group }) => Array<string | null>(count).fill(group));
+    return { opensAt, slots, filled: slots.map(() => null) };
+  });
+}
+
+/** Assigns the vote to a slot, and moves earlier votes to other slots if that is needed. False if there is none. */
+function fillSlot(stage: OpenStage, groups: readonly string[], tried = new Set<number>()): boolean {
+  for (const [i, group] of stage.slots.entries()) {
+    if (tried.has(i) || (group !== null && !groups.includes(group))) continue;
+    tried.add(i);
+    const earlier = stage.filled[i];
+    if (earlier != null && !fillSlot(stage, earlier, tried)) continue;
+    stage.filled[i] = groups;
+    return true;
+  }
+  return false;
+}
+
+const isFull = ({ filled }: OpenStage): boolean => filled.every((groups) => groups !== null);
+
+function openGroups(stages: readonly OpenStage[], now: number): (string | null)[] {
+  const open = new Set<string | null>();
+  for (const { opensAt, slots, filled } of stages) {
+    if (opensAt > now) continue;
+    for (const group of new Set(slots))
+      if (fillSlot({ opensAt, slots, filled: [...filled] }, group === null ? [] : [group])) open.add(group);
+  }
+  return [...open].sort((a, b) => (a === b ? 0 : a === null ? -1 : b === null ? 1 : a < b ? -1 : 1));
+}
+
+function countVotes(approvers: readonly ApproverRequirement[]): number {
+  return approvers.reduce((sum, { count }) => sum + count, 0);
+}
