@@ -1,14 +1,18 @@
-/** Threads of the service's own: the file stands beside the one that starts it, compiled beside compiled. */
+/** Starts worker threads from a file next to the caller's, from source or compiled like the caller. */
 import process from "node:process";
 import { Worker, type WorkerOptions } from "node:worker_threads";
 
-/** @param url `import.meta.url` of the caller; `name` of the file beside it, without its end */
+/**
+ * Starts a worker thread.
+ * @param url `import.meta.url` of the caller
+ * @param name name of the file in the caller's folder, without its extension
+ */
 export function startThread(url: string, name: string, options: WorkerOptions): Worker {
   const fromSource = url.endsWith(".ts");
   const file = new URL(`./${name}.${fromSource ? "ts" : "js"}`, url);
   const given = { execArgv: [], ...options };
   if (!fromSource || "deno" in process.versions || "bun" in process.versions) return new Worker(file, given);
-  // On Node a thread does not get the loader that reads TypeScript.
+  // On Node a thread does not inherit the loader for TypeScript.
   const loader = import.meta.resolve("tsx/esm/api");
   const begin = `import(${JSON.stringify(loader)}).then(({ register }) => (register(), import(${JSON.stringify(file.href)})))`;
   return new Worker(begin, { ...given, eval: true });

@@ -43,7 +43,7 @@ async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: 
       clearTimeout(timer);
       socket.removeListener("close", closed);
       socket.pause();
-      // One byte and no more before the handshake: what else came would be somebody's between (CVE-2021-23222).
+      // Exactly one byte may arrive before the TLS handshake. More bytes may come from an attacker in between (CVE-2021-23222).
       if (chunk.length !== 1) return done(new Error("the server sent more than an answer when it was asked for TLS"));
       resolve(chunk[0] as number);
     });

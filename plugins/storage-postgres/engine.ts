@@ -168,7 +168,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     toStorageError: (error, doing) => toStorageError(error, doing),
     async open({ readOnly }) {
       isReadOnly = readOnly;
-      // Readers hold up no other process, so that their transactions may pause for as long as a statement takes.
+      // Transactions of readers block no other process, so they may be idle for as long as a statement may take.
       pool = createPool(options.poolSize, () =>
         session(readOnly ? "assent audit" : "assent reader", { silenceMs: options.statementTimeoutMs }),
       );

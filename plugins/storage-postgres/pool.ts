@@ -10,7 +10,7 @@ export interface Pool {
   end(): Promise<void>;
 }
 
-/** `open` makes a session that may be used at once. */
+/** Creates a pool of at most `max` sessions. @param open connects a session that is ready for use */
 export function createPool(max: number, open: () => Promise<Session>): Pool {
   let sessions: Session[] = [];
   /** How many use a session; Infinity where one has it for itself. */

@@ -148,7 +148,7 @@ async function checkNotifications({ channels, policies }: Config): Promise<Findi
       check,
       // If no channel is configured, approvers use the console. If some are, the policy probably misspells a name.
       state: names.length === 0 ? "note" : "problem",
-      text: `policies name channels that the configuration does not define, so no one is notified there:  ${missing}`,
+      text: `policies name channels that the configuration does not define, so no one is notified there: ${missing}`,
       fix: "add them under channels in assent.yaml (docs/notifications.md)",
     },
   ];

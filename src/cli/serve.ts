@@ -88,7 +88,7 @@ examples:
       await runtime.stop();
       if (error instanceof CommandError) throw error;
       throw new CommandError(
-        `the first keys could not be stored, and the printed keys are not valid:  ${(error as Error).message}`,
+        `the first keys could not be stored, and the printed keys are not valid: ${(error as Error).message}`,
       );
     }
     return new Promise<number>((resolve) => {

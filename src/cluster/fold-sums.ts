@@ -26,7 +26,7 @@ export interface SumFolderOptions {
   upkeep: NonNullable<Storage["upkeep"]>;
   ledger: Pick<Ledger, "onGrowth">;
   log: Logger;
-  /** Of the processes that share the store, one folds. */
+  /** The lease of the one process that folds, of all that share the store. */
   lease: LeaderLease;
 }
 

@@ -166,7 +166,7 @@ export function toCredential(key: KeyRow, epoch: number, groups: Groups): Creden
   };
 }
 
-/** A binding narrows whatever the scopes say; without `actions:read` a key sees what it submitted itself. */
+/** A key that is bound to an agent sees only that agent, whatever its scopes. Without `actions:read` a key sees only what it submitted. */
 function visibilityOf(key: KeyRow, ofGroups: Visibility): Visibility {
   if (key.agent_id !== null) return { agent_id: key.agent_id };
   return hasScope(key.scopes, "actions:read") ? ofGroups : { key_id: key.id };

@@ -73,7 +73,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   await follow();
   const first = storage.exclusive ? null : sharedFault(config);
   if (first !== null) throw new VaultError(first);
-  // A rotation that ended before the file was put in place.
+  // The key of a rotation that was interrupted before its file replaced the old one.
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
     replaceFile(files.next, files.now);

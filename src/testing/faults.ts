@@ -1,6 +1,6 @@
 /**
- * Fault points around any storage. Each operation can be made to fail once in either of the two
- * ways a real store fails: before it did anything, or after it did everything.
+ * Injects faults into any storage. Each operation can be made to fail once, in one of the two ways in which a real store
+ * fails: before it has any effect, or after its full effect.
  */
 import {
   READER_METHODS,
@@ -11,11 +11,11 @@ import {
   type StorageTransaction,
 } from "../contract/storage.ts";
 
-/** `not-persisted`: nothing happened. `persisted`: it happened, and the caller gets an error. */
+/** `not-persisted`: the operation has no effect. `persisted`: it has its effect, but the caller gets an error. */
 export type FaultMode = "not-persisted" | "persisted";
 
 export interface FaultOptions {
-  /** How many calls of the operation go through before the one that fails. Default 0. */
+  /** Number of calls that succeed before the one that fails. Default 0. */
   skip?: number;
   /** Default "unavailable". */
   kind?: StorageErrorKind;
@@ -23,19 +23,19 @@ export interface FaultOptions {
 
 export interface Faults {
   /**
-   * Names of everything that can fail: `open`, `close`, `ping`, `lease`, `release`, `leases`; `begin` and `commit` of `write`;
-   * reads outside a transaction by name (`head`); methods of the transaction as `tx.head`.
+   * Returns the names of all operations that can fail: `open`, `close`, `ping`, `lease`, `release`, `leases`; `begin` and
+   * `commit` of `write`; reads outside a transaction by name (`head`); methods of the transaction as `tx.head`.
    */
   operations(): string[];
-  /** Makes one coming call fail. Throws for an unknown operation. */
+  /** Makes one later call fail. Throws RangeError for an unknown operation. */
   failNext(operation: string, mode: FaultMode, options?: FaultOptions): void;
-  /** How many faults have struck so far. */
+  /** Number of injected faults that have occurred. */
   readonly count: number;
-  /** How many were asked for and have not struck. */
+  /** Number of planned faults that have not occurred yet. */
   readonly waiting: number;
-  /** How often an operation was called so far. */
+  /** Returns how often an operation was called. */
   calls(operation: string): number;
-  /** Takes back every fault that has not struck. */
+  /** Removes all planned faults that have not occurred. */
   clear(): void;
 }
 
@@ -59,20 +59,20 @@ interface Planned {
   kind: StorageErrorKind;
 }
 
-/** What lost a transaction: a method that failed, whoever swallows its error. */
+/** The error of a failed method, which makes its transaction fail even if the caller ignores the error. */
 interface Doom {
   error?: StorageError;
 }
 
 type AnyMethod = (...args: unknown[]) => Promise<unknown>;
 
-/** The same storage with fault points. Without a planned fault it behaves exactly as the one inside. */
+/** Wraps a storage with fault injection. Without a planned fault it behaves exactly like the wrapped storage. */
 export function withFaults(storage: Storage): Storage & { faults: Faults } {
   const calls = new Map<string, number>();
   let planned: Planned[] = [];
   let count = 0;
 
-  /** The fault that strikes this call, or null. */
+  /** Returns the fault for this call, or null. */
   function strike(operation: string): { mode: FaultMode; error: StorageError } | null {
     calls.set(operation, (calls.get(operation) ?? 0) + 1);
     const due = planned.find((fault) => fault.operation === operation && fault.skip-- <= 0);
@@ -114,7 +114,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     if (begin?.mode === "not-persisted") throw begin.error;
     let commit: ReturnType<typeof strike> = null;
     const result = await storage.write(async (tx) => {
-      // A transaction that began and was never heard of again leaves nothing behind.
+      // A transaction whose `begin` fails has no effect in either mode.
       if (begin !== null) throw begin.error;
       const doom: Doom = {};
       const members = faultyMembers(tx, [...READER_METHODS, ...WRITER_METHODS], "tx.", doom);

@@ -1,9 +1,9 @@
-/** The full audit that tests end with. */
+/** The full audit that tests run at their end. */
 import type { StorageReader } from "../contract/storage.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore as audit, type StoreAuditReport } from "../audit/store.ts";
 
-/** Reads every entry and every action. `faults` is empty when everything holds. */
+/** Audits every entry and every row. `faults` is empty if the store is valid. */
 export function auditStore(reader: StorageReader, vkey?: string): Promise<StoreAuditReport> {
   return audit(reader, { verify: verifyEd25519, ...(vkey === undefined ? {} : { vkey }) });
 }

@@ -1,11 +1,11 @@
-/** The storage contract without a database, for tests. What was committed survives `close` and `open`, on its disk, and nothing else does. */
+/** A storage in memory, for tests. Committed data survives `close` and `open` on its simulated disk. */
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLoggedStorage, type LoggedChange } from "../storage/log/logged.ts";
 import { withFaults, type Faults } from "./faults.ts";
 
 export interface MemoryDisk {
   readonly kept: Map<string, LoggedChange>;
-  /** A storage has it open. */
+  /** Whether a storage has the disk open for writing. */
   locked: boolean;
 }
 

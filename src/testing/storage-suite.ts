@@ -1,7 +1,4 @@
-/**
- * The conformance suite of the storage contract. Every storage passes all of it: there is no option
- * that leaves a case out.
- */
+/** The conformance suite of the storage contract. Every storage must pass all cases; none can be skipped. */
 import type { Storage } from "../contract/storage.ts";
 import { actionCases } from "./suite/actions.ts";
 import { analyticsCases } from "./suite/analytics.ts";
@@ -25,11 +22,11 @@ import { waitingCases } from "./suite/waiting.ts";
 
 export interface StorageUnderTest {
   storage: Storage;
-  /** Closes the store and opens it again from what is on its disk; may answer the same object. */
+  /** Closes the store and opens it again from its disk. May resolve to the same object. */
   reopen(): Promise<Storage>;
-  /** A second object on the same store, as another process would make it; not open. The suite closes it. */
+  /** Creates a second object for the same store, as another process would. It is not open; the suite closes it. */
   another(): Promise<Storage>;
-  /** Closes the store and removes it. Called also when a case failed. */
+  /** Closes and deletes the store. Also called after a case failed. */
   destroy(): Promise<void>;
 }
 

@@ -121,7 +121,7 @@ describe("diff", () => {
     git("commit", "-q", "-m", "link");
     assert.match(
       (await diff(folder, "HEAD", "HEAD~1")).err,
-      /^link\.yaml: a link is not followed in a revision\nassent: the policies of HEAD are not good; nothing was compared\n/,
+      /^link\.yaml: a link is not followed in a revision\nassent: the policies of HEAD are not valid; nothing was compared\n/,
     );
     rmSync(join(folder, "policies", "link.yaml"));
     commit({ "policies/a.yaml": "policy: a\n" });
@@ -129,7 +129,7 @@ describe("diff", () => {
     assert.deepEqual(
       [
         faulty.code,
-        /^a\.yaml:1:1: rules: .*\nassent: the policies of HEAD are not good; nothing was compared\n/.test(faulty.err),
+        /^a\.yaml:1:1: rules: .*\nassent: the policies of HEAD are not valid; nothing was compared\n/.test(faulty.err),
       ],
       [2, true],
       faulty.err,

@@ -40,7 +40,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
         .where("until", "<=", beyond)
         .orderBy("name"),
     ),
-    // Every process that ever ran had one of its own.
+    // Every process has its own lease, so those of ended processes must be deleted.
     forget: prepare(
       db
         .deleteFrom("leases")

@@ -1,4 +1,4 @@
-/** What actions and their votes promise. */
+/** Cases for actions and their votes. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { ACTION_STATUSES } from "../../domain/actions.ts";
@@ -57,7 +57,7 @@ export function actionCases(test: Case): void {
   voteCases(test);
 }
 
-/** What the guard says, written down a second time. */
+/** A second, independent implementation of the guard. */
 function holds(row: ActionRow, guard: ActionGuard): boolean {
   return (
     row.status === guard.status &&

@@ -1,4 +1,4 @@
-/** What counting promises: the same as reading every row, at any moment of folding. */
+/** Cases for analytics: counts must equal those of all rows, at any stage of folding. */
 import assert from "node:assert/strict";
 import type { ActionCounts, ActionRow, AnalyticsQuery, Storage } from "../../contract/storage.ts";
 import { countActions } from "../../storage/log/count-actions.ts";
@@ -7,7 +7,7 @@ import { actionRow, T0, type Case } from "./rows.ts";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** The same numbers every time (a linear congruence, Numerical Recipes). */
+/** Returns the same pseudo-random numbers each time (linear congruential generator, Numerical Recipes). */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -18,7 +18,7 @@ function numbers(seed: number): (below: number) => number {
 
 const STATUSES = ["allowed", "denied", "pending_approval", "approved", "executing", "succeeded"] as const;
 const DECISIONS = ["allow", "deny", "require_approval"] as const;
-/** Instants that a rounding error would put on the wrong side. */
+/** Instants at boundaries, which a rounding error would put into the wrong interval. */
 const ODD = [0, 1, -1, HOUR, HOUR - 1, HOUR + 1, DAY, DAY - 1, DAY + 1, 2 * DAY, 2 * DAY - 1, HOUR / 2, HOUR / 2 - 1];
 
 function randomAction(n: number, below: (limit: number) => number): ActionRow {
@@ -62,7 +62,7 @@ const QUERIES: AnalyticsQuery["boundaries"][] = [
   // Half-hour zones, and a day of 23 hours.
   Array.from({ length: 4 }, (_, i) => T0 - HOUR / 2 + i * DAY),
   [T0 + 5 * HOUR, T0 + 28 * HOUR, T0 + 52 * HOUR],
-  // Hours of a zone at 45 minutes, which no whole hour fits.
+  // Hours of a zone whose offset has 45 minutes, which match no UTC hour.
   Array.from({ length: 40 }, (_, i) => T0 + (i + 0.75) * HOUR),
   [T0 + HOUR / 4 - 1, T0 + HOUR / 2, T0 + HOUR + 1, T0 + 25.25 * HOUR],
   Array.from({ length: 49 }, (_, i) => T0 + i * HOUR),

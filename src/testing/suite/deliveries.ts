@@ -1,4 +1,4 @@
-/** What deliveries promise. */
+/** Cases for deliveries. */
 import assert from "node:assert/strict";
 import { StorageError, type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
 import { actionRow, deliveryRow, T0, useRow, type Case } from "./rows.ts";

@@ -1,4 +1,4 @@
-/** What keys, agents and policies promise. */
+/** Cases for keys, agents and policies. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { agentRow, keyRow, policyRow, T0, versionRow, type Case } from "./rows.ts";

@@ -1,4 +1,4 @@
-/** What plugins keep: compare-and-set by version, versions that never come back, lists by prefix. */
+/** Cases for documents of plugins: compare-and-set by version, versions that are never reused, lists by prefix. */
 import assert from "node:assert/strict";
 import type { Storage } from "../../contract/storage.ts";
 import type { Case } from "./rows.ts";
@@ -56,7 +56,7 @@ export function documentCases(test: Case): void {
   });
 
   test("documents are listed by prefix in the order of code points, page by page", async ({ storage }) => {
-    // U+FF5E is behind U+1F642 in UTF-16, and before it in code points.
+    // U+FF5E sorts after U+1F642 by UTF-16 code units, and before it by code points.
     const keys = ["a", "a/1", "a/10", "a/2", "a/\u0000", "a/\u0001", "a/～", "a/🙂", "a0", "A/1", "b", "\u{10ffff}x"];
     const inOrder = [
       "A/1",

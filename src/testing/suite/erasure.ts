@@ -1,4 +1,4 @@
-/** What was asked and reported goes, and nothing else. */
+/** Cases for erasure: requests and results are removed, and nothing else. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendSome, T0, type Case } from "./rows.ts";

@@ -1,4 +1,4 @@
-/** One of everything: what a transaction can write, and what a reader can see of it. */
+/** Writes one row of every kind, and reads through every method. */
 import type { StorageReader, StorageTransaction } from "../../contract/storage.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import {
@@ -19,7 +19,7 @@ import {
   headOf,
 } from "./rows.ts";
 
-/** One row of every kind, through every method that inserts. */
+/** Writes one row of every kind, through every method that inserts. */
 export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await appendSome(tx, 1, { type: "api_key", action_id: null });
   await appendSome(tx, 1);
@@ -44,7 +44,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.putMeta("origin", "example.com/log");
 }
 
-/** Every read of the contract: a method that is forgotten does not compile. */
+/** Results of every read of the contract. A missing method does not compile. */
 type Everything = Record<keyof StorageReader, unknown>;
 
 const ALL = { visibility: { all: true } } as const;

@@ -1,4 +1,4 @@
-/** What idempotency keys promise. */
+/** Cases for idempotency keys. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { idempotencyRow, T0, type Case } from "./rows.ts";

@@ -1,4 +1,4 @@
-/** What the ledger's tables promise: order without gaps, bytes that never change, a head that only grows. */
+/** Cases for the ledger's tables: no gaps, unchanged bytes, a head that only grows. */
 import assert from "node:assert/strict";
 import { StorageError, type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
@@ -139,7 +139,7 @@ export function ledgerCases(test: Case): void {
   test("the largest entry keeps every byte", async ({ storage, reopen }) => {
     const bytes = Uint8Array.from({ length: 65_535 }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
     const row = entryRow(0, { bytes, leaf_hash: hashLeaf(bytes) });
-    // A view into a larger buffer: only the view is the entry.
+    // A view of a larger buffer: only the bytes of the view belong to the entry.
     const larger = new Uint8Array(70_000);
     larger.set(bytes, 100);
     await storage.write((tx) =>

@@ -1,4 +1,4 @@
-/** What `open`, `close`, `ping` and opening again promise. */
+/** Cases for `open`, `close`, `ping` and reopening. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError } from "../../contract/storage.ts";

@@ -1,4 +1,4 @@
-/** What the uses of limits promise. */
+/** Cases for the usage of limits. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { T0, useRow, type Case } from "./rows.ts";
@@ -56,7 +56,7 @@ export function limitCases(test: Case): void {
       count: 2,
       sum: Number.MAX_SAFE_INTEGER,
     });
-    // Nor does it fail where it leaves what 64 bits hold.
+    // The sum does not overflow 64 bits either.
     await storage.write(async (tx) => {
       for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });

@@ -1,4 +1,4 @@
-/** What lists of actions promise: every filter, alone and with the others, inside what the caller may see. */
+/** Cases for lists of actions: every filter, alone and combined, within the caller's visibility. */
 import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, appendSome, hexOf, T0, type Case } from "./rows.ts";
@@ -27,7 +27,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   before_seq: 37,
 };
 
-/** What the filter says, written down a second time. */
+/** A second, independent implementation of the filter. */
 function expected(filter: ActionFilter): ActionRow[] {
   const seen = filter.visibility;
   return ROWS.filter(
@@ -52,7 +52,7 @@ function decisionCases(test: Case): void {
     assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
     await storage.write(async (tx) => {
       await appendSome(tx, 12);
-      // The clock went back once; entries 3 and 7 are of no decision.
+      // The clock was set back once. Entries 3 and 7 are not decisions.
       for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11])
         await tx.insertAction(
           actionRow(n, {
@@ -102,7 +102,7 @@ export function listCases(test: Case): void {
   const filled = (name: string, check: (list: (filter: ActionFilter) => Promise<ActionRow[]>) => Promise<void>): void =>
     test(name, async ({ storage }) => {
       await storage.write(async (tx) => {
-        // Neither in order nor in reverse.
+        // Inserted in mixed order.
         for (const row of [...ROWS].sort((a, b) => (a.decision_seq % 7) - (b.decision_seq % 7)))
           await tx.insertAction(row);
       });

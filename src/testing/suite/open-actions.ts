@@ -1,4 +1,4 @@
-/** What a submission can join: open, of the same key and the same request, and nothing else; and who waits for it. */
+/** Cases for joining: a submission joins only an open action of the same key with the same request. */
 import assert from "node:assert/strict";
 import type { ActionRow } from "../../contract/storage.ts";
 import { actionRow, hexOf, T0, type Case } from "./rows.ts";

@@ -1,4 +1,4 @@
-/** What lists of actions that may start promise. */
+/** Cases for lists of actions that can be started. */
 import assert from "node:assert/strict";
 import { actionRow, T0, type Case } from "./rows.ts";
 

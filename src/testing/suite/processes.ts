@@ -1,4 +1,4 @@
-/** What a second process on the same store may do: nothing where the store is exclusive, and else take turns. */
+/** Cases for a second process on the same store: an exclusive store rejects it, others take turns. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type Storage } from "../../contract/storage.ts";
@@ -32,7 +32,7 @@ export function processCases(test: Case): void {
     const other = await another();
     await other.open();
     await storage.write((tx) => tx.putMeta("n", "0"));
-    /** What the head's lock is for: what is read under it still holds when it is written. */
+    /** Under the lock of the head, values that were read do not change before they are written. */
     const add = async (one: Storage): Promise<number> => {
       try {
         await one.write(async (tx) => {
@@ -43,7 +43,7 @@ export function processCases(test: Case): void {
         });
         return 1;
       } catch (error) {
-        // A store may not wait for another process; it must then say so, and have done nothing.
+        // A store need not wait for another process. Otherwise it must fail with "locked" and without an effect.
         if (!isLocked(error)) throw error;
         return 0;
       }
@@ -68,7 +68,7 @@ export function processCases(test: Case): void {
     if (storage.exclusive) return;
     const other = await another();
     await other.open();
-    // A store may not wait for another process; it must then say so.
+    // A store need not wait for another process. Otherwise it must fail with "locked".
     const ask = (one: Storage, holder: string): Promise<boolean> =>
       one.lease("job", holder, 60_000).catch((error: unknown) => {
         if (!isLocked(error)) throw error;

@@ -1,4 +1,4 @@
-/** Rows for the storage suite. Each differs from every other of its kind in every member that must be unique. */
+/** Rows for the storage suite. Rows of one kind differ in every member that must be unique. */
 import type {
   ActionRow,
   AgentRow,
@@ -19,18 +19,18 @@ import type {
 } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 
-/** 2026-01-01T00:00:00Z: what rows are dated from. */
+/** 2026-01-01T00:00:00Z, from which the times of rows are counted. */
 export const T0 = 1_767_225_600_000;
 
 export interface Fixture {
   storage: Storage;
-  /** Closes the store and opens it again, from what is on its disk. */
+  /** Closes the store and opens it again from its disk. */
   reopen(): Promise<Storage>;
-  /** The same store as another process has it; not open. */
+  /** Creates an object for the same store, as another process would; not open. */
   another(): Promise<Storage>;
 }
 
-/** Declares one case, which runs on a fresh, open, empty store. */
+/** Declares one case, which runs on a new, open, empty store. */
 export type Case = (name: string, fn: (fixture: Fixture) => Promise<void>) => void;
 
 const encoder = new TextEncoder();
@@ -58,7 +58,7 @@ export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
   };
 }
 
-/** The suite checks what a store keeps, not what a ledger computes: the root need not be the tree's. */
+/** Returns a head. Its root is not that of the tree, because the suite tests only what a storage stores. */
 export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHead {
   return {
     size,
@@ -76,7 +76,7 @@ export function tileRow(level: number, index: number): TileRow {
   return { level, index, hashes, root: hashOf(`tile ${level}/${index}`) };
 }
 
-/** Appends `count` entries behind what is stored. */
+/** Appends `count` entries after those that are stored. */
 export async function appendSome(
   tx: StorageTransaction,
   count: number,
@@ -130,7 +130,7 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
   };
 }
 
-/** An action with a value in every member that may be null. */
+/** Returns an action with a value in every nullable member. */
 export function fullActionRow(n: number): ActionRow {
   return actionRow(n, {
     status: "pending_approval",
@@ -254,7 +254,7 @@ export function setRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRo
   };
 }
 
-/** As it comes back from the first `insertDelivery`. */
+/** Returns a delivery with the position that the first `insertDelivery` assigns. */
 export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): DeliveryRow {
   return {
     position: n,
@@ -293,7 +293,7 @@ export function useRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow 
   };
 }
 
-/** The head alone, without the database that it was read from. */
+/** Reads the head without members that only this storage has. */
 export async function headOf(reader: Pick<StorageReader, "head">): Promise<LedgerHead> {
   const { server: _server, ...head } = await reader.head();
   return head;

@@ -1,4 +1,4 @@
-/** What is promised to those who only look, and to processes that share work: `open` to read, `schema`, leases. */
+/** Cases for readers and for processes that share work: read-only `open`, `schema`, leases. */
 import assert from "node:assert/strict";
 import { StorageError, type StorageErrorKind } from "../../contract/storage.ts";
 import type { Case } from "./rows.ts";
@@ -8,7 +8,7 @@ const ofKind =
   (error: unknown): boolean =>
     error instanceof StorageError && error.kind === kind;
 
-/** Longer than any test. Milliseconds. */
+/** Duration of a lease that does not end during a test, in milliseconds. */
 const TERM = 3_600_000;
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));

@@ -1,4 +1,4 @@
-/** What `write`, `open`, `close` and `ping` promise, whatever is written. */
+/** Cases for `write`, `open`, `close` and `ping`, independent of what is written. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type StorageTransaction } from "../../contract/storage.ts";

@@ -1,9 +1,9 @@
-/** Values come back as they went in, or are refused. */
+/** Cases for values, which must be read as they were written or be refused. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, useRow, type Case } from "./rows.ts";
 
-/** The caller's own fault: any other kind would refuse everybody of its batch. */
+/** Whether the error blames only the caller. An error of another kind would fail all jobs of the batch. */
 const isInvalid = (error: unknown): boolean => error instanceof StorageError && error.kind === "invalid";
 
 export function valueCases(test: Case): void {
@@ -74,7 +74,7 @@ export function valueCases(test: Case): void {
   });
 
   test("what rows are found by may be as long as the service lets it be", async ({ storage, reopen }) => {
-    // Of three bytes each, and hardly to be compressed.
+    // Characters of three bytes each, which compress badly.
     const long = (length: number): string =>
       String.fromCodePoint(...Array.from({ length }, (_, i) => 0x4e00 + ((i * 7919) % 20_000)));
     const plain = (length: number): string =>

@@ -1,4 +1,4 @@
-/** What lists of actions that wait promise: what has run out, by which moment, and in which order the rest runs out. */
+/** Cases for lists of pending actions: which have expired at a time, and in which order the others expire. */
 import assert from "node:assert/strict";
 import type { ActionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, T0, type Case } from "./rows.ts";
