@@ -182,7 +182,7 @@ describe("a source that offers", () => {
       () => bundle({ ...good, rules: [{ name: "r", tool: "own", effect: "alow" }] }),
       /file-0: \/rules\/0\/effect: /,
     ],
-    ["one name twice", () => bundle(good, good), /file-1: policy \\"own\\" stands in file-0 too/],
+    ["one name twice", () => bundle(good, good), /file-1: policy \\"own\\" is also in file-0/],
     ["nothing", () => undefined, /did not return a list of policies/],
     [
       "a place that is no text",
