@@ -1,14 +1,6 @@
 /**
- * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the
- * next batch; a lone job commits at once.
- *
- * Order of a commit, and what a crash there means:
- * 1. one transaction: head read under its lock, jobs, entries, tiles, head. Crash: nothing happened.
- * 2. commit. Crash right after: it happened, nobody was told; an idempotency key finds it again.
- * 3. callers are answered, subscribers told. Crash: subscribers catch up by sequence.
- * 4. the committed head is signed, within 100 ms, and the signature is kept outside the store. Crash: any process, or the
- *    next start, signs the head again; the signature is deterministic.
- * 5. the signature is stored with the next batch, or when the queue is idle.
+ * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the next batch; a lone job
+ * commits at once. docs/design.md describes what a crash means at each step.
  */
 import { setImmediate } from "node:timers";
 import { setTimeout } from "node:timers/promises";
