@@ -63,7 +63,7 @@ describe("limits", () => {
     );
     const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
     const { facts, v } = body.events[0].entry;
-    assert.deepEqual([v, facts.limits], [5, undefined]);
+    assert.deepEqual([v, facts.limits], [1, undefined]);
     assert.match(facts.past, /^[0-9a-f]{64}$/);
     // Whose limit it was came from the parameters, and so did the amount: the ledger knows them by commitments alone.
     assert.ok(!/customer-1|"used"|60500000/.test(JSON.stringify(body.events)));

@@ -4,7 +4,7 @@ import { createHash, createPublicKey, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import type { TInteger, TObject } from "@sinclair/typebox";
+import type { TObject } from "@sinclair/typebox";
 import canonicalize from "canonicalize";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { ENTRY_SCHEMAS, PluginEntrySchema } from "../../../src/http/resource/entry-schemas.ts";
@@ -128,9 +128,7 @@ describe("docs/record.md", () => {
       const section = (sections[at] as string).split(/^## /m)[0] as string;
       const fields = [...section.matchAll(/^\| `([a-z_]+)` +\| /gm)].map(([, field]) => field);
       assert.deepEqual(fields, Object.keys(schema.properties), section.split("\n")[0]);
-      const newest = (schema.properties["v"] as { maximum?: number }).maximum;
-      if (newest !== undefined)
-        assert.match(section, new RegExp(`^\\| \`v\` +\\| 1${newest > 1 ? ` to ${newest}` : ""} `, "m"));
+      if (schema !== PluginEntrySchema) assert.match(section, /^\| `v` +\| 1 /m);
     }
     for (const part of ["facts", "decision"]) {
       const { properties } = ENTRY_SCHEMAS.decision.properties[part] as TObject;
@@ -162,8 +160,6 @@ test("the schemas of the document take every real entry, and each only its own t
           judge.valueFaults({ $ref: `#/components/schemas/${title}` }, value);
         assert.deepEqual(faults(entry), [], JSON.stringify(entry));
         assert.notDeepEqual(faults({ ...entry, unheard_of: 1 }), [], type);
-        const { maximum: newest } = ENTRY_SCHEMAS[type as keyof typeof ENTRY_SCHEMAS].properties["v"] as TInteger;
-        assert.equal(entry.v, newest, `${type} is written in its newest version`);
       }
     },
   );
