@@ -7,9 +7,9 @@ import {
   findDeniedBy,
   findMembersShownFirst,
   makeToken,
-  parseStoredRequest,
   followPlan,
   modeOf,
+  parseCompleteRequest,
   type TokenClaims,
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -22,7 +22,7 @@ import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
 import { approvalBlock, countedVotes } from "./approvers.ts";
 import { selfRelationOf } from "./self-approval.ts";
-import { readHistory } from "./verify-record.ts";
+import { readHistory, recordAlteredError } from "./verify-record.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
   return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
@@ -85,6 +85,19 @@ export async function policySetFor(host: CoreHost, { status }: ActionRow): Promi
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
+type Content = Pick<ActionRecord, "params" | "context" | "meta" | "result">;
+const NO_CONTENT: Content = { params: {}, context: {}, meta: {}, result: null };
+
+/** Returns null if the row's JSON is not what the service writes, because someone altered the store. */
+function readContent(row: ActionRow): Content | null {
+  try {
+    const { params, context } = parseCompleteRequest(row) ?? NO_CONTENT;
+    return { params, context, meta: decodeMeta(row.meta), result: resultOf(row) };
+  } catch {
+    return null;
+  }
+}
+
 function renderAction(
   host: CoreHost,
   row: ActionRow,
@@ -94,15 +107,16 @@ function renderAction(
   options: RecordOptions,
 ): ActionRecord {
   const { permit = null, redecision } = options;
-  const request = parseStoredRequest(row) ?? { params: {}, context: {} };
+  const content = readContent(row);
+  const { params, context, meta, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
     id: row.id,
     agent_id: row.agent_id,
     tool: row.tool,
     operation: row.operation,
-    params: request.params,
-    context: request.context,
-    meta: decodeMeta(row.meta),
+    params,
+    context,
+    meta,
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
     outcome: OUTCOME[row.decision],
@@ -125,13 +139,14 @@ function renderAction(
     permit: permit?.text ?? null,
     permit_expires_at: time(permit?.expires_at ?? null),
     expires_at: time(row.expires_at),
-    result: resultOf(row),
+    result,
     waiting: hasWaitingAgent(row, host.clock()),
     asked_at: toRfc3339(row.asked_at ?? row.created_at),
     erased_at: time(row.erased_at),
     created_at: toRfc3339(row.created_at),
     updated_at: toRfc3339(row.updated_at),
   };
+  if (content === null) return { ...record, altered: true };
   Object.assign(record, voting);
   if (options.set !== undefined && row.status === "pending_approval")
     record.shown_first = findMembersShownFirst(options.set, row);
@@ -190,14 +205,19 @@ export async function readRecord(
 
 export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecord };
 
-/** Returns the response of a route for one action, with the approval token if this credential can use it. */
+/**
+ * Returns the response of a route for one action, with the approval token if this credential can use it. Throws
+ * RECORD_ALTERED if the stored request, `meta` or result cannot be read.
+ */
 export async function actionReply(
   host: CoreHost,
   row: ActionRow,
   credential: Credential,
   { headers = {}, ...options }: { headers?: Record<string, string> } & Omit<RecordOptions, "token"> = {},
 ): Promise<Reply> {
-  return { status: 200, json: await readRecord(host, row, credential, { token: true, ...options }), headers };
+  const record = await readRecord(host, row, credential, { token: true, ...options });
+  if (record.altered === true) throw recordAlteredError(row, ["request, meta or result"]);
+  return { status: 200, json: record, headers };
 }
 
 /** Renders the redecision for a permit, and lists the members that changed since the previous decision. */

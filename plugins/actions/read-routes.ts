@@ -73,7 +73,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
       query: schema.WaitQuery,
       description: "`?wait=N` waits up to N seconds while the action is pending.",
       responses: { 200: ACTION_RESPONSE },
-      errors: ["ACTION_NOT_FOUND", "TOO_MANY_WAITS"],
+      errors: ["ACTION_NOT_FOUND", "TOO_MANY_WAITS", "RECORD_ALTERED"],
       async handle(context) {
         const { params, query, credential } = context;
         const stored = await visibleAction(host.storage, params.id, credential);

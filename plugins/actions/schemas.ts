@@ -265,6 +265,12 @@ export const ActionRecord = Type.Object(
           "For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order.",
       }),
     ),
+    altered: Type.Optional(
+      Type.Literal(true, {
+        description:
+          "In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED.",
+      }),
+    ),
     redecision: Type.Optional(Redecision),
     approval_terms: Type.Optional(ApprovalTerms),
     approval_token: Type.Optional(Type.String({ description: "Only for a credential that may vote on this action." })),

@@ -42,6 +42,7 @@ class ActionRecord(TypedDict, total=False):
     approvals: List[Dict[str, Any]]
     approval_token: str
     shown_first: List[str]
+    altered: bool
     approvals_needed: Optional[int]
     approved_until: Optional[str]
     expires_at: Optional[str]
