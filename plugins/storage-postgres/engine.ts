@@ -71,7 +71,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     firstOf(options, async (address) => {
       const ms = PROCESS_PATIENCE;
       const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
-      const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms };
+      const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms, answerTimeoutMs: ms + 1_000 };
       const candidate = await openSession({ ...own, ...patience }, address);
       return checked(candidate, () => Promise.resolve());
     }),

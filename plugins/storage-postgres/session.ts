@@ -23,6 +23,8 @@ export interface SessionOptions {
   tls: "disable" | "require" | "verify-full" | "from-url";
   /** PEM of the authority that signed the server's certificate, where the system does not know it. */
   ca?: string;
+  /** Longest wait for an answer, after which the session is lost. Default: both timeouts and five seconds more. */
+  answerTimeoutMs?: number;
   onNotify?(payload: string): void;
 }
 
@@ -72,7 +74,7 @@ const TYPES = {
 /** To this address alone. Rejects when no connection could be made; nothing is left then. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
   /** Longer than Postgres itself takes to give up. */
-  const patience = options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
+  const patience = options.answerTimeoutMs ?? options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
   let lost: StorageError | null = null;
   let waiting = 0;
   let timer: ReturnType<typeof setTimeout> | null = null;
