@@ -108,9 +108,23 @@ export { parseCandidates } from "./http/resource/candidates.ts";
 export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildKeyEntry, toPolicyChange } from "./domain/changes.ts";
 export { type GestureSubject, gestureDigest } from "./domain/gesture.ts";
-export { isValidOwner, principalOfOwner } from "./domain/owner.ts";
+export { isSameOwner, isValidOwner, principalOfOwner } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops } from "./domain/stops.ts";
+
+// Users
+export { type Role, ROLE_NAMES, scopesOfRoles } from "./domain/roles.ts";
+export {
+  type ExternalIdentity,
+  findUser,
+  findUserByIdentity,
+  findUserByPasskey,
+  linkFor,
+  newUser,
+  type Passkey,
+  type User,
+  type Users,
+} from "./domain/users.ts";
 
 // Ledger entries, checkpoints and proofs
 export {
@@ -124,6 +138,7 @@ export {
   type PolicyChange,
   type RedecisionEntry,
   type StopEntry,
+  type UserEntry,
   decodeEntry,
   encodeEntry,
 } from "./domain/entries.ts";
@@ -178,6 +193,7 @@ export { canonicalBytes, canonicalText } from "./domain/canonical.ts";
 export {
   concatBytes,
   equalBytes,
+  fromBase64Url,
   fromHex,
   sha256,
   sha256Hex,

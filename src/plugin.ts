@@ -1,6 +1,7 @@
 import type { Static, TObject } from "@sinclair/typebox";
 /** For options: a plugin's schemas must be of the TypeBox that checks them. */
 export { Type, type Static } from "@sinclair/typebox";
+import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
@@ -25,6 +26,7 @@ export interface Contributions {
   notifiers?: Notifier[];
   pages?: Page[];
   facades?: Facade[];
+  authenticators?: Authenticator[];
   /** Called after each response is created. Must be fast. Errors are logged and do not affect the response. */
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
@@ -82,13 +84,23 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 // Services of the core
 export type { PluginCommand, CommandContext } from "./contract/command.ts";
 export type { Document, DocumentReader, DocumentWriter } from "./contract/documents.ts";
-export type { Credential, Gesture, Host, Logger, OwnEntry, Transaction, VisibleActions } from "./contract/host.ts";
+export type {
+  Credential,
+  Gesture,
+  Host,
+  Logger,
+  OwnEntry,
+  Session,
+  Transaction,
+  VisibleActions,
+} from "./contract/host.ts";
 
 // Names that a plugin declares
 export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 
-// Routes, pages and facades
+// Routes, pages, facades and sign-in
+export type { Authenticated, Authenticator } from "./contract/authenticator.ts";
 export type { ApiResponse, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export type { Page } from "./contract/page.ts";
 export {

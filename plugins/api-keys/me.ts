@@ -1,7 +1,8 @@
 /** Routes that describe the caller's key, and resolve ids of keys to names. */
 import { Type } from "@sinclair/typebox";
-import type { CoreHost } from "../../src/core.ts";
+import type { CoreHost, User } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
+import type { KeyRow } from "../../src/storage/index.ts";
 
 const TAG = "api-keys";
 const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";
@@ -33,7 +34,7 @@ const NamesQuery = Type.Object(
     ids: Type.String({
       pattern: `^${UUID}(?:,${UUID}){0,${MAX_IDS - 1}}$`,
       maxLength: 37 * MAX_IDS,
-      description: `Ids of keys, up to ${MAX_IDS}, separated by commas.`,
+      description: `Ids of keys or users, up to ${MAX_IDS}, separated by commas.`,
     }),
   },
   { additionalProperties: false },
@@ -51,6 +52,11 @@ const Names = Type.Object(
   },
   { additionalProperties: false },
 );
+
+/** A user in a session is named like a key: by the user's id. */
+function asKey(user: User | undefined): Pick<KeyRow, "id" | "name" | "owner" | "agent_id"> | null {
+  return user === undefined ? null : { id: user.id, name: user.name, owner: user.name, agent_id: null };
+}
 
 export function meRoutes(host: CoreHost): Route[] {
   return [
@@ -77,7 +83,7 @@ export function meRoutes(host: CoreHost): Route[] {
       method: "GET",
       path: "/v1/api-keys/names",
       tag: TAG,
-      summary: "Resolve ids of keys to names",
+      summary: "Resolve ids of keys and users to names",
       scope: ["actions:read", "provenance:read", "keys:manage"],
       query: NamesQuery,
       responses: { 200: { description: "The names.", schema: Names } },
@@ -87,7 +93,8 @@ export function meRoutes(host: CoreHost): Route[] {
         const narrow =
           agent_id !== null && !credential.hasScope("actions:read") && !credential.hasScope("provenance:read");
         const ids = [...new Set(query.ids.split(","))];
-        const rows = await Promise.all(ids.map((id) => host.storage.key(id)));
+        const users = await host.users.list();
+        const rows = await Promise.all(ids.map(async (id) => (await host.storage.key(id)) ?? asKey(users.get(id))));
         const keys = rows.flatMap((key) =>
           key === null || (narrow && key.agent_id !== agent_id)
             ? []

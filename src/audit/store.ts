@@ -17,6 +17,7 @@ import { createPoliciesAudit } from "./policies.ts";
 import { faultsOf, settled, type AuditedStore, type Body } from "./report.ts";
 import { auditRows } from "./rows.ts";
 import { createStopsAudit } from "./stops.ts";
+import { createUsersAudit } from "./users.ts";
 import { auditLedger, guarded, type AuditReport } from "./ledger.ts";
 
 const PAGE = 256;
@@ -35,6 +36,7 @@ export interface StoreAuditReport extends AuditReport {
   policySets: number;
   keys: number;
   agents: number;
+  users: number;
   /** What holds, and is worth knowing: at most 20. */
   warnings: string[];
   /** Every key of the log, where one was given to begin with. */
@@ -47,6 +49,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const directory = createDirectoryAudit(store);
   const policies = createPoliciesAudit(store);
   const stops = createStopsAudit();
+  const users = createUsersAudit();
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   let changes = 0;
@@ -68,6 +71,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       directory.fold(row, body);
       policies.fold(row, body);
       stops.fold(body);
+      users.fold(body);
       signing.fold(row, body);
     } catch (error) {
       entryFault(`entry ${row.seq} makes no sense: ${error instanceof Error ? error.message : String(error)}`);
@@ -153,6 +157,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     policySets: policies.sets.size,
     keys: directory.keys(),
     agents: directory.agents(),
+    users: users.count(),
     warnings: directory.warnings().slice(0, 20),
     logKeys: signing.logKeys(),
     faults: [...ledger.faults, ...faults],

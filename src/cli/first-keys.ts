@@ -20,18 +20,24 @@ export function placeOf(word: string | undefined, env: Record<string, string | u
 export function showFirstKeys(
   io: Output,
   place: Place,
-  { url, data, console }: { url: string; data: string; console: boolean },
+  { url, data, console, publicUrl }: { url: string; data: string; console: boolean; publicUrl: string | null },
   keys: FirstKeys,
 ): void {
+  const link = keys.link === null ? null : enrolmentLink(url, publicUrl, keys.link);
   const lines = [`export ASSENT_URL=${url}`, `export ADMIN_KEY=${keys.admin}`, `export AGENT_KEY=${keys.agent}`];
   if (place === "print") {
     io.out(`\nThis store is new. These two keys are shown once; keep them:\n`);
     io.out(lines.map((line) => `  ${line}`).join("\n"));
   } else {
     const path = join(data, "first-keys");
-    writePrivately(path, `${lines.join("\n")}\n`);
+    writePrivately(
+      path,
+      `${[...lines, ...(link === null ? [] : [`# Open once, within 24 hours, to sign in: ${link}`])].join("\n")}\n`,
+    );
     io.out(`\nThis store is new. Its two keys are in ${path}, for this user alone: keep them, and remove the file.`);
   }
+  if (link !== null && place === "print")
+    io.out(`\nSign in as the first admin: open this link once, within 24 hours, and create a passkey:\n\n  ${link}`);
   io.out(`${console ? `\nThe console is at ${url}/: sign in there with ADMIN_KEY.\n` : ""}
 An agent submits with its key. This one is the key of "${FIRST_AGENT}"; each other agent gets one of its own:
 
@@ -64,4 +70,11 @@ function writePrivately(path: string, text: string): void {
       `the keys of this new store cannot be written to ${path}: ${(error as Error).message}; "--first-keys print" prints them`,
     );
   }
+}
+
+/** Passkeys need a host name, so the link names localhost and not 127.0.0.1. The fragment is not sent to servers or logged by proxies. */
+function enrolmentLink(url: string, publicUrl: string | null, token: string): string {
+  const { port } = new URL(url);
+  const origin = publicUrl === null ? `http://localhost${port === "" ? "" : `:${port}`}` : new URL(publicUrl).origin;
+  return `${origin}/sign-in#enrol=${token}`;
 }

@@ -79,7 +79,12 @@ examples:
       throw error;
     }
     unlimitYoungGeneration();
-    const about = { url: listening.url, data: config.data, console: runtime.hasHomePage };
+    const about = {
+      url: listening.url,
+      data: config.data,
+      console: runtime.hasHomePage,
+      publicUrl: config.server.public_url,
+    };
     try {
       // Only after the server listens, because a failed start would store keys that nobody has seen.
       await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));

@@ -200,7 +200,7 @@ export interface Event {
 export interface EventsQuery {
   /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
   after?: number | undefined;
-  /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, stop, permit_key, log_key, separated by commas */
+  /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, permit_key, log_key, separated by commas */
   type?: string | undefined;
   agent_id?: string | undefined;
   /** Events of actions with this tool. */

@@ -17,7 +17,8 @@ export const GroupsSchema = Type.Record(
       members: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
         default: [],
         maxItems: 10_000,
-        description: "Owners of keys and recipients of links, or `key:<id>` for a key without an owner.",
+        description:
+          "Users as `user:<id>`, owners of keys and recipients of links, or `key:<id>` for a key without an owner.",
       }),
       agents: Patterns("Agents"),
       tools: Patterns("Tools"),

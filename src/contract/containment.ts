@@ -22,7 +22,7 @@ export interface Containment {
   cancelOpen(
     tx: LedgerTransaction,
     target: ContainmentTarget,
-    reason: { by: Actor; comment: string },
+    reason: { by: Actor | null; comment: string },
     from: OpenActionCursor | null,
   ): Promise<OpenActionCursor | null>;
 }

@@ -13,6 +13,7 @@ import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
 import type { StopList } from "./stops.ts";
 import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
+import type { Users } from "../domain/users.ts";
 import type { Visibility } from "../domain/visibility.ts";
 import type { VisibleReads } from "./visible-reads.ts";
 
@@ -54,6 +55,21 @@ export interface Groups {
    * of those allows; a group without limits does not lift the limits of another.
    */
   visibility(groups: readonly string[]): Visibility;
+}
+
+/** Users, as the ledger records them. */
+export interface UserList {
+  /** Returns all users at the newest commit, ended ones included. Rejects with StorageError. */
+  list(): Promise<Users>;
+  /** Returns the credential of a session whose secret was verified; null if the user does not exist or was ended. */
+  credential(session: VerifiedSession): Promise<Credential | null>;
+}
+
+export interface VerifiedSession {
+  id: string;
+  user_id: string;
+  /** Whether the session has not ended. With `tx`, reads under the ledger's lock. */
+  isLive(tx: LedgerTransaction | null): Promise<boolean>;
 }
 
 export interface Agents {
@@ -123,6 +139,8 @@ export interface CoreHost extends Host {
   /** After start. */
   readonly keys: Keys;
   readonly groups: Groups;
+  /** After start. */
+  readonly users: UserList;
   /** After start. */
   readonly agents: Agents;
   /** After start. */

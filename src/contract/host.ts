@@ -2,6 +2,7 @@
 import type { DecisionEntry, EntryType, PluginEntryType } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Scope } from "../domain/scopes.ts";
+import type { User } from "../domain/users.ts";
 import type { Visibility } from "../domain/visibility.ts";
 import type { DocumentReader, DocumentWriter } from "./documents.ts";
 import type { ErrorKind } from "./errors.ts";
@@ -28,17 +29,26 @@ export interface Gesture {
 
 /** An authenticated API key, or the session of a person. */
 export interface Credential {
+  /** The key. For a session a stand-in that is in no table: `id` is the user's id, `owner` the user's name. */
   readonly key: KeyRow;
   /** The ledger's epoch when `key` was read, or an earlier one. */
   readonly epoch: number;
-  /** The identity that counts for quorum and self-approval: `owner:<owner>` or `key:<id>`. */
+  /** The identity that counts for quorum and self-approval: `owner:<owner>`, `key:<id>` or `user:<id>`. */
   readonly principal: string;
   /** Groups of the principal, from the configuration or the sign-in. Sorted, without duplicates. */
   readonly groups: readonly string[];
   /** Null unless this request carries a verified passkey gesture. */
   readonly gesture: Gesture | null;
   readonly visibility: Visibility;
+  /** The session of a user who signed in. Absent for an API key. */
+  readonly session?: Session;
   hasScope(scope: Scope): boolean;
+}
+
+/** The session of a signed-in user. */
+export interface Session {
+  readonly id: string;
+  readonly user: User;
 }
 
 /** Sequence number and leaf hash of a recorded entry. */

@@ -4,6 +4,7 @@ import type { EntryBody } from "../domain/entries.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Facts } from "../domain/policy/types.ts";
 import type { Stops } from "../domain/stops.ts";
+import type { Users } from "../domain/users.ts";
 import type { AppendedEntry, Credential } from "./host.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type { StopFacts } from "./stops.ts";
@@ -51,9 +52,11 @@ export interface LedgerTransaction extends Omit<
   /** Returns the stops that apply to an action, including changes made earlier in this batch. */
   stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): StopFacts;
   readonly stops: Stops;
+  /** All users, including changes made earlier in this batch. */
+  readonly users: Users;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Invalidates the caches of other processes after a change of a key, agent or stop. The job must also record an entry. */
+  /** Invalidates the caches of other processes after a change of a key, user, agent or stop. The job must also record an entry. */
   bumpEpoch(): void;
 }
 

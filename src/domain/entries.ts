@@ -21,6 +21,7 @@ import type {
   PermitKeyEntry,
   PolicySetEntry,
   StopEntry,
+  UserEntry,
 } from "./entries/service.ts";
 
 export type * from "./entries/actions.ts";
@@ -53,6 +54,7 @@ type CoreEntry =
   | PolicySetEntry
   | KeyEntry
   | AgentEntry
+  | UserEntry
   | StopEntry
   | PermitKeyEntry
   | LogKeyEntry;
@@ -68,6 +70,7 @@ export const ENTRY_TYPES = [
   "policy_set",
   "api_key",
   "agent",
+  "user",
   "stop",
   "permit_key",
   "log_key",
@@ -78,6 +81,7 @@ export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
 export const FOLLOWED_TYPES = [
   "api_key",
   "agent",
+  "user",
   "stop",
   "permit_key",
   "log_key",

@@ -11,7 +11,7 @@ export interface GroupLimits {
 
 /** A group as the configuration defines it. */
 export interface GroupDefinition {
-  /** Owners, or `key:<id>` for a key without an owner. */
+  /** Owners, `user:<id>` for users, or `key:<id>` for a key without an owner. */
   members: readonly string[];
   agents?: readonly string[];
   tools?: readonly string[];
@@ -40,12 +40,12 @@ export function limitsOf({ agents, tools }: GroupDefinition): GroupLimits | null
   return { agents: agents?.map(foldName) ?? null, tools: tools?.map(foldName) ?? null };
 }
 
-/** Returns the principal of a member: `owner:ada` for `Ada`, and `key:0193…` unchanged. */
+/** Returns the principal of a member: `owner:ada` for `Ada`; `key:0193…` and `user:0193…` unchanged. */
 export function principalOfMember(member: string): string {
-  return member.startsWith("key:") ? member : principalOfOwner(member);
+  return /^(?:key|user):/.test(member) ? member : principalOfOwner(member);
 }
 
 /** Whether the text can name a member of a group. */
 export function isMember(member: string): boolean {
-  return member.startsWith("key:") ? member.length > "key:".length : ownerIdentity(member) !== "";
+  return /^(?:key|user):/.test(member) ? /:./.test(member) : ownerIdentity(member) !== "";
 }

@@ -31,7 +31,7 @@ export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: n
 export function cancellationEntry(
   action: RecordedAction,
   now: number,
-  { by, comment, approvals }: { by: Actor; comment: string | null; approvals: number },
+  { by, comment, approvals }: { by: Actor | null; comment: string | null; approvals: number },
 ): ApprovalEntry {
   return {
     type: "approval",

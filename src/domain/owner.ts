@@ -23,6 +23,11 @@ export function ownerIdentity(owner: string): string {
   );
 }
 
+/** Whether two owners are the same identity. */
+export function isSameOwner(a: string, b: string): boolean {
+  return ownerIdentity(a) === ownerIdentity(b);
+}
+
 /** Whether the identity is non-empty and not too long. */
 export function isValidOwner(owner: string): boolean {
   const identity = ownerIdentity(owner);
@@ -42,4 +47,16 @@ export function principalOfKey({ id, owner }: { id: string; owner: string | null
 /** Returns the principal of an owner, for votes by key or by an approval link. */
 export function principalOfOwner(owner: string): string {
   return `owner:${ownerIdentity(owner)}`;
+}
+
+const USER_PREFIX = "user:";
+
+/** Returns the principal of a user's votes: `user:<id>`. */
+export function principalOfUser(id: string): string {
+  return USER_PREFIX + id;
+}
+
+/** Returns the user's id; null if the principal is not a user's. */
+export function userOfPrincipal(principal: string): string | null {
+  return principal.startsWith(USER_PREFIX) ? principal.slice(USER_PREFIX.length) : null;
 }

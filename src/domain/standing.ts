@@ -3,7 +3,7 @@
  * A vote counts for all of them. So no one can reach a quorum, or approve their own action, with keys that they
  * created.
  */
-import { principalOfKey } from "./owner.ts";
+import { principalOfKey, principalOfUser } from "./owner.ts";
 
 /** A key as the ledger records it. */
 export interface RecordedKey {
@@ -18,6 +18,8 @@ export interface RecordedKey {
   created_by: string | null;
   expires_at: number | null;
   revoked: boolean;
+  /** Present for a user, who made keys in a session. */
+  isUser?: true;
 }
 
 type KeyOf = (id: string) => RecordedKey | null;
@@ -53,6 +55,7 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
   return people.length;
 }
 
+/** Returns the principals of keys and users. A user also counts as an owner of the same name, as typed for older keys. */
 export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
-  return line.map(principalOfKey);
+  return line.flatMap((key) => [...(key.isUser === true ? [principalOfUser(key.id)] : []), principalOfKey(key)]);
 }

@@ -1,6 +1,6 @@
 /**
- * Cross-origin requests (Fetch standard, section 3.2). Off unless origins are configured. Never allows credentials,
- * because clients send API keys as bearer tokens and not as cookies.
+ * Cross-origin requests (Fetch standard, section 3.2). Off unless origins are configured. Never allows credentials:
+ * pages of other origins send API keys as bearer tokens, and cannot use the cookies of sessions.
  */
 
 const ALLOWED_HEADERS =

@@ -2,6 +2,7 @@
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
+import type { Authenticated, Authenticator } from "../contract/authenticator.ts";
 import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
@@ -26,6 +27,7 @@ export interface FetchOptions {
   routes: readonly Route[];
   pages: readonly Page[];
   facades: readonly Facade[];
+  authenticators: readonly Authenticator[];
   /** Error codes of plugins. */
   errors: ReadonlySet<string>;
   /** Resolves to null if no valid key has this value. */
@@ -92,6 +94,7 @@ class RequestHandler {
       status: 0,
       rateLimit: NO_HEADERS,
       cors: this.cors?.headers(request) ?? NO_HEADERS,
+      session: NO_HEADERS,
       share: this.options.inFlight.share(),
     };
     let response: Response;
@@ -202,7 +205,9 @@ class RequestHandler {
       return null;
     }
     const header = request.headers.get("authorization");
-    const credential = await this.identify(header, request, call, info, route.confirmsCredential === true);
+    const credential =
+      (header === null ? await this.authenticateOtherwise(request, call, info) : null) ??
+      (await this.identify(header, request, call, info, route.confirmsCredential === true));
     const scopes = typeof route.scope === "string" ? [route.scope] : route.scope;
     const permitted = scopes.some((scope) => credential.hasScope(scope));
     const isCounted = info.inner !== true && route.exemptFromRateLimit !== true && route.urgent !== true;
@@ -259,6 +264,24 @@ class RequestHandler {
     }
   }
 
+  /** For a request without an API key on a route: it may carry a session. Facades accept keys only. */
+  private async authenticateOtherwise(request: Request, call: Call, info: RequestInfo): Promise<Credential | null> {
+    for (const authenticator of this.options.authenticators) {
+      let found: Authenticated | null;
+      try {
+        found = await authenticator.authenticate(request);
+      } catch (error) {
+        call.rateLimit = this.limits.address(this.addressOf(request, info));
+        throw error;
+      }
+      if (found === null) continue;
+      if (found.headers !== undefined) call.session = found.headers;
+      call.keyId = found.credential.key.id;
+      return found.credential;
+    }
+    return null;
+  }
+
   private async authenticate(header: string | null, confirmed: boolean): Promise<Credential> {
     if (header === null) {
       throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", {
@@ -284,6 +307,7 @@ class RequestHandler {
       "X-Request-Id": call.id,
       ...call.rateLimit,
       ...call.cors,
+      ...call.session,
     };
     let body: string | Uint8Array | ReadableStream<Uint8Array> | null = null;
     if (reply.json !== undefined) {
@@ -353,6 +377,8 @@ interface Call {
   status: number;
   rateLimit: RateLimitHeaders;
   cors: Record<string, string>;
+  /** Headers of the authenticator that recognized the caller. */
+  session: Record<string, string>;
   /** Counts the bytes of the request body. */
   share: Share;
   /** Counts the bytes of the response while it is built. */

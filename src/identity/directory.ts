@@ -1,5 +1,5 @@
 /**
- * Keys, agents and stops as the ledger has them. The tables are a cache that whoever writes to the database can change; what a
+ * Keys, users, agents and stops as the ledger has them. The tables are a cache that whoever writes to the database can change; what a
  * key may and whose it is are held against this before anything is written with it.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
@@ -11,6 +11,7 @@ import {
   type KeyEntry,
   type PermitKeyEntry,
   type StopEntry,
+  type UserEntry,
 } from "../domain/entries.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
@@ -18,6 +19,7 @@ import { foldName } from "../domain/names.ts";
 import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
+import { applyUserEntry, userAsKey, type User, type Users } from "../domain/users.ts";
 
 const PAGE = 500;
 
@@ -36,7 +38,10 @@ export interface RecordedPermitKey {
 export interface Directory {
   /** Reads what was recorded since. `epoch` is the head's, of a commit: under the same one nothing has changed. */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
+  /** A key, or a user in the form of one. */
   key(id: string): RecordedKey | null;
+  /** As the last commit that was followed left them. */
+  users(): Users;
   /** As the last commit that was followed left them. */
   stops(): Stops;
   /** Registered ids that are this agent, whose name is folded, and are written otherwise. */
@@ -52,7 +57,9 @@ export function createDirectory(): Directory {
   /** Of agents that were registered under another name than the folded one. */
   const spelt = new Map<string, string[]>();
   const permitKeys: RecordedPermitKey[] = [];
-  const next: Record<DirectoryType, number> = { api_key: 0, agent: 0, stop: 0, permit_key: 0 };
+  const next: Record<DirectoryType, number> = { api_key: 0, agent: 0, user: 0, stop: 0, permit_key: 0 };
+  // Replaced, not changed, when entries arrive: a batch and a request keep the users that they began with.
+  let users = new Map<string, User>();
   let stops: Stops = NO_STOPS;
   let followed = -1;
   /** What a row was found to be as the ledger has it. */
@@ -65,6 +72,7 @@ export function createDirectory(): Directory {
     if (type === "stop") stops = applyStopEntry(stops, decodeEntry<StopEntry>(row.bytes));
     else if (type === "api_key") takeKey(row);
     else if (type === "agent") takeAgent(row);
+    else if (type === "user") takeUser(row);
     else takePermitKey(row);
     next[type] = row.seq + 1;
   }
@@ -74,6 +82,19 @@ export function createDirectory(): Directory {
     const id = agent["id"] as string;
     const name = foldName(id);
     if (change === "registered" && name !== id) spelt.set(name, [...(spelt.get(name) ?? []), id]);
+  }
+
+  function takeUser({ seq, bytes }: EntryRow): void {
+    const entry = decodeEntry<UserEntry>(bytes);
+    try {
+      users.set(entry.user.id, applyUserEntry(users.get(entry.user.id) ?? null, entry));
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw new StorageError(
+        "corrupt",
+        `entry ${seq} of the ledger makes no sense: ${error.message}; run assent audit`,
+      );
+    }
   }
 
   function takePermitKey({ bytes }: EntryRow): void {
@@ -99,6 +120,7 @@ export function createDirectory(): Directory {
       for (const type of TYPES) {
         for (;;) {
           const rows = await reader.entriesOfType(type, next[type], PAGE);
+          if (type === "user" && rows.length > 0) users = new Map(users);
           for (const row of rows) take(row, type);
           if (rows.length < PAGE) break;
         }
@@ -106,7 +128,11 @@ export function createDirectory(): Directory {
       followed = Math.max(followed, epoch);
     },
     stops: () => stops,
-    key: (id) => keys.get(id) ?? null,
+    key(id) {
+      const user = users.get(id);
+      return keys.get(id) ?? (user === undefined ? null : userAsKey(user));
+    },
+    users: () => users,
     permitKeys: () => permitKeys,
     spellings: (folded) => spelt.get(folded) ?? [],
     altered(row) {

@@ -1,4 +1,5 @@
 /** What an empty store gets on its first start: keys to begin with, recorded like any other. */
+import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
@@ -6,15 +7,22 @@ import type { KeyRow, StorageReader } from "../contract/storage.ts";
 import { buildKeyEntry } from "../domain/changes.ts";
 import { PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { toRfc3339 } from "../domain/time.ts";
+import { linkFor, newUser } from "../domain/users.ts";
 import { createKeyRow, type KeyService } from "./keys.ts";
 
 /** Whom the first agent key submits as. */
 export const FIRST_AGENT = "support-bot";
 
+/** Name of the first user. */
+const FIRST_ADMIN = "admin";
+
 /** Values that exist nowhere else. They are shown to the operator once and never logged. */
 export interface FirstKeys {
   admin: string;
   agent: string;
+  /** Token of the link that enrols the first admin; null if nobody can sign in. */
+  link: string | null;
 }
 
 /** Gives the store exactly this admin key, unless it holds a key with this value already (a revoked one stays revoked). */
@@ -55,11 +63,14 @@ export async function createFirstKeys(
   clock: () => number,
   /** Whom the agent key is bound to; null for none. */
   agent_id: string | null,
+  /** Whether people can sign in: then the first user is created, with an open enrolment link. */
+  firstUser: { id: string } | null,
   show: (keys: FirstKeys) => void,
 ): Promise<void> {
   if ((await storage.keys()).length > 0) return;
   const admin = keys.mint({ name: "admin", scopes: PRESETS.admin, now: clock() });
   const agent = keys.mint({ name: "agent", scopes: PRESETS.agent, agent_id, now: clock() });
+  const link = firstUser === null ? null : randomBytes(32).toString("base64url");
   let shown = false;
   await ledger.transact(async (tx) => {
     // Under the ledger's lock: of several processes on one empty store one shows its keys.
@@ -68,10 +79,15 @@ export async function createFirstKeys(
       if (shown) throw new Error("another process has stored the first keys: those shown here are of no use");
       return;
     }
-    if (!shown) show({ admin: admin.value, agent: agent.value });
+    if (!shown) show({ admin: admin.value, agent: agent.value, link });
     shown = true;
     await createKey(tx, admin.row);
     await createKey(tx, agent.row);
+    if (firstUser === null || link === null) return;
+    const about = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: linkFor(link, tx.now) };
+    const user = newUser(firstUser.id, tx.now, about);
+    tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change: "created", user, reason: "first start", by: null });
+    tx.bumpEpoch();
   });
 }
 

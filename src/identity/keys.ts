@@ -11,9 +11,13 @@ import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
 import { principalOfKey } from "../domain/owner.ts";
+import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
+import { listKeyMakers } from "../domain/standing.ts";
 import type { Visibility } from "../domain/visibility.ts";
+import type { User } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
+import { groupsOfUser, type UserService } from "./users.ts";
 
 const CACHE_LIMIT = 10_000;
 
@@ -25,6 +29,7 @@ export interface KeysOptions {
   head(): Promise<LedgerHead>;
   clock(): number;
   newId(): string;
+  users: Pick<UserService, "refresh">;
   /** Called for every request with a valid key. */
   used(keyId: string, now: number): void;
 }
@@ -49,6 +54,12 @@ export function createKeys(options: KeysOptions): KeyService {
   function isLive(key: KeyRow, now: number): boolean {
     if (key.expires_at !== null && key.expires_at <= now) expired.add(key.id);
     return key.revoked_at === null && !expired.has(key.id);
+  }
+
+  function usersWhoMade({ created_by }: KeyRow): User[] {
+    if (created_by === null) return [];
+    const users = options.directory.users();
+    return listKeyMakers(created_by, (id) => options.directory.key(id)).flatMap(({ id }) => users.get(id) ?? []);
   }
 
   function admit(credential: Credential): Credential | null {
@@ -84,7 +95,7 @@ export function createKeys(options: KeysOptions): KeyService {
         const hash = toHex(digest);
         const row = await options.storage.keyByHash(hash);
         if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
-        credential = toCredential(row, epoch, options.groups);
+        credential = toCredential(row, epoch, options.groups, usersWhoMade(row));
         if (cachedEpoch === epoch) cache.set(value, credential);
       }
       return admit(credential);
@@ -92,10 +103,12 @@ export function createKeys(options: KeysOptions): KeyService {
 
     async refresh(credential) {
       const { epoch } = await options.head();
+      await options.directory.follow(options.storage, epoch);
+      if (credential.session !== undefined) return options.users.refresh(credential.session);
       let current: Credential | null = credential;
       if (credential.epoch !== epoch) {
         const row = await options.storage.key(credential.key.id);
-        current = row === null ? null : toCredential(row, epoch, options.groups);
+        current = row === null ? null : toCredential(row, epoch, options.groups, usersWhoMade(row));
       }
       return current !== null && isLive(current.key, options.clock()) ? current : null;
     },
@@ -106,7 +119,7 @@ export function createKeys(options: KeysOptions): KeyService {
       if (credential.epoch !== epoch) {
         const row = await tx.key(credential.key.id);
         if (row === null) throw gone(credential.key);
-        current = toCredential(row, epoch, options.groups);
+        current = toCredential(row, epoch, options.groups, usersWhoMade(row));
       }
       if (!isLive(current.key, now)) throw gone(current.key);
       let altered = options.directory.altered(current.key);
@@ -152,24 +165,29 @@ export function createKeyRow(id: string, value: string, input: Parameters<Keys["
   };
 }
 
-export function toCredential(key: KeyRow, epoch: number, groups: Groups): Credential {
+/** @param makers users who made the key, directly or through other keys: it has only the rights that all of them have */
+export function toCredential(key: KeyRow, epoch: number, groups: Groups, makers: readonly User[] = []): Credential {
   const principal = principalOfKey(key);
-  const memberOf = groups.of(principal);
+  const rights = [key.scopes, ...makers.map((user) => (user.ended_at === null ? scopesOfRoles(user.roles) : []))];
+  const may = (scope: Scope): boolean => rights.every((scopes) => hasScope(scopes, scope));
+  const ofMakers = makers.map((user) => groupsOfUser(groups, user));
+  const memberOf = groups.of(principal).filter((group) => ofMakers.every((each) => each.includes(group)));
+  const limit = ofMakers.map((each) => groups.visibility(each)).find((visibility) => !("all" in visibility));
   return {
     key,
     epoch,
     principal,
     groups: memberOf,
     gesture: null,
-    visibility: visibilityOf(key, groups.visibility(memberOf)),
-    hasScope: (scope: Scope) => hasScope(key.scopes, scope),
+    visibility: visibilityOf(key, may, limit ?? groups.visibility(memberOf)),
+    hasScope: may,
   };
 }
 
 /** A key that is bound to an agent sees only that agent, whatever its scopes. Without `actions:read` a key sees only what it submitted. */
-function visibilityOf(key: KeyRow, ofGroups: Visibility): Visibility {
+function visibilityOf(key: KeyRow, may: (scope: Scope) => boolean, ofGroups: Visibility): Visibility {
   if (key.agent_id !== null) return { agent_id: key.agent_id };
-  return hasScope(key.scopes, "actions:read") ? ofGroups : { key_id: key.id };
+  return may("actions:read") ? ofGroups : { key_id: key.id };
 }
 
 function gone(key: KeyRow): Refusal {

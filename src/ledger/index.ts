@@ -6,6 +6,7 @@ import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
 import { currentVkey } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
+import { NO_USERS } from "../domain/users.ts";
 import { auditLedger } from "../audit/ledger.ts";
 import { appendCheckpoints } from "./witness/appended-checkpoints.ts";
 import type { BatchContext } from "./commit/batch.ts";
@@ -63,6 +64,10 @@ export interface LedgerOptions {
   agentFacts: BatchContext["agentFacts"];
   /** Absent: none holds. */
   stops?: BatchContext["stops"];
+  /** Absent: there are none. */
+  users?: BatchContext["users"];
+  /** Absent: no one signs in. */
+  confirmSession?: BatchContext["confirmSession"];
   outbox: BatchContext["outbox"];
   /** Absent: only the core records. */
   entryFault?: BatchContext["entryFault"];
@@ -202,6 +207,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       confirm: options.confirm,
       agentFacts: options.agentFacts,
       stops: options.stops ?? (() => NO_STOPS),
+      users: options.users ?? (() => NO_USERS),
+      confirmSession: options.confirmSession ?? (() => Promise.reject(new Error("no one signs in here"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unstoredCheckpoint: () => checkpoints.unstored(),

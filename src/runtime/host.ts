@@ -150,6 +150,9 @@ function createPrivileged(
     get keys() {
       return part("keys");
     },
+    get users() {
+      return part("users");
+    },
     get agents() {
       return part("agents");
     },

@@ -1,12 +1,13 @@
 /** What a runtime is made of, opened in order. */
 import type { Config } from "../config/index.ts";
-import type { Groups, Processes, Vault } from "../contract/core-host.ts";
+import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { StopList } from "../contract/stops.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createDirectory } from "../identity/directory.ts";
 import { createAgents, type AgentService } from "../identity/agents.ts";
 import { createStops } from "../identity/stops.ts";
+import { createUsers } from "../identity/users.ts";
 import { createProcesses } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
@@ -40,6 +41,7 @@ export interface Parts {
   ledger: OpenLedger;
   policies: PolicyService;
   keys: KeyService;
+  users: UserList;
   agents: AgentService;
   stops: StopList;
   vault: Vault;
@@ -107,10 +109,12 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     anyKey: options.anyPermitKey,
   });
   opened.push({ name: "permit keys", close: permits.close });
+  const users = createUsers({ storage, directory, groups: options.groups, head });
   const keys = createKeys({
     storage,
     directory,
     groups: options.groups,
+    users,
     log,
     head,
     clock,
@@ -166,6 +170,8 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     stops: directory.stops,
+    users: directory.users,
+    confirmSession: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
   ledger = opening;
@@ -175,6 +181,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     ledger: opening,
     policies,
     keys,
+    users,
     agents,
     stops,
     vault,

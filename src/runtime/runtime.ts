@@ -36,6 +36,9 @@ import { assertGrants, assertUniqueNames } from "./plugins/options.ts";
 import { collectContributions } from "./plugins/registry.ts";
 import { createStorage } from "./plugins/storage.ts";
 
+/** Page of the plugin that signs people in. */
+const SIGN_IN_PATH = "/sign-in";
+
 export interface RuntimeOptions {
   /** Instead of what `config.plugins` names. */
   plugins?: LoadedPlugin[];
@@ -138,6 +141,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     routes: registry.routes,
     pages: registry.pages,
     facades: registry.facades,
+    authenticators: registry.authenticators,
     errors: new Set(declared.errors.map(({ code }) => code)),
     authenticate: (value, how) => part("keys").authenticate(value, how),
     config,
@@ -271,6 +275,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           part("keys"),
           clock,
           config.agents === "any" ? null : FIRST_AGENT,
+          registry.pages.some(({ path }) => path === SIGN_IN_PATH) ? { id: newId() } : null,
           show,
         );
     },

@@ -39,7 +39,7 @@ async function firstKeysOf(meanwhile: (storage: Storage) => Promise<unknown>): P
   const shown: FirstKeys[] = [];
   const create = async (): Promise<void> => {
     try {
-      await createFirstKeys(storage, ledger, keys, Date.now, null, (first) => shown.push(first));
+      await createFirstKeys(storage, ledger, keys, Date.now, null, null, (first) => shown.push(first));
     } finally {
       await ledger.close();
     }

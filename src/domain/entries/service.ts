@@ -61,6 +61,54 @@ export interface AgentEntry {
   by: Actor | null;
 }
 
+/** A user was created, changed or ended. */
+export interface UserEntry {
+  type: "user";
+  v: 1;
+  at: string;
+  change:
+    | "created"
+    | "updated"
+    | "link_created"
+    | "passkey_added"
+    | "passkey_removed"
+    | "recovery_codes_created"
+    | "ended"
+    | "resumed";
+  /** The user after the change. */
+  user: {
+    id: string;
+    /** Display name. It identifies no one. */
+    name: string;
+    /** Names of roles (src/domain/roles.ts). */
+    roles: string[];
+    groups: string[];
+    /** Accounts at identity providers. The pair of issuer and subject identifies the user. */
+    identities: { issuer: string; subject: string }[];
+    passkeys: {
+      /** Credential id, base64url. */
+      id: string;
+      /** COSE key, base64url. */
+      public_key: string;
+      /** Relying party id that the passkey was created for. */
+      rp_id: string;
+      name: string;
+      added_at: string;
+    }[];
+    /** One-time link that adds a passkey: SHA-256 of its token, hex. Null if none is open. */
+    link: { hash: string; expires_at: string } | null;
+    /** SHA-256 of each unused recovery code, hex. */
+    recovery_codes: string[];
+    /** Source that manages the user: `oidc:<provider>`, `scim`, or null for this service. */
+    managed_by: string | null;
+    created_at: string;
+    ended_at: string | null;
+  };
+  reason: string | null;
+  /** Null if the operator on the host or an identity provider made the change. */
+  by: Actor | null;
+}
+
 /** A stop was placed or lifted. */
 export interface StopEntry {
   type: "stop";

@@ -15,8 +15,8 @@ export const closed = { additionalProperties: false } as const;
 
 export const Actor = Type.Object(
   {
-    key_id: text("The key's id; `link` for a link that was sent to one person."),
-    principal: text("`owner:<owner>`, or `key:<id>` of a key without an owner."),
+    key_id: text("The key's id; a user's id for a session; `link` for a link that was sent to one person."),
+    principal: text("`owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>` of a user in a session."),
     agent_id: orNull(text("Agent that the key is bound to.")),
     owner: orNull(text("Owner of the key.")),
   },

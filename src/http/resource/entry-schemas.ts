@@ -14,6 +14,7 @@ import type {
   PolicySetEntry,
   RedecisionEntry,
   StopEntry,
+  UserEntry,
 } from "../../domain/entries.ts";
 import { DENIED_BY } from "../../domain/denied-by.ts";
 import {
@@ -175,6 +176,56 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     at: time("When."),
     change: oneOf("What became of it.", "registered", "updated", "suspended", "resumed"),
     agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent as the change left it." }),
+    by: orNull(Actor),
+  }),
+  user: entry<UserEntry>("UserEntry", "user", {
+    at: time("When."),
+    change: oneOf(
+      "The change.",
+      "created",
+      "updated",
+      "link_created",
+      "passkey_added",
+      "passkey_removed",
+      "recovery_codes_created",
+      "ended",
+      "resumed",
+    ),
+    user: Type.Object(
+      {
+        id: Type.String(),
+        name: text("Display name. It identifies no one."),
+        roles: Type.Array(Type.String()),
+        groups: Type.Array(Type.String()),
+        identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed), {
+          description: "Accounts at identity providers.",
+        }),
+        passkeys: Type.Array(
+          Type.Object(
+            {
+              id: text("Credential id, base64url."),
+              public_key: text("COSE key, base64url."),
+              rp_id: text("Relying party id."),
+              name: Type.String(),
+              added_at: time("When it was added."),
+            },
+            closed,
+          ),
+        ),
+        link: orNull(
+          Type.Object(
+            { hash: digest("SHA-256 of the token."), expires_at: time("When the link expires.") },
+            { description: "The open one-time link that adds a passkey.", ...closed },
+          ),
+        ),
+        recovery_codes: Type.Array(digest("SHA-256 of an unused recovery code.")),
+        managed_by: orNull(text("`oidc:<provider>` or `scim`; null if managed here.")),
+        created_at: time("When the user was created."),
+        ended_at: orNull(time("When the user was ended.")),
+      },
+      { description: "The user after the change.", ...closed },
+    ),
+    reason: orNull(text("Reason that was given.")),
     by: orNull(Actor),
   }),
   stop: entry<StopEntry>("StopEntry", "stop", {

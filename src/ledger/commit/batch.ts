@@ -4,12 +4,20 @@
  */
 import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
-import type { AgentFacts } from "../../contract/ledger.ts";
+import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
 import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/storage.ts";
-import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry, type StopEntry } from "../../domain/entries.ts";
+import {
+  isCoreEntry,
+  encodeEntry,
+  type EntryBody,
+  type PluginEntry,
+  type StopEntry,
+  type UserEntry,
+} from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
+import { applyUserEntry, type Users } from "../../domain/users.ts";
 import { withOwn } from "./own-entries.ts";
 import { completedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
@@ -35,6 +43,10 @@ export interface BatchContext {
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** As the head that the batch begins with left them. */
   stops(): Stops;
+  /** As the head that the batch begins with left them. */
+  users(): Users;
+  /** Confirms a session's credential, which `confirm` does not know. */
+  confirmSession(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
   /** Longest run of a batch's jobs, in milliseconds; the one that runs then is taken out. */
   jobMs: number;
@@ -110,6 +122,7 @@ class Batch {
   private view: JobTransaction | null = null;
   private sealed = false;
   private stops: Stops;
+  private users: Users;
   private prefetched: Prefetched | null = null;
   /** What is read of agents is no longer what a commit has made lasting, also before the epoch says so. */
   private agentsChanged = false;
@@ -122,6 +135,7 @@ class Batch {
     this.policySet = head.policy_set;
     this.epoch = head.epoch;
     this.stops = context.stops();
+    this.users = context.users();
     this.store = createJobTransaction({
       tx,
       entries: withOwn(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
@@ -186,15 +200,22 @@ class Batch {
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
     const stops = (): Stops => this.stops;
+    const users = (): Users => this.users;
     return {
       now: context.now,
       activePolicies,
       get stops() {
         return stops();
       },
+      get users() {
+        return users();
+      },
       stopFacts: (action) => findStopFacts(stops(), action, context.now),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
-      confirm: (credential) => context.confirm(tx, credential, this.epoch, context.now),
+      confirm: async (credential) =>
+        credential.session === undefined
+          ? context.confirm(tx, credential, this.epoch, context.now)
+          : context.confirmSession(this.view ?? (await this.makeView()), credential, this.epoch),
       agentFacts: (agentId) =>
         context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
       expectChange: (write) => {
@@ -224,6 +245,7 @@ class Batch {
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = encodeEntry(entry, seq);
     if (entry.type === "stop") this.stops = applyStopEntry(this.stops, { ...(entry as StopEntry), seq });
+    if (entry.type === "user") this.users = withUser(this.users, entry as UserEntry);
     this.edge = appendToEdge(this.edge, seq, leafHash);
     this.recorded.push({ seq, body: entry });
     this.rows.push({
@@ -249,4 +271,9 @@ class Batch {
       epoch: this.epoch,
     };
   }
+}
+
+function withUser(users: Users, entry: UserEntry): Users {
+  const { id } = entry.user;
+  return new Map(users).set(id, applyUserEntry(users.get(id) ?? null, entry));
 }

@@ -43,6 +43,8 @@ export interface SequencerOptions extends TrustedHistory {
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
   stops: BatchContext["stops"];
+  users: BatchContext["users"];
+  confirmSession: BatchContext["confirmSession"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
   /** Resolves once the processes have agreed on the database. Rejects with StorageError. */
@@ -299,13 +301,16 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly Pending[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, stops, outbox, jobMs, entryFault } = this.options;
+    const { clock, policies, confirm, agentFacts, stops, users, confirmSession, outbox, jobMs, entryFault } =
+      this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
       confirm,
       agentFacts,
       stops,
+      users,
+      confirmSession,
       outbox,
       jobMs,
       entryFault,

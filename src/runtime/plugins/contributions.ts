@@ -20,6 +20,7 @@ const LISTS = {
   policySources: { name: "string", load: "function" },
   notifiers: { name: "string", deliver: "function" },
   pages: { path: "string", title: "string", serve: "function" },
+  authenticators: { name: "string", authenticate: "function" },
   facades: { path: "string", title: "string", serve: "function", fault: "function" },
 } as const satisfies Partial<Record<keyof Contributions, Members>>;
 

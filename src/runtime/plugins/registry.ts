@@ -1,5 +1,6 @@
 /** Collects what the plugins bring, refuses what clashes, then is fixed. */
 import type { Host, Logger } from "../../contract/host.ts";
+import type { Authenticator } from "../../contract/authenticator.ts";
 import type { Facade } from "../../contract/facade.ts";
 import type { Notifier } from "../../contract/notifier.ts";
 import type { Page } from "../../contract/page.ts";
@@ -16,6 +17,7 @@ export interface Registry {
   readonly routes: readonly Route[];
   readonly pages: readonly Page[];
   readonly facades: readonly Facade[];
+  readonly authenticators: readonly Authenticator[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   onResponse(request: CompletedRequest): void;
@@ -75,10 +77,17 @@ export async function collectContributions(
     (notifier) => notifier.name,
     (notifier) => `the notifier "${notifier.name}"`,
   );
+  const authenticators = unique(
+    parts,
+    (b) => b.authenticators,
+    (authenticator) => authenticator.name,
+    (authenticator) => `the authenticator "${authenticator.name}"`,
+  );
   return Object.freeze({
     routes,
     pages,
     facades,
+    authenticators,
     policySources,
     notifiers,
     onResponse: observers(parts, log),

@@ -136,9 +136,9 @@ export interface Action {
 }
 
 export interface Actor {
-  /** The key's id; `link` for a link that was sent to one person. */
+  /** The key's id; a user's id for a session; `link` for a link that was sent to one person. */
   key_id: string;
-  /** `owner:<owner>`, or `key:<id>` of a key without an owner. */
+  /** `owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>` of a user in a session. */
   principal: string;
   /** Agent that the key is bound to. */
   agent_id: string | null;
@@ -466,6 +466,59 @@ export interface AgentEntry {
   change: "registered" | "updated" | "suspended" | "resumed";
   /** The agent as the change left it. */
   agent: Record<string, unknown>;
+  by: Actor | null;
+}
+
+export interface UserEntry {
+  type: "user";
+  /** Version of the entry type. */
+  v: 1;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** The change. */
+  change: "created" | "updated" | "link_created" | "passkey_added" | "passkey_removed" | "recovery_codes_created" | "ended" | "resumed";
+  /** The user after the change. */
+  user: {
+    id: string;
+    /** Display name. It identifies no one. */
+    name: string;
+    roles: string[];
+    groups: string[];
+    /** Accounts at identity providers. */
+    identities: {
+      issuer: string;
+      subject: string;
+    }[];
+    passkeys: {
+      /** Credential id, base64url. */
+      id: string;
+      /** COSE key, base64url. */
+      public_key: string;
+      /** Relying party id. */
+      rp_id: string;
+      name: string;
+      /** When it was added. */
+      added_at: string;
+    }[];
+    /** The open one-time link that adds a passkey. */
+    link: {
+      /** SHA-256 of the token. */
+      hash: string;
+      /** When the link expires. */
+      expires_at: string;
+    } | null;
+    recovery_codes: string[];
+    /** `oidc:<provider>` or `scim`; null if managed here. */
+    managed_by: string | null;
+    /** When the user was created. */
+    created_at: string;
+    /** When the user was ended. */
+    ended_at: string | null;
+  };
+  /** Reason that was given. */
+  reason: string | null;
   by: Actor | null;
 }
 
@@ -1380,7 +1433,7 @@ export interface Api {
       name: string;
       /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
-      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "approvals:decide" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "approvals:decide" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
       /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
@@ -1419,7 +1472,7 @@ export interface Api {
   };
   "GET /v1/api-keys/names": {
     query: {
-      /** Ids of keys, up to 100, separated by commas. */
+      /** Ids of keys or users, up to 100, separated by commas. */
       ids: string;
     };
     body: never;
@@ -1533,7 +1586,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, stop, permit_key, log_key, separated by commas */
+      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, permit_key, log_key, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -1549,7 +1602,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, stop, permit_key, log_key, separated by commas */
+      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, permit_key, log_key, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */

@@ -14,6 +14,7 @@ const TYPES = [
   "policy_set",
   "api_key",
   "agent",
+  "user",
   "stop",
   "permit_key",
   "log_key",

@@ -42,6 +42,8 @@ export const SCOPES = {
   "analytics:read": "see analytics",
   "events:read": "follow events",
   "provenance:read": "read the ledger and its proofs",
+  "users:read": "see users and their sessions",
+  "users:manage": "create, change and end users",
   "replay:run": "replay decisions",
   "metrics:read": "read metrics",
   "deliveries:read": "see what was sent to people",

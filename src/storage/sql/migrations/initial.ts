@@ -26,6 +26,7 @@ const LEDGER: Readonly<Record<string, Table>> = {
       // The type comes first: otherwise the planner reads all entries in the order of their number.
       entries_api_key: ["type, seq", "type = 'api_key'"],
       entries_agent: ["type, seq", "type = 'agent'"],
+      entries_user: ["type, seq", "type = 'user'"],
       entries_stop: ["type, seq", "type = 'stop'"],
       entries_permit_key: ["type, seq", "type = 'permit_key'"],
       entries_log_key: ["type, seq", "type = 'log_key'"],

@@ -1,0 +1,191 @@
+/** The sign-in page: passkeys, recovery codes, enrolment links, and the providers that the service names. */
+
+const element = (id) => {
+  const found = document.getElementById(id);
+  if (found === null) throw new Error(`the page has no #${id}`);
+  return found;
+};
+const SECTIONS = ["sign-in", "enrol", "codes", "signed-in"];
+
+function show(section) {
+  for (const id of SECTIONS) element(id).hidden = id !== section;
+}
+
+function report(error) {
+  const box = element("error");
+  box.hidden = error === null;
+  box.textContent = error === null ? "" : error instanceof Error ? error.message : String(error);
+}
+
+/** Calls the API with the session's cookie. Throws an Error with the detail of the problem. */
+async function call(method, path, body) {
+  const response = await fetch(path, {
+    method,
+    credentials: "same-origin",
+    headers: {
+      "Assent-Session": "1",
+      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const json = text === "" ? null : JSON.parse(text);
+  if (!response.ok) throw Object.assign(new Error(json?.detail ?? response.statusText), { status: response.status });
+  return json;
+}
+
+const toBytes = (text) =>
+  Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+const toText = (buffer) =>
+  btoa(String.fromCharCode(...new Uint8Array(buffer)))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+
+async function create(options) {
+  const credential = await navigator.credentials.create({
+    publicKey: {
+      ...options,
+      challenge: toBytes(options.challenge),
+      user: { ...options.user, id: toBytes(options.user.id) },
+      excludeCredentials: options.excludeCredentials.map((each) => ({ ...each, id: toBytes(each.id) })),
+    },
+  });
+  const { clientDataJSON, attestationObject } = credential.response;
+  return {
+    id: credential.id,
+    rawId: credential.id,
+    type: "public-key",
+    response: { clientDataJSON: toText(clientDataJSON), attestationObject: toText(attestationObject) },
+    clientExtensionResults: {},
+  };
+}
+
+async function assert(options) {
+  const credential = await navigator.credentials.get({
+    publicKey: {
+      ...options,
+      challenge: toBytes(options.challenge),
+      allowCredentials: (options.allowCredentials ?? []).map((each) => ({ ...each, id: toBytes(each.id) })),
+    },
+  });
+  const { clientDataJSON, authenticatorData, signature, userHandle } = credential.response;
+  return {
+    id: credential.id,
+    rawId: credential.id,
+    type: "public-key",
+    response: {
+      clientDataJSON: toText(clientDataJSON),
+      authenticatorData: toText(authenticatorData),
+      signature: toText(signature),
+      ...(userHandle === null ? {} : { userHandle: toText(userHandle) }),
+    },
+    clientExtensionResults: {},
+  };
+}
+
+/** Runs an action of a button, and shows what went wrong. */
+function onClick(id, action) {
+  const button = element(id);
+  button.addEventListener("click", () => {
+    report(null);
+    button.disabled = true;
+    action()
+      .catch(report)
+      .finally(() => (button.disabled = false));
+  });
+}
+
+let token = "";
+
+async function startEnrolment(value) {
+  token = value;
+  const { user } = await call("POST", "/v1/enrolment/options", { token });
+  element("name").textContent = user;
+  show("enrol");
+}
+
+/** Where to go after the sign-in: a path of this service, and never another site. */
+function returnPath() {
+  const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
+  const url = new URL(wanted, location.origin);
+  return url.origin === location.origin && wanted.startsWith("/") ? url.pathname + url.search + url.hash : "/";
+}
+
+async function showSession() {
+  const { user } = await call("GET", "/v1/session");
+  element("user").textContent = user.name;
+  show("signed-in");
+  return user;
+}
+
+onClick("passkey", async () => {
+  const { options } = await call("POST", "/v1/session/passkey/options");
+  await call("POST", "/v1/session/passkey", { response: await assert(options) });
+  location.assign(returnPath());
+});
+
+onClick("create", async () => {
+  const { options } = await call("POST", "/v1/enrolment/options", { token });
+  const { recovery_codes } = await call("POST", "/v1/enrolment", { token, response: await create(options) });
+  token = "";
+  if (recovery_codes === null) {
+    location.assign(returnPath());
+    return;
+  }
+  element("list").replaceChildren(
+    ...recovery_codes.map((code) => Object.assign(document.createElement("li"), { textContent: code })),
+  );
+  show("codes");
+});
+
+onClick("add", async () => {
+  const user = await showSession();
+  const path = `/v1/users/${user.id}/passkeys`;
+  const { options } = await call("POST", `${path}/options`);
+  const { passkeys } = await call("POST", path, { response: await create(options) });
+  element("status").textContent = `You have ${passkeys.length} passkeys.`;
+});
+
+onClick("sign-out", async () => {
+  await call("DELETE", "/v1/session");
+  show("sign-in");
+});
+
+element("recovery").addEventListener("submit", (event) => {
+  event.preventDefault();
+  report(null);
+  startEnrolment(element("code").value.trim()).catch(report);
+});
+
+async function start() {
+  const enrolment = /^#enrol=([A-Za-z0-9_-]+)$/.exec(location.hash)?.[1];
+  if (enrolment !== undefined) {
+    // The token must not stay in the address, which history and screenshots keep.
+    history.replaceState(null, "", location.pathname);
+    return startEnrolment(enrolment);
+  }
+  const { passkey, providers } = await call("GET", "/v1/sign-in-methods");
+  element("passkey").disabled = !passkey.available;
+  element("providers").replaceChildren(
+    ...providers.map(({ name, url }) => {
+      const link = document.createElement("a");
+      link.href = `${url}?return_to=${encodeURIComponent(returnPath())}`;
+      link.textContent = `Sign in with ${name}`;
+      const item = document.createElement("li");
+      item.append(link);
+      return item;
+    }),
+  );
+  show("sign-in");
+  if (!passkey.available) report(passkey.reason);
+  else
+    await showSession().catch((fault) => {
+      if (fault.status !== 401) throw fault;
+    });
+}
+
+start().catch((error) => {
+  show("sign-in");
+  report(error);
+});

@@ -1,0 +1,82 @@
+/**
+ * Challenges of ceremonies. A challenge is random bytes, an expiry and a MAC over both and a purpose, so issuing one
+ * writes nothing, and a challenge of one ceremony is not valid in another. Use in a successful ceremony is recorded.
+ */
+import { randomBytes } from "node:crypto";
+import { Refusal } from "../../src/plugin.ts";
+import {
+  type CoreHost,
+  type LedgerTransaction,
+  utf8,
+  concatBytes,
+  equalBytes,
+  fromBase64Url,
+  toHex,
+} from "../../src/core.ts";
+import { ERRORS } from "./errors.ts";
+
+const RANDOM_BYTES = 16;
+const EXPIRY_BYTES = 6;
+const MAC_BYTES = 32;
+/** Long enough for processes whose clocks differ by minutes. Milliseconds. */
+const VALID_MS = 10 * 60_000;
+/** Expired marks that one use removes. */
+const PRUNED = 20;
+
+/** Returns a new challenge for this purpose. */
+export function createChallenge(host: CoreHost, purpose: string): Uint8Array<ArrayBuffer> {
+  const expiry = new DataView(new ArrayBuffer(8));
+  expiry.setBigUint64(0, BigInt(host.clock() + VALID_MS));
+  const head = concatBytes(randomBytes(RANDOM_BYTES), new Uint8Array(expiry.buffer, 2));
+  return new Uint8Array(concatBytes(head, macOf(host, purpose, head)));
+}
+
+/** Throws USERS_CHALLENGE_INVALID unless this service issued the challenge for this purpose and it has not expired. */
+export function assertChallenge(host: CoreHost, purpose: string, challenge: string): void {
+  const { head, mac } = split(challenge);
+  if (!equalBytes(mac, macOf(host, purpose, head)))
+    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this service did not issue the challenge for this; start again");
+  if (expiryOf(head) <= host.clock())
+    throw new Refusal(ERRORS.CHALLENGE_INVALID, "the challenge has expired; start again");
+}
+
+/** Records the use of a challenge. Throws USERS_CHALLENGE_INVALID if it was used before, in any process. */
+export async function useChallenge(host: CoreHost, tx: LedgerTransaction, challenge: string): Promise<void> {
+  const { head } = split(challenge);
+  await useOnce(host, tx, toHex(head.subarray(0, RANDOM_BYTES)), expiryOf(head));
+}
+
+/** Records the use of a random value until it expires. Throws USERS_CHALLENGE_INVALID if it was used before. */
+export async function useOnce(host: CoreHost, tx: LedgerTransaction, value: string, expiresAt: number): Promise<void> {
+  const documents = host.documents.within(tx);
+  // Keys sort by expiry, so that the first ones are those to remove.
+  const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
+  if ((await documents.get(key)) !== null)
+    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this answer was used before; start again");
+  await documents.put(key, null, null);
+  for (const { key: old, version } of await documents.list({ prefix: "used/", limit: PRUNED }))
+    if (Number(old.split("/")[1]) < tx.now - VALID_MS) await documents.delete(old, version);
+}
+
+function split(challenge: string): { head: Uint8Array; mac: Uint8Array } {
+  const bytes = decode(challenge);
+  if (bytes?.length !== RANDOM_BYTES + EXPIRY_BYTES + MAC_BYTES)
+    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this service did not issue the challenge; start again");
+  return { head: bytes.subarray(0, -MAC_BYTES), mac: bytes.subarray(-MAC_BYTES) };
+}
+
+function decode(text: string): Uint8Array | null {
+  try {
+    return fromBase64Url(text);
+  } catch {
+    return null;
+  }
+}
+
+function expiryOf(head: Uint8Array): number {
+  return Number(BigInt(`0x${toHex(head.subarray(RANDOM_BYTES))}`));
+}
+
+function macOf(host: CoreHost, purpose: string, head: Uint8Array): Uint8Array {
+  return host.vault.mac("users/challenge", concatBytes(head, utf8(purpose)));
+}

@@ -1,0 +1,296 @@
+/** Changes of users. Each is one job, which records the user as the change leaves them. */
+import { randomBytes } from "node:crypto";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import {
+  confirmWithScope,
+  type CoreHost,
+  type LedgerTransaction,
+  sha256Hex,
+  toActor,
+  utf8,
+  type Actor,
+  buildKeyEntry,
+  findUser,
+  hasScope,
+  isSameOwner,
+  linkFor,
+  listKeyMakers,
+  newUser,
+  parseRfc3339,
+  type Role,
+  scopesOfRoles,
+  type User,
+  type UserEntry,
+  type Users,
+} from "../../src/core.ts";
+import { ERRORS } from "./errors.ts";
+import type { Sessions } from "./sessions.ts";
+
+export const MAX_PASSKEYS = 20;
+const RECOVERY_CODES = 10;
+/** Without letters and digits that look alike. */
+const CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
+const CODE_LENGTH = 20;
+
+export function recordUser(
+  tx: LedgerTransaction,
+  change: UserEntry["change"],
+  user: User,
+  by: Actor | null,
+  reason: string | null = null,
+): User {
+  tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change, user, reason, by });
+  tx.bumpEpoch();
+  return user;
+}
+
+/** Returns the user. Throws USERS_NOT_FOUND for an unknown id, and USERS_ENDED if the user was ended. */
+export function liveUser(users: Users, id: string): User {
+  const user = knownUser(users, id);
+  if (user.ended_at !== null) throw new Refusal(ERRORS.ENDED, `the user ${id} was ended at ${user.ended_at}`);
+  return user;
+}
+
+export function knownUser(users: Users, id: string): User {
+  const user = users.get(id);
+  if (user === undefined) throw new Refusal(ERRORS.NOT_FOUND, `there is no user ${id}`);
+  return user;
+}
+
+/** Creates a user with an open enrolment link, and returns both. */
+export function createUser(
+  host: CoreHost,
+  credential: Credential,
+  { name, roles, groups }: { name: string; roles: Role[]; groups: string[] },
+): Promise<{ user: User; token: string }> {
+  const id = host.newId();
+  const token = newToken();
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "users:manage");
+    assertMayGive(who, roles);
+    const user = newUser(id, tx.now, { name, roles, groups, link: linkFor(token, tx.now) });
+    return { user: recordUser(tx, "created", user, toActor(who.key, who.principal)), token };
+  });
+}
+
+/** Changes the name, roles or groups. A change of nothing records nothing. */
+export function changeUser(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  change: { name?: string; roles?: Role[]; groups?: string[] },
+): Promise<User> {
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "users:manage");
+    const before = liveUser(tx.users, id);
+    assertMayGive(who, [...before.roles, ...(change.roles ?? [])]);
+    const user = { ...before, ...change };
+    if (JSON.stringify(user) === JSON.stringify(before)) return before;
+    if (isAdmin(before) && !isAdmin(user)) await assertNotLastAdmin(tx, before);
+    return recordUser(tx, "updated", user, toActor(who.key, who.principal));
+  });
+}
+
+/** Creates a one-time link that adds a passkey. It replaces an earlier one. */
+export function createLink(host: CoreHost, credential: Credential, id: string): Promise<{ user: User; token: string }> {
+  const token = newToken();
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "users:manage");
+    const before = liveUser(tx.users, id);
+    // Whoever has the link can sign in as the user.
+    assertMayGive(who, before.roles);
+    const user = { ...before, link: linkFor(token, tx.now) };
+    return { user: recordUser(tx, "link_created", user, toActor(who.key, who.principal)), token };
+  });
+}
+
+/** Ends a user, and with them their sessions and keys. Cancels what those keys and the user submitted and has not started. */
+export async function endUser(
+  host: CoreHost,
+  sessions: Sessions,
+  credential: Credential,
+  id: string,
+  reason: string | null,
+): Promise<{ user: User; revoked_keys: string[] }> {
+  const done = await host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "users:manage");
+    const before = liveUser(tx.users, id);
+    assertMayGive(who, before.roles);
+    if (isAdmin(before)) await assertNotLastAdmin(tx, before);
+    const by = toActor(who.key, who.principal);
+    return { by, ...(await endUserIn(host, sessions, tx, before, by, reason)) };
+  });
+  await cancelOpen(host, [id, ...done.revoked_keys], done.by, done.user);
+  return { user: done.user, revoked_keys: done.revoked_keys };
+}
+
+/** Records the end of a user, of their sessions and of their keys inside a job. */
+export async function endUserIn(
+  host: CoreHost,
+  sessions: Sessions,
+  tx: LedgerTransaction,
+  before: User,
+  by: Actor | null,
+  reason: string | null,
+): Promise<{ user: User; revoked_keys: string[] }> {
+  const revoked_keys: string[] = [];
+  for (const key of await tx.keys()) {
+    if (key.revoked_at !== null || !isKeyOf(host, before, key)) continue;
+    await tx.revokeKey(key.id, tx.now);
+    tx.record(buildKeyEntry("revoked", key, tx.now, by));
+    tx.bumpEpoch();
+    revoked_keys.push(key.id);
+  }
+  await sessions.endAll(tx, before.id, by, "the user was ended");
+  // Last, because a user who ends themselves is the author of the entries above.
+  const user = { ...before, link: null, recovery_codes: [], ended_at: toRfc3339(tx.now) };
+  return { user: recordUser(tx, "ended", user, by, reason), revoked_keys };
+}
+
+/** Cancels open actions of these keys, in as many jobs as needed. */
+export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Actor | null, user: User): Promise<void> {
+  // Nothing is recorded in the name of a user after their end.
+  const author = by?.key_id === user.id ? null : by;
+  const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was ended` };
+  for (const key_id of keys) {
+    type Place = Awaited<ReturnType<typeof host.containment.cancelOpen>>;
+    let place: Place = null;
+    do {
+      const from: Place = place;
+      place = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id }, why, from));
+    } while (place !== null);
+  }
+}
+
+/** Lets an ended user sign in again. Their sessions and keys stay ended. */
+export function resumeUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "users:manage");
+    const before = knownUser(tx.users, id);
+    if (before.ended_at === null) throw new Refusal(ERRORS.NOT_ENDED, `the user ${id} was not ended`);
+    assertMayGive(who, before.roles);
+    return recordUser(tx, "resumed", { ...before, ended_at: null }, toActor(who.key, who.principal));
+  });
+}
+
+/** Replaces the user's recovery codes. Returns the new ones, which are stored only as hashes. */
+export function createRecoveryCodes(host: CoreHost, credential: Credential): Promise<string[]> {
+  const codes = newRecoveryCodes();
+  return host.ledger.transact(async (tx) => {
+    const { session, key, principal } = await tx.confirm(credential);
+    if (session === undefined) throw sessionRequired();
+    const user = { ...session.user, recovery_codes: codes.map(hashRecoveryCode) };
+    recordUser(tx, "recovery_codes_created", user, toActor(key, principal));
+    return codes;
+  });
+}
+
+/** Removes a passkey of the credential's own user. */
+export function removePasskey(host: CoreHost, credential: Credential, passkeyId: string): Promise<User> {
+  return host.ledger.transact(async (tx) => {
+    const { session, key, principal } = await tx.confirm(credential);
+    if (session === undefined) throw sessionRequired();
+    const { user: before } = session;
+    const passkeys = before.passkeys.filter(({ id }) => id !== passkeyId);
+    if (passkeys.length === before.passkeys.length)
+      throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
+    if (passkeys.length === 0 && before.identities.length === 0)
+      throw new Refusal(ERRORS.LAST_PASSKEY, "this is your last passkey; add another one first");
+    return recordUser(tx, "passkey_removed", { ...before, passkeys }, toActor(key, principal));
+  });
+}
+
+/** A user whom an enrolment link or a recovery code names. */
+export interface Enrolment {
+  user: User;
+  kind: "link" | "recovery_code";
+  /** The user without the link or the code, which works once. */
+  spent: User;
+}
+
+/** Returns the user of a link's token or of a recovery code. Throws USERS_LINK_INVALID. */
+export function findEnrolment(users: Users, token: string, now: number): Enrolment {
+  const linkHash = sha256Hex(utf8(token));
+  const codeHash = hashRecoveryCode(token);
+  const user = findUser(
+    users,
+    ({ ended_at, link, recovery_codes }) =>
+      ended_at === null && (link?.hash === linkHash || recovery_codes.includes(codeHash)),
+  );
+  if (user?.link?.hash === linkHash) {
+    if ((parseRfc3339(user.link.expires_at) ?? 0) <= now)
+      throw new Refusal(ERRORS.LINK_INVALID, "the enrolment link has expired; ask an admin for a new one");
+    return { user, kind: "link", spent: { ...user, link: null } };
+  }
+  if (user === null)
+    throw new Refusal(
+      ERRORS.LINK_INVALID,
+      "no open enrolment link or recovery code has this value: it was used, was replaced or never existed",
+    );
+  const recovery_codes = user.recovery_codes.filter((hash) => hash !== codeHash);
+  return { user, kind: "recovery_code", spent: { ...user, recovery_codes } };
+}
+
+export function newToken(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+export function newRecoveryCodes(): string[] {
+  return Array.from({ length: RECOVERY_CODES }, () => {
+    // 240 is the largest multiple of the alphabet's 30 characters below 256.
+    const bytes = [...randomBytes(8 * CODE_LENGTH)].filter((byte) => byte < 240).slice(0, CODE_LENGTH);
+    const text = bytes.map((byte) => CODE_ALPHABET[byte % CODE_ALPHABET.length]).join("");
+    return text.replace(/(.{5})(?=.)/g, "$1-");
+  });
+}
+
+/** Ignores case, spaces and hyphens, which people add and lose when they copy a code by hand. */
+export function hashRecoveryCode(code: string): string {
+  return sha256Hex(utf8(`recovery:${code.toUpperCase().replaceAll(/[^A-Z0-9]/g, "")}`));
+}
+
+export function sessionRequired(): Refusal {
+  return new Refusal(ERRORS.SESSION_REQUIRED, "sign in to do this; an API key cannot");
+}
+
+/** Throws SCOPE_ESCALATION unless the caller has every scope of the roles. */
+function assertMayGive(who: Credential, roles: readonly string[]): void {
+  const lacking = scopesOfRoles(roles).filter((scope) => !who.hasScope(scope));
+  if (lacking.length > 0)
+    throw new Refusal(
+      "SCOPE_ESCALATION",
+      `you do not hold ${lacking.join(", ")}, so you cannot give these roles, or change a user who has them`,
+    );
+}
+
+function isAdmin({ roles }: User): boolean {
+  return hasScope(scopesOfRoles(roles), "admin");
+}
+
+async function assertNotLastAdmin(tx: LedgerTransaction, user: User): Promise<void> {
+  const canSignIn = ({ passkeys, identities }: User): boolean => passkeys.length > 0 || identities.length > 0;
+  const other = findUser(
+    tx.users,
+    (each) => each.id !== user.id && each.ended_at === null && isAdmin(each) && canSignIn(each),
+  );
+  if (other !== null) return;
+  const keys = (await tx.keys()).filter(
+    ({ scopes, revoked_at, expires_at, created_by, owner }) =>
+      hasScope(scopes, "admin") &&
+      revoked_at === null &&
+      expires_at === null &&
+      created_by !== user.id &&
+      !(owner !== null && isSameOwner(owner, user.name)),
+  );
+  if (keys.length === 0)
+    throw new Refusal(
+      ERRORS.LAST_ADMIN,
+      `${user.name} is the last admin, and no admin key remains; give the role to another user first`,
+    );
+}
+
+/** Whether the user made the key, directly or through other keys, or is its owner by name. */
+function isKeyOf(host: CoreHost, { id, name }: User, key: { id: string; owner: string | null }): boolean {
+  if (key.owner !== null && isSameOwner(key.owner, name)) return true;
+  return listKeyMakers(key.id, (keyId) => host.keys.recordedKey(keyId)).some((maker) => maker.id === id);
+}

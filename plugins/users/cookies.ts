@@ -1,0 +1,60 @@
+/** The session cookie. */
+import type { Site } from "./site.ts";
+
+const PATTERN = /^([0-9a-f-]{36})\.([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/;
+
+export interface SessionCookie {
+  user_id: string;
+  session_id: string;
+  /** 32 random bytes, base64url. */
+  secret: string;
+}
+
+/** Returns the cookie's name. Browsers accept the prefix only with Secure, `Path=/` and no Domain. */
+export function cookieName(name: string, { secure }: Pick<Site, "secure">): string {
+  return secure ? `__Host-${name}` : name;
+}
+
+const NAME = "assent_session";
+
+/** Returns the value of a cookie of the request; null if there is none. */
+export function readCookie(request: Request, name: string): string | null {
+  for (const part of (request.headers.get("cookie") ?? "").split(";")) {
+    const [key, ...value] = part.trim().split("=");
+    if (key === name) return value.join("=");
+  }
+  return null;
+}
+
+/** Whether the request carries a session cookie, with or without HTTPS, valid or not. */
+export function hasSessionCookie(request: Request): boolean {
+  return [true, false].some((secure) => readCookie(request, cookieName(NAME, { secure })) !== null);
+}
+
+/** Returns the session cookie; null if there is none or it is malformed. */
+export function readSessionCookie(request: Request, site: Site): SessionCookie | null {
+  const [, user_id = "", session_id = "", secret = ""] =
+    PATTERN.exec(readCookie(request, cookieName(NAME, site)) ?? "") ?? [];
+  return user_id === "" ? null : { user_id, session_id, secret };
+}
+
+/** Returns the `Set-Cookie` value of a session. @param seconds lifetime */
+export function sessionCookie({ user_id, session_id, secret }: SessionCookie, site: Site, seconds: number): string {
+  return setCookie(NAME, `${user_id}.${session_id}.${secret}`, site, seconds, "Strict");
+}
+
+/** Returns the `Set-Cookie` value that removes the session cookie. */
+export function endedSessionCookie(site: Site): string {
+  return setCookie(NAME, "", site, 0, "Strict");
+}
+
+export function setCookie(
+  name: string,
+  value: string,
+  site: Pick<Site, "secure">,
+  seconds: number,
+  sameSite: "Strict" | "Lax",
+): string {
+  const secure = site.secure ? "; Secure" : "";
+  return `${cookieName(name, site)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${secure}`;
+}

@@ -1,0 +1,164 @@
+/** Passkey ceremonies (WebAuthn). The library is loaded with the first one. */
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from "@simplewebauthn/server";
+import { Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type CoreHost, utf8, fromBase64Url, type Passkey, toBase64Url, type User } from "../../src/core.ts";
+import { assertChallenge, createChallenge } from "./challenges.ts";
+import { ERRORS } from "./errors.ts";
+import type { Site } from "./site.ts";
+
+/** EdDSA, ES256 and RS256, which `assent verify` can check too. */
+const ALGORITHMS = [-8, -7, -257];
+const LABEL = "Assent";
+
+const load = () => import("./webauthn.ts");
+
+/** Returns the options for `navigator.credentials.create`. */
+export async function registrationOptions(
+  host: CoreHost,
+  site: Site,
+  user: Pick<User, "id" | "name" | "passkeys">,
+  purpose: string,
+): Promise<PublicKeyCredentialCreationOptionsJSON> {
+  const { generateRegistrationOptions } = await load();
+  return generateRegistrationOptions({
+    rpName: LABEL,
+    rpID: site.rpId,
+    userName: user.name,
+    userID: new Uint8Array(utf8(user.id)),
+    challenge: createChallenge(host, purpose),
+    attestationType: "none",
+    supportedAlgorithmIDs: ALGORITHMS,
+    excludeCredentials: user.passkeys.map(({ id }) => ({ id })),
+    authenticatorSelection: { residentKey: "required", userVerification: "required" },
+  });
+}
+
+export interface NewPasskey {
+  passkey: Passkey;
+  counter: number;
+  challenge: string;
+}
+
+/** Verifies the answer of `navigator.credentials.create`. Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID. */
+export async function verifyRegistration(
+  host: CoreHost,
+  site: Site,
+  answer: { response: unknown; name: string },
+  purpose: string,
+): Promise<NewPasskey> {
+  const { verifyRegistrationResponse } = await load();
+  const response = answer.response as RegistrationResponseJSON;
+  const challenge = challengeIn(response);
+  assertChallenge(host, purpose, challenge);
+  const { registrationInfo } = await verified(() =>
+    verifyRegistrationResponse({
+      response,
+      expectedChallenge: challenge,
+      expectedOrigin: site.origin,
+      expectedRPID: site.rpId,
+      supportedAlgorithmIDs: ALGORITHMS,
+      requireUserVerification: true,
+    }),
+  );
+  if (registrationInfo === undefined) throw invalid("it is not verified");
+  const { id, publicKey, counter } = registrationInfo.credential;
+  return {
+    passkey: {
+      id,
+      public_key: toBase64Url(publicKey),
+      rp_id: site.rpId,
+      name: answer.name,
+      added_at: toRfc3339(host.clock()),
+    },
+    counter,
+    challenge,
+  };
+}
+
+const SIGN_IN = "sign-in";
+
+/** Returns the options for `navigator.credentials.get`. The browser offers every passkey that it has for this service. */
+export async function signInOptions(host: CoreHost, site: Site): Promise<PublicKeyCredentialRequestOptionsJSON> {
+  const { generateAuthenticationOptions } = await load();
+  return generateAuthenticationOptions({
+    rpID: site.rpId,
+    challenge: createChallenge(host, SIGN_IN),
+    userVerification: "required",
+  });
+}
+
+/** Returns the credential id that an answer of `navigator.credentials.get` names. It is not verified. */
+export function passkeyIdIn(response: unknown): string {
+  return (response as AuthenticationResponseJSON).id;
+}
+
+export interface Assertion {
+  /** Signature counter of the authenticator; 0 if it has none. */
+  counter: number;
+  challenge: string;
+}
+
+/**
+ * Verifies the answer of `navigator.credentials.get` to a sign-in. The caller compares the counter. Throws
+ * USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
+ */
+export async function verifySignIn(
+  host: CoreHost,
+  site: Site,
+  answer: unknown,
+  user: Pick<User, "id">,
+  passkey: Passkey,
+): Promise<Assertion> {
+  const { verifyAuthenticationResponse } = await load();
+  const response = answer as AuthenticationResponseJSON;
+  const challenge = challengeIn(response);
+  assertChallenge(host, SIGN_IN, challenge);
+  const { userHandle } = response.response;
+  if (userHandle !== undefined && userHandle !== toBase64Url(utf8(user.id)))
+    throw invalid("it names another user than the passkey's");
+  const { authenticationInfo } = await verified(() =>
+    verifyAuthenticationResponse({
+      response,
+      expectedChallenge: challenge,
+      expectedOrigin: site.origin,
+      expectedRPID: site.rpId,
+      // The stored counter is compared under the ledger's lock.
+      credential: { id: passkey.id, publicKey: new Uint8Array(fromBase64Url(passkey.public_key)), counter: 0 },
+      requireUserVerification: true,
+    }),
+  );
+  return { counter: authenticationInfo.newCounter, challenge };
+}
+
+async function verified<T extends { verified: boolean }>(verify: () => Promise<T>): Promise<T> {
+  let result: T;
+  try {
+    result = await verify();
+  } catch (error) {
+    throw invalid(error instanceof Error ? error.message : String(error));
+  }
+  if (!result.verified) throw invalid("its signature is wrong");
+  return result;
+}
+
+/** Returns the challenge in the client data, base64url. */
+function challengeIn({ response }: { response: { clientDataJSON: string } }): string {
+  try {
+    const { challenge } = JSON.parse(new TextDecoder().decode(fromBase64Url(response.clientDataJSON))) as {
+      challenge?: unknown;
+    };
+    if (typeof challenge === "string") return challenge;
+  } catch {
+    // Reported below.
+  }
+  throw invalid("its client data is malformed");
+}
+
+function invalid(why: string): Refusal {
+  return new Refusal(ERRORS.PASSKEY_INVALID, `the passkey's answer was not accepted: ${why.slice(0, 300)}`);
+}

@@ -1,0 +1,214 @@
+/** Requests and responses of the user and session routes. */
+import { PAGE_QUERY, type Static, toRfc3339, Type } from "../../src/plugin.ts";
+import { type Role, ROLE_NAMES, scopesOfRoles, type User } from "../../src/core.ts";
+import type { StoredSession } from "./sessions.ts";
+
+const closed = { additionalProperties: false } as const;
+const Nullable = Type.Union([Type.String(), Type.Null()]);
+const Time = Type.String({ format: "date-time" });
+
+const Name = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: "^[^\\u0000-\\u001f\\u007f]*\\S[^\\u0000-\\u001f\\u007f]*$",
+  description: "Display name. It identifies no one: two users can have the same one.",
+});
+const Roles = Type.Array(Type.Union(ROLE_NAMES.map((name) => Type.Literal(name as Role))), {
+  uniqueItems: true,
+  maxItems: ROLE_NAMES.length,
+  description: "The user has the scopes of all of these roles.",
+});
+const Groups = Type.Array(Type.String({ minLength: 1, maxLength: 100, pattern: "^[^\\u0000-\\u001f\\u007f]*$" }), {
+  uniqueItems: true,
+  maxItems: 200,
+});
+
+export const CreateBody = Type.Object(
+  { name: Name, roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
+  { ...closed, examples: [{ name: "Ada Lovelace", roles: ["approver"] }] },
+);
+export const ChangeBody = Type.Object(
+  { name: Type.Optional(Name), roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
+  { ...closed, minProperties: 1 },
+);
+export const EndBody = Type.Object(
+  { reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1000, description: "Recorded in the ledger." })) },
+  closed,
+);
+export const UserParams = Type.Object({ id: Type.String() }, closed);
+export const SessionParams = Type.Object({ id: Type.String(), session_id: Type.String() }, closed);
+export const PasskeyParams = Type.Object({ id: Type.String(), passkey_id: Type.String() }, closed);
+export const ListQuery = Type.Object(
+  {
+    status: Type.Optional(Type.Union([Type.Literal("live"), Type.Literal("ended")])),
+    ...PAGE_QUERY,
+  },
+  closed,
+);
+
+export const UserRecord = Type.Object(
+  {
+    id: Type.String({ format: "uuid" }),
+    name: Type.String(),
+    principal: Type.String({ description: "As records name the user: `user:<id>`." }),
+    roles: Type.Array(Type.String()),
+    groups: Type.Array(Type.String()),
+    identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed)),
+    passkeys: Type.Array(Type.Object({ id: Type.String(), name: Type.String(), added_at: Time }, closed)),
+    recovery_codes: Type.Integer({ minimum: 0, description: "Unused recovery codes." }),
+    link_expires_at: Type.Union([Time, Type.Null()], { description: "Expiry of the open enrolment link." }),
+    managed_by: Nullable,
+    ended_at: Nullable,
+  },
+  { title: "User", ...closed },
+);
+export const UserList = Type.Object({ users: Type.Array(UserRecord), next_cursor: Nullable }, closed);
+const Link = Type.Object(
+  {
+    url: Type.String({ description: "Give it to this person alone. It is shown this once and works once." }),
+    expires_at: Time,
+  },
+  closed,
+);
+export const InvitedUser = Type.Object({ user: UserRecord, link: Link }, closed);
+export const EndedUser = Type.Object(
+  {
+    user: UserRecord,
+    revoked_keys: Type.Array(Type.String(), { description: "Ids of keys that the user made or owned." }),
+  },
+  closed,
+);
+
+export const SessionRecord = Type.Object(
+  {
+    id: Type.String({ format: "uuid" }),
+    method: Type.String({ description: "`passkey`, `link` or `recovery_code`." }),
+    browser: Type.String(),
+    started_at: Time,
+    seen_at: Type.String({ format: "date-time", description: "Precise to a minute." }),
+    current: Type.Boolean({ description: "Whether the request came with this session." }),
+  },
+  { title: "Session", ...closed },
+);
+export const SessionList = Type.Object({ sessions: Type.Array(SessionRecord) }, closed);
+export const CurrentSession = Type.Object(
+  {
+    user: UserRecord,
+    scopes: Type.Array(Type.String(), { description: "Everything that the user may do now." }),
+    session: SessionRecord,
+  },
+  closed,
+);
+export const SignedIn = Type.Object({ user: UserRecord, session_id: Type.String() }, closed);
+export const Enrolled = Type.Object(
+  {
+    user: UserRecord,
+    session_id: Type.String(),
+    recovery_codes: Type.Union([Type.Array(Type.String()), Type.Null()], {
+      description: "Shown this once; null if earlier ones are left.",
+    }),
+  },
+  closed,
+);
+export const RecoveryCodes = Type.Object({ recovery_codes: Type.Array(Type.String()) }, closed);
+
+export const SignInMethods = Type.Object(
+  {
+    passkey: Type.Object(
+      {
+        available: Type.Boolean(),
+        reason: Type.Union([Type.String(), Type.Null()], {
+          description: "Why passkeys cannot be used at this address; null if they can.",
+        }),
+      },
+      closed,
+    ),
+    providers: Type.Array(
+      Type.Object(
+        {
+          id: Type.String(),
+          name: Type.String(),
+          url: Type.String({ description: "Path that starts the sign-in; takes `return_to`." }),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+
+/** Options and answers have the JSON form of WebAuthn Level 3, which browsers extend. */
+export const Ceremony = Type.Object({ options: Type.Record(Type.String(), Type.Unknown()) }, closed);
+const Base64Url = Type.String({ maxLength: 20_000, pattern: "^[A-Za-z0-9_-]*$" });
+const open = { additionalProperties: true } as const;
+const AttestationResponse = Type.Object(
+  {
+    id: Base64Url,
+    rawId: Base64Url,
+    type: Type.Literal("public-key"),
+    response: Type.Object({ clientDataJSON: Base64Url, attestationObject: Base64Url }, open),
+    clientExtensionResults: Type.Record(Type.String(), Type.Unknown()),
+  },
+  { ...open, description: "`PublicKeyCredential.toJSON()` of `navigator.credentials.create`." },
+);
+const AssertionResponse = Type.Object(
+  {
+    id: Base64Url,
+    rawId: Base64Url,
+    type: Type.Literal("public-key"),
+    response: Type.Object({ clientDataJSON: Base64Url, authenticatorData: Base64Url, signature: Base64Url }, open),
+    clientExtensionResults: Type.Record(Type.String(), Type.Unknown()),
+  },
+  { ...open, description: "`PublicKeyCredential.toJSON()` of `navigator.credentials.get`." },
+);
+const Token = Type.String({
+  minLength: 10,
+  maxLength: 100,
+  description: "Token of an enrolment link, or a recovery code.",
+});
+const PasskeyName = Type.Optional(
+  Type.String({ minLength: 1, maxLength: 60, default: "Passkey", description: "For lists, e.g. `YubiKey`." }),
+);
+export const SignInBody = Type.Object({ response: AssertionResponse }, closed);
+export const EnrolmentStart = Type.Object({ token: Token }, closed);
+export const EnrolmentCeremony = Type.Object(
+  { user: Type.String({ description: "Name of the user." }), options: Type.Record(Type.String(), Type.Unknown()) },
+  closed,
+);
+export const EnrolmentBody = Type.Object({ token: Token, response: AttestationResponse, name: PasskeyName }, closed);
+export const PasskeyBody = Type.Object({ response: AttestationResponse, name: PasskeyName }, closed);
+
+export function renderUser(user: User): Static<typeof UserRecord> {
+  const { id, name, roles, groups, identities, passkeys, recovery_codes, link, managed_by, ended_at } = user;
+  return {
+    id,
+    name,
+    principal: `user:${id}`,
+    roles,
+    groups,
+    identities,
+    passkeys: passkeys.map((passkey) => ({ id: passkey.id, name: passkey.name, added_at: passkey.added_at })),
+    recovery_codes: recovery_codes.length,
+    link_expires_at: link?.expires_at ?? null,
+    managed_by,
+    ended_at,
+  };
+}
+
+export function renderSession(session: StoredSession, current: string | null): Static<typeof SessionRecord> {
+  const { id, method, browser, started_at, seen_at } = session;
+  return {
+    id,
+    method,
+    browser,
+    started_at: toRfc3339(started_at),
+    seen_at: toRfc3339(seen_at),
+    current: id === current,
+  };
+}
+
+/** Scopes of a user's roles, for `GET /v1/session`. */
+export function listScopes(user: User, all: readonly string[]): string[] {
+  const scopes = scopesOfRoles(user.roles);
+  return scopes.includes("admin") ? [...all] : scopes;
+}

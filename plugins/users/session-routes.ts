@@ -1,0 +1,160 @@
+/** Routes of sign-in and of the caller's own session. */
+import { type CoreHost } from "../../src/core.ts";
+import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
+import { endedSessionCookie } from "./cookies.ts";
+import { findEnrolment } from "./changes.ts";
+import { ERRORS } from "./errors.ts";
+import { registrationOptions, signInOptions } from "./passkeys.ts";
+import * as schema from "./schemas.ts";
+import { assertSameSite, type Identified, type Sessions } from "./sessions.ts";
+import { enrol, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
+import { siteOf, type Site } from "./site.ts";
+
+export const TAG = "users";
+const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
+const ANSWER_ERRORS = [...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID];
+
+export function sessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  const site = (request: Request): Site => siteOf(host.config.server.public_url, request);
+  /** Sign-in starts without a session, and still only from a page of this service. */
+  const samePage = (request: Request): Site => {
+    const here = site(request);
+    assertSameSite(request, here);
+    return here;
+  };
+  const identified = async (request: Request): Promise<Identified> => {
+    const found = await sessions.identify(request);
+    if (found === null) throw new Refusal("MISSING_CREDENTIAL", "you are not signed in; open /sign-in");
+    return found;
+  };
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/sign-in-methods",
+      tag: TAG,
+      summary: "List the ways to sign in",
+      scope: null,
+      responses: { 200: { description: "The ways to sign in.", schema: schema.SignInMethods } },
+      handle({ request }) {
+        try {
+          site(request);
+          return { status: 200, json: { passkey: { available: true, reason: null }, providers: [] } };
+        } catch (error) {
+          if (!(error instanceof Refusal)) throw error;
+          return { status: 200, json: { passkey: { available: false, reason: error.message }, providers: [] } };
+        }
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/session",
+      tag: TAG,
+      summary: "Show the signed-in user",
+      description: "For a request with a session cookie. `GET /v1/me` describes an API key.",
+      scope: null,
+      responses: { 200: { description: "The user and the session.", schema: schema.CurrentSession } },
+      errors: ["MISSING_CREDENTIAL", ERRORS.INSECURE],
+      async handle({ request }) {
+        const { credential, session, headers } = await identified(request);
+        const user = credential.session?.user;
+        if (user === undefined) throw new Error("the credential of a session has no user");
+        return {
+          status: 200,
+          json: {
+            user: schema.renderUser(user),
+            scopes: schema.listScopes(user, host.scopes),
+            session: schema.renderSession(session, session.id),
+          },
+          ...(headers === undefined ? {} : { headers }),
+        };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/v1/session",
+      tag: TAG,
+      summary: "Sign out",
+      scope: null,
+      responses: { 204: { description: "The session has ended." } },
+      errors: ["MISSING_CREDENTIAL", ...CEREMONY_ERRORS],
+      async handle({ request }) {
+        const { session, site: here } = await identified(request);
+        await host.ledger.transact((tx) => sessions.end(tx, session, null, "the user signed out"));
+        return { status: 204, headers: { "Set-Cookie": endedSessionCookie(here) } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/session/passkey/options",
+      tag: TAG,
+      summary: "Start a sign-in with a passkey",
+      scope: null,
+      responses: { 200: { description: "Options for `navigator.credentials.get`.", schema: schema.Ceremony } },
+      errors: CEREMONY_ERRORS,
+      async handle({ request }) {
+        return { status: 200, json: { options: await signInOptions(host, samePage(request)) } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/session/passkey",
+      tag: TAG,
+      summary: "Sign in with a passkey",
+      scope: null,
+      body: schema.SignInBody,
+      responses: { 201: { description: "Signed in; the session is in the cookie.", schema: schema.SignedIn } },
+      errors: [...ANSWER_ERRORS, ERRORS.PASSKEY_UNKNOWN, ERRORS.PASSKEY_CLONED],
+      async handle({ request, body }) {
+        const done = await signInWithPasskey(host, sessions, samePage(request), body.response, browserOf(request));
+        return {
+          status: 201,
+          json: { user: schema.renderUser(done.user), session_id: done.session_id },
+          headers: { "Set-Cookie": done.cookie },
+        };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/enrolment/options",
+      tag: TAG,
+      summary: "Start an enrolment with a link or a recovery code",
+      scope: null,
+      body: schema.EnrolmentStart,
+      responses: {
+        200: { description: "Options for `navigator.credentials.create`.", schema: schema.EnrolmentCeremony },
+      },
+      errors: [...CEREMONY_ERRORS, ERRORS.LINK_INVALID],
+      async handle({ request, body: { token } }) {
+        const here = samePage(request);
+        const { user } = findEnrolment(await host.users.list(), token, host.clock());
+        const options = await registrationOptions(host, here, user, enrolmentPurpose(token));
+        return { status: 200, json: { user: user.name, options } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/enrolment",
+      tag: TAG,
+      summary: "Add a passkey with a link or a recovery code, and sign in",
+      scope: null,
+      body: schema.EnrolmentBody,
+      responses: { 201: { description: "Signed in; the session is in the cookie.", schema: schema.Enrolled } },
+      errors: [...ANSWER_ERRORS, ERRORS.LINK_INVALID, ERRORS.TOO_MANY_PASSKEYS],
+      async handle({ request, body: { token, response, name = "Passkey" } }) {
+        const answer = { token, response, name };
+        const done = await enrol(host, sessions, samePage(request), answer, browserOf(request));
+        const { user, session_id, recovery_codes } = done;
+        return {
+          status: 201,
+          json: { user: schema.renderUser(user), session_id, recovery_codes },
+          headers: { "Set-Cookie": done.cookie },
+        };
+      },
+    }),
+  ];
+}
+
+/** Returns the start of the browser's name, for lists of sessions. */
+export function browserOf(request: Request): string {
+  return (request.headers.get("user-agent") ?? "").replaceAll(/[^\x20-\x7e]/g, "").slice(0, 200);
+}

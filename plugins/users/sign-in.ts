@@ -1,0 +1,170 @@
+/** Jobs that sign a user in: with a passkey, or with a link or recovery code that adds one. */
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import {
+  type CoreHost,
+  type LedgerTransaction,
+  sha256Hex,
+  toActor,
+  utf8,
+  findUserByPasskey,
+  type Actor,
+  type User,
+} from "../../src/core.ts";
+import { useChallenge } from "./challenges.ts";
+import {
+  findEnrolment,
+  hashRecoveryCode,
+  liveUser,
+  MAX_PASSKEYS,
+  newRecoveryCodes,
+  recordUser,
+  sessionRequired,
+} from "./changes.ts";
+import { ERRORS } from "./errors.ts";
+import { type NewPasskey, passkeyIdIn, verifyRegistration, verifySignIn } from "./passkeys.ts";
+import type { Sessions } from "./sessions.ts";
+import type { Site } from "./site.ts";
+
+export interface SignedIn {
+  user: User;
+  session_id: string;
+  cookie: string;
+}
+
+/** Signs in the user of a passkey. Throws USERS_PASSKEY_CLONED if its signature counter went back. */
+export async function signInWithPasskey(
+  host: CoreHost,
+  sessions: Sessions,
+  site: Site,
+  response: unknown,
+  browser: string,
+): Promise<SignedIn> {
+  const id = passkeyIdIn(response);
+  const found = findUserByPasskey(await host.users.list(), id);
+  const passkey = found?.passkeys.find((each) => each.id === id);
+  if (found === null || passkey === undefined || found.ended_at !== null) throw unknown();
+  const { counter, challenge } = await verifySignIn(host, site, response, found, passkey);
+  const signedIn = await host.ledger.transact(async (tx) => {
+    const user = findUserByPasskey(tx.users, id);
+    if (user === null || user.ended_at !== null) throw unknown();
+    const last = await readCounter(host, tx, id);
+    await useChallenge(host, tx, challenge);
+    // Authenticators without a counter always report 0.
+    if ((counter > 0 || last > 0) && counter <= last) {
+      recordCloned(tx, user);
+      return null;
+    }
+    await writeCounter(host, tx, id, counter);
+    const session = await sessions.start(tx, user, { method: "passkey", browser }, site);
+    return { user, session_id: session.id, cookie: session.cookie };
+  });
+  if (signedIn !== null) return signedIn;
+  host.log.error("a sign-in was refused because the signature counter of a passkey went back", { user: found.id });
+  throw new Refusal(
+    ERRORS.PASSKEY_CLONED,
+    "the passkey's signature counter went back, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
+  );
+}
+
+/** Purpose of the challenge of an enrolment. */
+export function enrolmentPurpose(token: string): string {
+  return `enrol:${sha256Hex(utf8(token))}`;
+}
+
+/** Adds the passkey of a link or recovery code, which then is used up, and signs the user in. */
+export async function enrol(
+  host: CoreHost,
+  sessions: Sessions,
+  site: Site,
+  answer: { token: string; response: unknown; name: string },
+  browser: string,
+): Promise<SignedIn & { recovery_codes: string[] | null }> {
+  findEnrolment(await host.users.list(), answer.token, host.clock());
+  const added = await verifyRegistration(host, site, answer, enrolmentPurpose(answer.token));
+  const codes = newRecoveryCodes();
+  return host.ledger.transact(async (tx) => {
+    const { spent, kind } = findEnrolment(tx.users, answer.token, tx.now);
+    const shows = spent.recovery_codes.length === 0;
+    const user = await addPasskey(host, tx, added, {
+      ...spent,
+      ...(shows ? { recovery_codes: codes.map(hashRecoveryCode) } : {}),
+    });
+    const session = await sessions.start(tx, user, { method: kind, browser }, site);
+    return { user, session_id: session.id, cookie: session.cookie, recovery_codes: shows ? codes : null };
+  });
+}
+
+/** Purpose of the challenge that adds a passkey in a session. */
+export function additionPurpose({ session }: Credential): string {
+  if (session === undefined) throw sessionRequired();
+  return `add:${session.user.id}:${session.id}`;
+}
+
+/** Adds another passkey to the credential's own user. */
+export async function addOwnPasskey(
+  host: CoreHost,
+  site: Site,
+  credential: Credential,
+  answer: { response: unknown; name: string },
+): Promise<User> {
+  const added = await verifyRegistration(host, site, answer, additionPurpose(credential));
+  return host.ledger.transact(async (tx) => {
+    const { session, key, principal } = await tx.confirm(credential);
+    if (session === undefined) throw sessionRequired();
+    return addPasskey(host, tx, added, liveUser(tx.users, session.user.id), toActor(key, principal));
+  });
+}
+
+async function addPasskey(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  { passkey, counter, challenge }: NewPasskey,
+  before: User,
+  by: Actor | null = null,
+): Promise<User> {
+  if (before.passkeys.length >= MAX_PASSKEYS)
+    throw new Refusal(ERRORS.TOO_MANY_PASSKEYS, `a user has at most ${MAX_PASSKEYS} passkeys; remove one first`);
+  if (findUserByPasskey(tx.users, passkey.id) !== null)
+    throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is enrolled already");
+  await useChallenge(host, tx, challenge);
+  await writeCounter(host, tx, passkey.id, counter);
+  return recordUser(tx, "passkey_added", { ...before, passkeys: [...before.passkeys, passkey] }, by);
+}
+
+/** Credential ids can be longer than a document's key. */
+const counterKey = (passkeyId: string): string => `counter/${sha256Hex(utf8(passkeyId))}`;
+
+async function readCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: string): Promise<number> {
+  return ((await host.documents.within(tx).get(counterKey(passkeyId)))?.value as number | undefined) ?? 0;
+}
+
+async function writeCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: string, counter: number): Promise<void> {
+  const documents = host.documents.within(tx);
+  const key = counterKey(passkeyId);
+  await documents.put(key, counter, (await documents.get(key))?.version ?? null);
+}
+
+function recordCloned(tx: LedgerTransaction, { id }: User): void {
+  tx.record({
+    type: "users:session",
+    v: 1,
+    at: toRfc3339(tx.now),
+    action_id: null,
+    agent_id: null,
+    data: {
+      change: "refused",
+      session_id: null,
+      user_id: id,
+      method: "passkey",
+      reason: "the signature counter went back",
+    },
+    by: null,
+  });
+}
+
+function unknown(): Refusal {
+  return new Refusal(
+    ERRORS.PASSKEY_UNKNOWN,
+    "no user has this passkey, or the user was ended; use another one, or ask an admin for an enrolment link",
+  );
+}

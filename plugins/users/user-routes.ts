@@ -1,0 +1,323 @@
+/** Routes that list and change users, their sessions and their passkeys. */
+import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
+import { confirmWithScope, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
+import {
+  changeUser,
+  createLink,
+  createRecoveryCodes,
+  createUser,
+  endUser,
+  knownUser,
+  removePasskey,
+  resumeUser,
+  sessionRequired,
+} from "./changes.ts";
+import { ERRORS } from "./errors.ts";
+import { registrationOptions } from "./passkeys.ts";
+import * as schema from "./schemas.ts";
+import type { Sessions } from "./sessions.ts";
+import { TAG } from "./session-routes.ts";
+import { addOwnPasskey, additionPurpose } from "./sign-in.ts";
+import { siteOf } from "./site.ts";
+
+export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  return [...managementRoutes(host, sessions), ...sessionListRoutes(host, sessions), ...ownRoutes(host)];
+}
+
+function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  const one = { description: "The user.", schema: schema.UserRecord };
+  const changeErrors = [ERRORS.NOT_FOUND, ERRORS.ENDED, "SCOPE_ESCALATION" as const];
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/users",
+      tag: TAG,
+      summary: "List users, newest first",
+      scope: ["users:read", "users:manage"],
+      query: schema.ListQuery,
+      responses: { 200: { description: "A page, ended users included.", schema: schema.UserList } },
+      errors: ["INVALID_CURSOR"],
+      async handle({ query }) {
+        const all = [...(await host.users.list()).values()]
+          .filter(({ ended_at }) => query.status === undefined || (query.status === "live") === (ended_at === null))
+          .map((user) => ({ id: user.id, created_at: parseRfc3339(user.created_at) ?? 0, user }))
+          .reverse();
+        const { rows, next_cursor } = slicePage("users", all, query);
+        return {
+          status: 200,
+          json: { users: rows.map(({ user }) => schema.renderUser(user)), next_cursor },
+          headers: nextLink("/v1/users", query, next_cursor),
+        };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users",
+      tag: TAG,
+      summary: "Create a user, with a link to enrol a passkey",
+      scope: "users:manage",
+      body: schema.CreateBody,
+      responses: { 201: { description: "The user, with the link this once.", schema: schema.InvitedUser } },
+      errors: ["SCOPE_ESCALATION", ERRORS.INSECURE],
+      async handle({ body: { name, roles = [], groups = [] }, credential, request }) {
+        const origin = originOf(host, request);
+        const { user, token } = await createUser(host, credential, { name, roles, groups });
+        return { status: 201, json: invited(user, token, origin), headers: { Location: `/v1/users/${user.id}` } };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/users/:id",
+      tag: TAG,
+      summary: "Show a user",
+      scope: ["users:read", "users:manage"],
+      params: schema.UserParams,
+      responses: { 200: one },
+      errors: [ERRORS.NOT_FOUND],
+      handle: async ({ params }) => ({
+        status: 200,
+        json: schema.renderUser(knownUser(await host.users.list(), params.id)),
+      }),
+    }),
+    defineRoute({
+      method: "PATCH",
+      path: "/v1/users/:id",
+      tag: TAG,
+      summary: "Change a user's name, roles or groups",
+      scope: "users:manage",
+      params: schema.UserParams,
+      body: schema.ChangeBody,
+      responses: { 200: one },
+      errors: [...changeErrors, ERRORS.LAST_ADMIN],
+      handle: async ({ params, body, credential }) => ({
+        status: 200,
+        json: schema.renderUser(await changeUser(host, credential, params.id, body)),
+      }),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/link",
+      tag: TAG,
+      summary: "Create a link to enrol a passkey",
+      description: "It replaces an earlier link. Whoever opens it first can sign in as this user.",
+      scope: "users:manage",
+      params: schema.UserParams,
+      responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },
+      errors: [...changeErrors, ERRORS.INSECURE],
+      async handle({ params, credential, request }) {
+        const origin = originOf(host, request);
+        const { user, token } = await createLink(host, credential, params.id);
+        return { status: 201, json: invited(user, token, origin) };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/end",
+      tag: TAG,
+      summary: "End a user, their sessions and their keys",
+      description:
+        "Applies from the response on, in every process. Revokes the keys that the user made or owns, and cancels what was submitted with them and has not started.",
+      scope: "users:manage",
+      params: schema.UserParams,
+      body: schema.EndBody,
+      responses: { 200: { description: "The user and the revoked keys.", schema: schema.EndedUser } },
+      errors: [...changeErrors, ERRORS.LAST_ADMIN],
+      async handle({ params, body, credential }) {
+        const done = await endUser(host, sessions, credential, params.id, body.reason ?? null);
+        return { status: 200, json: { user: schema.renderUser(done.user), revoked_keys: done.revoked_keys } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/resume",
+      tag: TAG,
+      summary: "Let an ended user sign in again",
+      description: "Sessions and keys stay ended.",
+      scope: "users:manage",
+      params: schema.UserParams,
+      responses: { 200: one },
+      errors: [ERRORS.NOT_FOUND, ERRORS.NOT_ENDED, "SCOPE_ESCALATION"],
+      handle: async ({ params, credential }) => ({
+        status: 200,
+        json: schema.renderUser(await resumeUser(host, credential, params.id)),
+      }),
+    }),
+  ];
+}
+
+function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  const description = "For the user themselves, and for callers with `users:manage`.";
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/users/:id/sessions",
+      tag: TAG,
+      summary: "List a user's sessions",
+      description: "For the user themselves, and for callers with `users:read` or `users:manage`.",
+      scope: host.scopes,
+      params: schema.UserParams,
+      responses: { 200: { description: "Sessions that have not ended.", schema: schema.SessionList } },
+      errors: [ERRORS.NOT_FOUND],
+      async handle({ params, credential }) {
+        if (!credential.hasScope("users:read")) assertOwnOrManaged(credential, params.id);
+        knownUser(await host.users.list(), params.id);
+        const now = host.clock();
+        const open = (await sessions.list(params.id)).filter((session) => !sessions.isExpired(session, now));
+        const current = credential.session?.id ?? null;
+        return { status: 200, json: { sessions: open.map((session) => schema.renderSession(session, current)) } };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/v1/users/:id/sessions",
+      tag: TAG,
+      summary: "End all sessions of a user",
+      description,
+      scope: host.scopes,
+      params: schema.UserParams,
+      responses: { 204: { description: "They have ended, in every process." } },
+      errors: [ERRORS.NOT_FOUND],
+      async handle({ params, credential }) {
+        await host.ledger.transact(async (tx) => {
+          const who = await confirmOwnOrManaged(tx, credential, params.id);
+          knownUser(tx.users, params.id);
+          await sessions.endAll(tx, params.id, toActor(who.key, who.principal), null);
+        });
+        return { status: 204 };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/v1/users/:id/sessions/:session_id",
+      tag: TAG,
+      summary: "End a session",
+      description,
+      scope: host.scopes,
+      params: schema.SessionParams,
+      responses: { 204: { description: "It has ended, in every process." } },
+      errors: [ERRORS.SESSION_NOT_FOUND],
+      async handle({ params, credential }) {
+        await host.ledger.transact(async (tx) => {
+          const who = await confirmOwnOrManaged(tx, credential, params.id);
+          const open = await sessions.list(params.id, host.documents.within(tx));
+          const session = open.find(({ id }) => id === params.session_id);
+          if (session === undefined)
+            throw new Refusal(ERRORS.SESSION_NOT_FOUND, `there is no session ${params.session_id} of this user`);
+          await sessions.end(tx, session, toActor(who.key, who.principal), null);
+        });
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+/** What only the user themselves can do, in a session. */
+function ownRoutes(host: CoreHost): Route[] {
+  const description = "Only the user themselves can do this, in a session.";
+  const errors = [ERRORS.SESSION_REQUIRED];
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/passkeys/options",
+      tag: TAG,
+      summary: "Start to add a passkey",
+      description,
+      scope: host.scopes,
+      params: schema.UserParams,
+      responses: { 200: { description: "Options for `navigator.credentials.create`.", schema: schema.Ceremony } },
+      errors: [...errors, ERRORS.INSECURE],
+      async handle({ params, credential, request }) {
+        const user = ownUser(credential, params.id);
+        const site = siteOf(host.config.server.public_url, request);
+        return {
+          status: 200,
+          json: { options: await registrationOptions(host, site, user, additionPurpose(credential)) },
+        };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/passkeys",
+      tag: TAG,
+      summary: "Add a passkey",
+      description,
+      scope: host.scopes,
+      params: schema.UserParams,
+      body: schema.PasskeyBody,
+      responses: { 201: { description: "The user.", schema: schema.UserRecord } },
+      errors: [...errors, ERRORS.INSECURE, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID, ERRORS.TOO_MANY_PASSKEYS],
+      async handle({ params, body: { response, name = "Passkey" }, credential, request }) {
+        ownUser(credential, params.id);
+        const site = siteOf(host.config.server.public_url, request);
+        const user = await addOwnPasskey(host, site, credential, { response, name });
+        return { status: 201, json: schema.renderUser(user) };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/v1/users/:id/passkeys/:passkey_id",
+      tag: TAG,
+      summary: "Remove a passkey",
+      description,
+      scope: host.scopes,
+      params: schema.PasskeyParams,
+      responses: { 200: { description: "The user.", schema: schema.UserRecord } },
+      errors: [...errors, ERRORS.PASSKEY_NOT_FOUND, ERRORS.LAST_PASSKEY],
+      async handle({ params, credential }) {
+        ownUser(credential, params.id);
+        return { status: 200, json: schema.renderUser(await removePasskey(host, credential, params.passkey_id)) };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/recovery-codes",
+      tag: TAG,
+      summary: "Replace the recovery codes",
+      description: `${description} A recovery code adds a passkey, once.`,
+      scope: host.scopes,
+      params: schema.UserParams,
+      responses: { 201: { description: "The codes, this once.", schema: schema.RecoveryCodes } },
+      errors,
+      async handle({ params, credential }) {
+        ownUser(credential, params.id);
+        return { status: 201, json: { recovery_codes: await createRecoveryCodes(host, credential) } };
+      },
+    }),
+  ];
+}
+
+function ownUser({ session }: Credential, id: string): User {
+  if (session?.user.id !== id) throw sessionRequired();
+  return session.user;
+}
+
+function assertOwnOrManaged(credential: Credential, id: string): void {
+  if (credential.session?.user.id !== id && !credential.hasScope("users:manage"))
+    throw new Refusal("INSUFFICIENT_SCOPE", "these are another user's sessions; this needs the scope users:manage");
+}
+
+async function confirmOwnOrManaged(
+  tx: Parameters<typeof confirmWithScope>[0],
+  credential: Credential,
+  id: string,
+): Promise<Credential> {
+  const who = await tx.confirm(credential);
+  assertOwnOrManaged(who, id);
+  return who;
+}
+
+function invited(user: User, token: string, origin: string): object {
+  // The fragment is not sent to servers, so no proxy logs it.
+  const url = `${origin}/sign-in#enrol=${token}`;
+  return { user: schema.renderUser(user), link: { url, expires_at: user.link?.expires_at } };
+}
+
+/** Returns the origin for links. A request by an API key can come to any address, so it must not decide it. */
+function originOf(host: CoreHost, request: Request): string {
+  const { public_url } = host.config.server;
+  if (public_url !== null) return siteOf(public_url, request).origin;
+  const { hostname, port } = new URL(`http://${request.headers.get("host") ?? new URL(request.url).host}`);
+  if (hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]")
+    return `http://localhost${port === "" ? "" : `:${port}`}`;
+  return siteOf(null, request).origin;
+}

@@ -1,0 +1,31 @@
+/** Roles of users. Each is a fixed set of scopes; a user has the scopes of all of their roles. */
+import { PRESETS, type CoreScope } from "./scopes.ts";
+
+export const ROLES = {
+  /** Reads what happens. Changes nothing. */
+  viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
+  approver: [...PRESETS.approver, "agents:read"],
+  policy_author: [
+    "policies:read",
+    "policies:write",
+    "policies:activate",
+    "actions:read",
+    "agents:read",
+    "analytics:read",
+    "events:read",
+    "replay:run",
+  ],
+  /** Includes the scopes of agents, because a key never has more rights than its maker. */
+  key_manager: [...PRESETS.agent, "keys:manage", "agents:read", "agents:write"],
+  auditor: PRESETS.auditor,
+  admin: PRESETS.admin,
+} as const satisfies Record<string, readonly CoreScope[]>;
+
+export type Role = keyof typeof ROLES;
+
+export const ROLE_NAMES = Object.keys(ROLES) as Role[];
+
+/** Returns the scopes of these roles, each once. A role that this version does not know has none. */
+export function scopesOfRoles(roles: readonly string[]): CoreScope[] {
+  return [...new Set(roles.flatMap((role) => (Object.hasOwn(ROLES, role) ? ROLES[role as Role] : [])))];
+}

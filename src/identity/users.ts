@@ -1,0 +1,104 @@
+/**
+ * Users and the credentials of their sessions. Users are followed in the ledger under its epoch, as keys are: a role that
+ * was taken away, and an ended user, are refused from the next request on.
+ */
+import { Refusal } from "../contract/errors.ts";
+import type { Groups, UserList, VerifiedSession } from "../contract/core-host.ts";
+import type { Credential, Session } from "../contract/host.ts";
+import type { LedgerTransaction } from "../contract/ledger.ts";
+import type { LedgerHead, StorageReader } from "../contract/storage.ts";
+import { principalOfUser } from "../domain/owner.ts";
+import { scopesOfRoles } from "../domain/roles.ts";
+import { hasScope, type Scope } from "../domain/scopes.ts";
+import type { User, Users } from "../domain/users.ts";
+import { parseRfc3339 } from "../domain/time.ts";
+import type { Directory } from "./directory.ts";
+
+export interface UserService extends UserList {
+  /** Reads the session and its user again; null if either has ended. */
+  refresh(session: Session): Promise<Credential | null>;
+  /**
+   * Reads the session and its user again under the ledger's lock. Rejects with MISSING_CREDENTIAL if either has ended
+   * since the request was authenticated.
+   */
+  confirm(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
+}
+
+export function createUsers(options: {
+  storage: StorageReader;
+  directory: Directory;
+  groups: Groups;
+  head(): Promise<LedgerHead>;
+}): UserService {
+  /** Only sessions that were verified here are ever confirmed. */
+  const verified = new WeakMap<Session, VerifiedSession>();
+
+  /** The epoch first: users who are read after it are at least as new. */
+  async function current(): Promise<{ users: Users; epoch: number }> {
+    const { epoch } = await options.head();
+    await options.directory.follow(options.storage, epoch);
+    return { users: options.directory.users(), epoch };
+  }
+
+  function createCredential(user: User, session: VerifiedSession, epoch: number): Credential {
+    const known: Session = { id: session.id, user };
+    verified.set(known, session);
+    return createUserCredential(known, epoch, options.groups);
+  }
+
+  async function credential(session: VerifiedSession): Promise<Credential | null> {
+    const { users, epoch } = await current();
+    const user = users.get(session.user_id);
+    return user === undefined || user.ended_at !== null ? null : createCredential(user, session, epoch);
+  }
+
+  return {
+    list: async () => (await current()).users,
+    credential,
+    async refresh(known) {
+      const session = verified.get(known);
+      return session !== undefined && (await session.isLive(null)) ? credential(session) : null;
+    },
+    async confirm(tx, { session: known }, epoch) {
+      const session = known === undefined ? undefined : verified.get(known);
+      const user = session === undefined ? undefined : tx.users.get(session.user_id);
+      if (session === undefined || user === undefined || user.ended_at !== null || !(await session.isLive(tx)))
+        throw new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again");
+      return createCredential(user, session, epoch);
+    },
+  };
+}
+
+/** Returns the groups of a user: their own, and those that the configuration gives `user:<id>`. Sorted. */
+export function groupsOfUser(groups: Pick<Groups, "of">, user: User): readonly string[] {
+  return [...new Set([...user.groups, ...groups.of(principalOfUser(user.id))])].sort();
+}
+
+function createUserCredential(session: Session, epoch: number, groups: Groups): Credential {
+  const { user } = session;
+  const memberOf = groupsOfUser(groups, user);
+  const scopes = scopesOfRoles(user.roles);
+  return {
+    key: {
+      id: user.id,
+      name: user.name,
+      hash: "",
+      prefix: "",
+      scopes,
+      agent_id: null,
+      owner: user.name,
+      created_by: null,
+      created_at: 0,
+      expires_at: null,
+      revoked_at: user.ended_at === null ? null : parseRfc3339(user.ended_at),
+      last_used_at: null,
+    },
+    epoch,
+    principal: principalOfUser(user.id),
+    groups: memberOf,
+    gesture: null,
+    visibility: hasScope(scopes, "actions:read") ? groups.visibility(memberOf) : { key_id: user.id },
+    session,
+    hasScope: (scope: Scope) => hasScope(scopes, scope),
+  };
+}

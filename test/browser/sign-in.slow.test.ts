@@ -1,0 +1,155 @@
+/** Passkeys in a real browser, with its virtual authenticator. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core";
+import { serve, type Listening } from "../../src/serve/index.ts";
+import { launch, open, withoutBrowser } from "../support/browser.ts";
+import { startPeople } from "../support/people.ts";
+import type { Service } from "../support/service.ts";
+
+describe("the sign-in page", { skip: withoutBrowser }, () => {
+  let service: Service;
+  let server: Listening;
+  let browser: Browser;
+  /** Passkeys need a host name. */
+  let origin = "";
+  before(async () => {
+    service = await startPeople();
+    server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+    origin = server.url.replace("127.0.0.1", "localhost");
+    browser = await launch();
+  });
+  after(async () => {
+    await browser.close();
+    await server.stop(1000);
+    await service.close();
+  });
+
+  async function invite(name: string, roles: string[]): Promise<string> {
+    const { status, body } = await service.call("POST", "/v1/users", {
+      key: service.admin,
+      body: { name, roles },
+      headers: { host: new URL(origin).host },
+    });
+    assert.equal(status, 201, JSON.stringify(body));
+    return body.link.url as string;
+  }
+
+  async function attach(cdp: CDPSession): Promise<string> {
+    const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
+      options: {
+        protocol: "ctap2",
+        transport: "internal",
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    });
+    return authenticatorId;
+  }
+
+  /** A device with a fingerprint reader, in this page. */
+  async function addAuthenticator(context: BrowserContext, page: Page): Promise<{ cdp: CDPSession; id: string }> {
+    const cdp = await context.newCDPSession(page);
+    await cdp.send("WebAuthn.enable");
+    return { cdp, id: await attach(cdp) };
+  }
+
+  it("enrols a passkey with a link, shows recovery codes, signs out and in again, and all tabs share the session", async () => {
+    const link = await invite("Ada", ["viewer"]);
+    assert.ok(link.startsWith(`${origin}/sign-in#enrol=`), link);
+    const context = await browser.newContext();
+    const { page, complaints, strayed } = await open(context, link);
+    await addAuthenticator(context, page);
+    await page.getByText("Hello Ada").waitFor();
+    assert.equal(new URL(page.url()).hash, "", "the token left the address");
+    await page.getByRole("button", { name: "Create a passkey" }).click();
+    await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+    const codes = await page.locator("#list li").allTextContents();
+    assert.equal(new Set(codes).size, 10);
+
+    const cookies = await context.cookies();
+    const [session] = cookies;
+    assert.deepEqual([session?.httpOnly, session?.sameSite], [true, "Strict"]);
+    assert.equal(await page.evaluate("document.cookie"), "");
+
+    const tab = await context.newPage();
+    await tab.goto(`${origin}/sign-in`);
+    await tab.getByText("You are signed in as Ada").waitFor();
+    await tab.getByRole("button", { name: "Sign out" }).click();
+    await tab.getByRole("button", { name: "Sign in with a passkey" }).waitFor();
+
+    await page.goto(`${origin}/sign-in?return_to=/sign-in`);
+    await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+    await page.getByText("You are signed in as Ada").waitFor();
+    await tab.goto(`${origin}/sign-in`);
+    await tab.getByText("You are signed in as Ada").waitFor();
+    // A 401 of `GET /v1/session` before the sign-in is logged by the browser.
+    assert.deepEqual(
+      complaints.filter((text) => !/401/.test(text)),
+      [],
+    );
+    assert.deepEqual(strayed, []);
+    await context.close();
+  });
+
+  it("adds a second passkey, and a recovery code adds one on another device", async () => {
+    const context = await browser.newContext();
+    const { page } = await open(context, await invite("Bob", ["viewer"]));
+    const first = await addAuthenticator(context, page);
+    await page.getByRole("button", { name: "Create a passkey" }).click();
+    await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+    const [code = ""] = await page.locator("#list li").allTextContents();
+    await page.goto(`${origin}/sign-in`);
+    // A device enrols one passkey of a user: the second one needs another device.
+    await first.cdp.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId: first.id });
+    await attach(first.cdp);
+    await page.getByRole("button", { name: "Add another passkey" }).click();
+    await page.getByText("You have 2 passkeys").waitFor();
+    await context.close();
+
+    const other = await browser.newContext();
+    const phone = await open(other, `${origin}/sign-in?return_to=/sign-in`);
+    await addAuthenticator(other, phone.page);
+    await phone.page.getByText("Use a recovery code").click();
+    await phone.page.getByLabel("Recovery code").fill(code.toLowerCase());
+    await phone.page.getByRole("button", { name: "Continue" }).click();
+    await phone.page.getByText("Hello Bob").waitFor();
+    await phone.page.getByRole("button", { name: "Create a passkey" }).click();
+    await phone.page.getByText("You are signed in as Bob").waitFor();
+    await other.close();
+  });
+
+  it("returns only to paths of the service after a sign-in", async () => {
+    const context = await browser.newContext();
+    const { page } = await open(context, await invite("Carol", []));
+    await addAuthenticator(context, page);
+    await page.getByRole("button", { name: "Create a passkey" }).click();
+    await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+    for (const target of [
+      "https://evil.example/",
+      "//evil.example/",
+      "/\\evil.example",
+      "javascript:alert(1)",
+      "/%0a/evil.example",
+    ]) {
+      await context.clearCookies();
+      await page.goto(`${origin}/sign-in?return_to=${encodeURIComponent(target)}`);
+      await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+      await page.waitForURL((url) => url.pathname !== "/sign-in");
+      assert.equal(new URL(page.url()).origin, origin, target);
+    }
+    await context.close();
+  });
+
+  it("says at another address than localhost where people can sign in", async () => {
+    const { page } = await open(browser, `${server.url}/sign-in`);
+    await page
+      .getByRole("alert")
+      .getByText(`http://localhost:${new URL(server.url).port}`)
+      .waitFor();
+    assert.ok(await page.getByRole("button", { name: "Sign in with a passkey" }).isDisabled());
+    await page.close();
+  });
+});

@@ -1,0 +1,81 @@
+/** `assent audit` recomputes users from their entries. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createUsersAudit } from "../../../src/audit/users.ts";
+import type { UserEntry } from "../../../src/domain/entries.ts";
+import { newUser, type User } from "../../../src/domain/users.ts";
+
+const AT = "2026-01-01T00:00:00.000Z";
+const entry = (change: UserEntry["change"], user: User): Record<string, unknown> => ({
+  type: "user",
+  v: 1,
+  at: AT,
+  change,
+  user,
+  reason: null,
+  by: null,
+});
+const user = (id: string, about: Partial<User> = {}): User =>
+  newUser(id, 0, { name: id, roles: ["approver"], groups: [], ...about });
+const passkey = { id: "key", public_key: "AA", rp_id: "localhost", name: "Passkey", added_at: AT };
+const by = { key_id: "ada", principal: "user:ada", agent_id: null, owner: "ada" };
+const vote = { type: "approval", verdict: "approve", by };
+
+function fold(...bodies: Record<string, unknown>[]): void {
+  const audit = createUsersAudit();
+  for (const body of bodies) audit.fold(body);
+}
+
+const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
+  "a change of a user who was never created": [/never created/, entry("updated", user("ada"))],
+  "a user who is created twice": [/created twice/, entry("created", user("ada")), entry("created", user("ada"))],
+  "a passkey that appears in a change of the name": [
+    /without an enrolment/,
+    entry("created", user("ada")),
+    entry("updated", user("ada", { passkeys: [passkey] })),
+  ],
+  "a change of an ended user": [
+    /after the end/,
+    entry("created", user("ada")),
+    entry("ended", user("ada", { ended_at: AT })),
+    entry("updated", user("ada")),
+  ],
+  "a passkey of two users": [
+    /belongs to the user ada/,
+    entry("created", user("ada")),
+    entry("passkey_added", user("ada", { passkeys: [passkey] })),
+    entry("created", user("bob")),
+    entry("passkey_added", user("bob", { passkeys: [passkey] })),
+  ],
+  "an identity of two users": [
+    /belongs to the user ada/,
+    entry("created", user("ada", { identities: [{ issuer: "https://id.example", subject: "1" }] })),
+    entry("created", user("bob", { identities: [{ issuer: "https://id.example", subject: "1" }] })),
+  ],
+  "a vote of a user who was never created": [/never created/, vote],
+  "a vote of a user who was ended": [
+    /ended before/,
+    entry("created", user("ada")),
+    entry("ended", user("ada", { ended_at: AT })),
+    vote,
+  ],
+  "a vote of a user whose roles do not include approving": [
+    /did not include approving/,
+    entry("created", user("ada", { roles: ["viewer"] })),
+    vote,
+  ],
+};
+
+for (const [what, [message, ...bodies]] of Object.entries(IMPOSSIBLE))
+  test(`the audit refuses ${what}`, () => assert.throws(() => fold(...bodies), message));
+
+test("the audit accepts the life of a user", () => {
+  fold(
+    entry("created", user("ada")),
+    entry("passkey_added", user("ada", { passkeys: [passkey] })),
+    vote,
+    entry("ended", user("ada", { passkeys: [passkey], ended_at: AT })),
+    entry("resumed", user("ada", { passkeys: [passkey] })),
+    vote,
+  );
+});

@@ -1,0 +1,193 @@
+/** Hostile and broken passkey answers: replays, other origins, copied authenticators, ended and re-created users. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createAuthenticator } from "../../support/authenticator.ts";
+import { cookieOf, enrol, invite, ORIGIN, PAGE, signIn, startPeople, tokenIn } from "../../support/people.ts";
+import type { Service } from "../../support/service.ts";
+
+const MINUTE = 60_000;
+let service: Service;
+before(async () => {
+  service = await startPeople();
+});
+after(() => service.close());
+
+const options = async (): Promise<any> =>
+  (await service.call("POST", "/v1/session/passkey/options", { key: null, headers: PAGE })).body.options;
+const answer = (response: object) =>
+  service.call("POST", "/v1/session/passkey", { key: null, body: { response }, headers: PAGE });
+const newLink = async (name: string): Promise<{ id: string; token: string }> => {
+  const { body } = await service.call("POST", "/v1/users", {
+    key: service.admin,
+    body: { name },
+    headers: { host: PAGE.host },
+  });
+  return { id: body.user.id, token: tokenIn(body.link.url) };
+};
+
+test("an assertion that is sent again signs no one in", async () => {
+  const ada = await invite(service, { name: "Ada" });
+  const response = ada.passkey.get(await options());
+  assert.equal((await answer(response)).status, 201);
+  const replayed = await answer(response);
+  assert.equal(replayed.body.code, "USERS_CHALLENGE_INVALID", JSON.stringify(replayed.body));
+  assert.match(replayed.body.detail, /used before/);
+});
+
+test("two assertions for one challenge sign in once", async () => {
+  const ada = await invite(service, { name: "Ada" });
+  const challenge = await options();
+  const both = await Promise.all([answer(ada.passkey.get(challenge)), answer(ada.passkey.get(challenge))]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [201, 403]);
+});
+
+test("an assertion for another origin, relying party, ceremony or user is refused", async () => {
+  const ada = await invite(service, { name: "Ada" });
+  const bob = await invite(service, { name: "Bob" });
+  const changes: Record<string, object> = {
+    "another origin": { origin: "http://localhost:9999" },
+    "a site that looks alike": { origin: "http://localhost.evil.example:8000" },
+    "another relying party": { rpId: "evil.example" },
+    "a registration's type": { type: "webauthn.create" },
+    "a user who was not verified": { flags: 0x01 },
+    "a user who was not present": { flags: 0x04 },
+    "another user's handle": { userHandle: Buffer.from(bob.id).toString("base64url") },
+  };
+  for (const [what, change] of Object.entries(changes)) {
+    const { body, status } = await signIn(service, ada.passkey, PAGE, change);
+    assert.equal(status, 403, what);
+    assert.equal(body.code, "USERS_PASSKEY_INVALID", what);
+  }
+});
+
+test("a challenge that the service did not issue, issued for something else, or has expired is refused", async () => {
+  const ada = await invite(service, { name: "Ada" });
+  const { token } = await newLink("Eve");
+  const other = await service.call("POST", "/v1/enrolment/options", { key: null, body: { token }, headers: PAGE });
+  const issued = await options();
+  const flipped = Buffer.from(issued.challenge, "base64url");
+  flipped[17] = (flipped[17] as number) ^ 0xff;
+  const challenges = [
+    Buffer.alloc(54).toString("base64url"),
+    "",
+    "!!",
+    flipped.toString("base64url"),
+    other.body.options.challenge,
+  ];
+  for (const challenge of challenges)
+    assert.equal((await answer(ada.passkey.get({ challenge }))).body.code, "USERS_CHALLENGE_INVALID", challenge);
+  const late = ada.passkey.get(issued);
+  service.clock.now += 11 * MINUTE;
+  assert.match((await answer(late)).body.detail, /expired/);
+});
+
+test("a challenge is valid in a process whose clock is minutes ahead or behind", async () => {
+  const ada = await invite(service, { name: "Ada" });
+  for (const skew of [4 * MINUTE, -4 * MINUTE]) {
+    const response = ada.passkey.get(await options());
+    service.clock.now += skew;
+    assert.equal((await answer(response)).status, 201, `${skew}`);
+  }
+});
+
+test("a passkey whose counter goes back is refused and recorded, and the original is refused until it is ahead", async () => {
+  const ada = await invite(service, { name: "Ada" });
+  ada.passkey.counter = 10;
+  assert.equal((await ada.signIn()).status, 201);
+  ada.passkey.counter = 4;
+  const cloned = await ada.signIn();
+  assert.equal(cloned.body.code, "USERS_PASSKEY_CLONED");
+  assert.equal(cookieOf(cloned), "");
+  ada.passkey.counter = 0;
+  assert.equal((await ada.signIn()).body.code, "USERS_PASSKEY_CLONED", "a counter that disappeared");
+  ada.passkey.counter = 50;
+  assert.equal((await ada.signIn()).status, 201);
+  const entries = await service.storage.entries(0, 10_000);
+  const refused = entries
+    .map(({ bytes }) => JSON.parse(new TextDecoder().decode(bytes)))
+    .filter(({ type, data }) => type === "users:session" && data.change === "refused");
+  assert.equal(refused.length, 2);
+});
+
+test("a registration for another origin, with another challenge, or of an enrolled passkey is refused", async () => {
+  const { token } = await newLink("Eve");
+  for (const change of [
+    { origin: "https://evil.example" },
+    { rpId: "evil.example" },
+    { flags: 0x01 },
+    { type: "webauthn.get" },
+  ])
+    assert.equal(
+      (await enrol(service, token, createAuthenticator(ORIGIN), PAGE, change)).body.code,
+      "USERS_PASSKEY_INVALID",
+    );
+  const mine = await newLink("Mallory");
+  const foreign = await service.call("POST", "/v1/enrolment/options", {
+    key: null,
+    body: { token: mine.token },
+    headers: PAGE,
+  });
+  const crossed = await service.call("POST", "/v1/enrolment", {
+    key: null,
+    body: { token, response: createAuthenticator(ORIGIN).create(foreign.body.options) },
+    headers: PAGE,
+  });
+  assert.equal(crossed.body.code, "USERS_CHALLENGE_INVALID", "a challenge of another link");
+  const ada = await invite(service, { name: "Ada" });
+  assert.match((await enrol(service, token, ada.passkey)).body.detail, /enrolled already/);
+  assert.equal((await enrol(service, token, createAuthenticator(ORIGIN))).status, 201, "the link was not used up");
+});
+
+test("an ended user who is created again is another user, and their old passkey stays refused", async () => {
+  const first = await invite(service, { name: "Ada Again", roles: ["approver"] });
+  await service.call("POST", `/v1/users/${first.id}/end`, { key: service.admin, body: {} });
+  const second = await invite(service, { name: "Ada Again", roles: ["viewer"] });
+  assert.notEqual(second.id, first.id);
+  assert.equal((await first.signIn()).body.code, "USERS_PASSKEY_UNKNOWN");
+  assert.deepEqual((await second.call("GET", "/v1/session")).body.user.roles, ["viewer"]);
+});
+
+test("malformed answers are refused with a problem, not an error of the service", async () => {
+  const ada = await invite(service, { name: "Ada" });
+  const good = ada.passkey.get(await options()) as any;
+  const { token } = await newLink("Eve");
+  const bad = [
+    { ...good, response: { ...good.response, clientDataJSON: "AAAA" } },
+    { ...good, response: { ...good.response, clientDataJSON: Buffer.from("[]").toString("base64url") } },
+    { ...good, response: { ...good.response, clientDataJSON: Buffer.from("null").toString("base64url") } },
+    { ...good, response: { ...good.response, authenticatorData: "AAAA" } },
+    { ...good, response: { ...good.response, signature: "" } },
+    { ...good, response: { ...good.response, userHandle: { a: 1 } } },
+    { ...good, id: "x".repeat(20_001) },
+    { ...good, type: "password" },
+  ];
+  for (const response of bad) assert.ok([403, 422].includes((await answer(response)).status), JSON.stringify(response));
+  const registration = createAuthenticator(ORIGIN).create({ user: { id: "" }, challenge: "" }) as any;
+  for (const attestationObject of ["", "AAAA", "_____w"]) {
+    const response = { ...registration, response: { ...registration.response, attestationObject } };
+    const { status } = await service.call("POST", "/v1/enrolment", {
+      key: null,
+      body: { token, response },
+      headers: PAGE,
+    });
+    assert.equal(status, 403);
+  }
+});
+
+test("sign-in is refused with a reason at an address without HTTPS that is not localhost", async () => {
+  for (const host of ["192.168.1.5:8000", "assent.example", "127.0.0.1:8000", "localhost.evil.example"]) {
+    const page = { host, origin: `http://${host}`, "assent-session": "1" };
+    const { body } = await service.call("POST", "/v1/session/passkey/options", { key: null, headers: page });
+    assert.equal(body.code, "USERS_INSECURE", host);
+    assert.match(body.detail, /https/);
+  }
+  const { body } = await service.call("GET", "/v1/sign-in-methods", { key: null, headers: { host: "assent.example" } });
+  assert.deepEqual([body.passkey.available, /public_url/.test(body.passkey.reason)], [false, true]);
+  const plain = await startPeople({ change: (config) => void (config.server.public_url = "http://assent.example") });
+  try {
+    const refused = await plain.call("POST", "/v1/session/passkey/options", { key: null, headers: PAGE });
+    assert.match(refused.body.detail, /only over HTTPS, and server.public_url is http:\/\/assent.example/);
+  } finally {
+    await plain.close();
+  }
+});

@@ -1,0 +1,101 @@
+/** People who sign in to a service under test, with passkeys in software. */
+import assert from "node:assert/strict";
+import users from "../../plugins/users/index.ts";
+import type { Plugin } from "../../src/plugin.ts";
+import { createAuthenticator, type Authenticator } from "./authenticator.ts";
+import { startService, type Answer, type Service, type ServiceOptions } from "./service.ts";
+
+export const ORIGIN = "http://localhost:8000";
+
+/** A service with the plugin `users`. */
+export function startPeople(options: ServiceOptions & { users?: object } = {}): Promise<Service> {
+  return startService({
+    ...options,
+    plugins: [
+      ...(options.plugins ?? []),
+      { plugin: users as Plugin, options: options.users ?? {}, origin: "users", core: true },
+    ],
+  });
+}
+
+/** Headers of a page of the service, without a session. */
+export const PAGE = { host: "localhost:8000", origin: ORIGIN, "assent-session": "1" };
+
+export interface Person {
+  id: string;
+  passkey: Authenticator;
+  cookie: string;
+  recovery_codes: string[];
+  /** Sends a request as the person's browser does. */
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  signIn(): Promise<Answer>;
+}
+
+export function cookieOf(answer: Answer): string {
+  return answer.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+}
+
+/** Creates a user, who enrols a passkey. */
+export async function invite(
+  service: Service,
+  about: { name: string; roles?: string[]; groups?: string[] },
+  origin = ORIGIN,
+): Promise<Person> {
+  const { host } = new URL(origin);
+  const page = { ...PAGE, host, origin };
+  const invited = await service.call("POST", "/v1/users", { key: service.admin, body: about, headers: { host } });
+  assert.equal(invited.status, 201, JSON.stringify(invited.body));
+  const token = tokenIn(invited.body.link.url);
+  const passkey = createAuthenticator(origin);
+  passkey.counter = 1;
+  const done = await enrol(service, token, passkey, page);
+  assert.equal(done.status, 201, JSON.stringify(done.body));
+  const person: Person = {
+    id: invited.body.user.id,
+    passkey,
+    cookie: cookieOf(done),
+    recovery_codes: done.body.recovery_codes,
+    async call(method, path, body, headers = {}) {
+      const answer = await service.call(method, path, {
+        key: null,
+        ...(body === undefined ? {} : { body }),
+        headers: { ...page, cookie: person.cookie, ...headers },
+      });
+      // As a browser: a replaced cookie is sent from the next request on.
+      if (answer.headers.getSetCookie().length > 0) person.cookie = cookieOf(answer);
+      return answer;
+    },
+    async signIn() {
+      const answer = await signIn(service, passkey, page);
+      if (answer.status === 201) person.cookie = cookieOf(answer);
+      return answer;
+    },
+  };
+  return person;
+}
+
+export const tokenIn = (url: string): string => new URL(url).hash.replace("#enrol=", "");
+
+export async function enrol(
+  service: Service,
+  token: string,
+  passkey: Authenticator,
+  page: Record<string, string> = PAGE,
+  change?: object,
+): Promise<Answer> {
+  const started = await service.call("POST", "/v1/enrolment/options", { key: null, body: { token }, headers: page });
+  if (started.status !== 200) return started;
+  const response = passkey.create(started.body.options, change);
+  return service.call("POST", "/v1/enrolment", { key: null, body: { token, response }, headers: page });
+}
+
+export async function signIn(
+  service: Service,
+  passkey: Authenticator,
+  page: Record<string, string> = PAGE,
+  change?: object,
+): Promise<Answer> {
+  const { body } = await service.call("POST", "/v1/session/passkey/options", { key: null, headers: page });
+  const response = passkey.get(body.options, change);
+  return service.call("POST", "/v1/session/passkey", { key: null, body: { response }, headers: page });
+}
