@@ -86,6 +86,8 @@ export interface Action {
   updated_at: string;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
+  /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED. */
+  altered?: true;
   /** Result of evaluating the policies again, in the response to the request for a permit. */
   redecision?: {
     effect: "allow" | "deny" | "require_approval";
