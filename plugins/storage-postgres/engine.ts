@@ -25,6 +25,7 @@ import {
 } from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./errors.ts";
 import type { Address } from "./dial.ts";
+import { firstUsable } from "./hosts.ts";
 import { indexFaults } from "./integrity.ts";
 import { createAnnouncer } from "./announcer.ts";
 import { schemaFaults } from "./schema.ts";
@@ -54,6 +55,11 @@ const LOCK_HEAD = `${reads.head.sql} for update`;
 /** Whatever the server, the database or the role is set to: the answer to a commit means that it is on the disk. */
 const DURABLE =
   "set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
+/**
+ * Before a commit. The statement timeout would cancel its wait for a synchronous standby: other processes would then see
+ * entries that a failover may lose, and refuse the server that has not got them.
+ */
+const PATIENT = "set local statement_timeout = 0";
 
 export function postgresEngine(options: EngineOptions): SqlEngine {
   let newestTimeline = 0;
@@ -63,30 +69,62 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   let isReadOnly = false;
   let checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
 
-  const session = (name: string, more: Partial<SessionOptions> = {}): Promise<Session> =>
-    firstOf(options, (address) => sessionAt({ ...options, ...more, name }, address));
+  /** Open sessions and the timelines of their servers; 0 if a server does not tell. */
+  const timelines = new Map<Session, number>();
+
+  async function session(name: string, more: Partial<SessionOptions> = {}): Promise<Session> {
+    const addresses = addressesOf(options);
+    const open = (mayBeStandby: boolean): Promise<Session> =>
+      firstUsable(addresses, (address) => sessionAt({ ...options, ...more, name }, address, mayBeStandby));
+    // A standby may lag behind, so that an audit would miss the newest entries.
+    if (!isReadOnly || addresses.length === 1) return open(isReadOnly);
+    return open(false).catch(() => open(true));
+  }
 
   /** For the rows of processes: see processes.ts. A server that does not answer is given up soon. */
   const processes = createProcesses(reads, () =>
-    firstOf(options, async (address) => {
+    firstUsable(addressesOf(options), async (address) => {
       const ms = PROCESS_PATIENCE;
       const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
       const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms, answerTimeoutMs: ms + 1_000 };
       const candidate = await openSession({ ...own, ...patience }, address);
-      return checked(candidate, () => Promise.resolve());
+      return checked(candidate, isReadOnly, () => Promise.resolve());
     }),
   );
 
-  /** The session, once its server may be used. */
-  async function checked(candidate: Session, more: (timeline: number) => Promise<void>): Promise<Session> {
-    try {
-      await more(
-        await checkServer(candidate, {
-          readOnly: isReadOnly,
-          acceptUnsafe: options.acceptUnsafeServer,
-          newestTimeline: () => newestTimeline,
-        }),
+  /**
+   * Gives up the sessions of servers that a failover has left behind. A paused or disconnected server closes no
+   * connection, so its sessions would wait for answers until their timeouts.
+   */
+  function loseOlder(timeline: number): void {
+    for (const [one, earlier] of timelines) {
+      if (earlier === 0 || earlier >= timeline) continue;
+      one.lose(
+        new StorageError(
+          "unavailable",
+          `Postgres failed over from timeline ${earlier} to another server on ${timeline}`,
+        ),
       );
+    }
+  }
+
+  /** The session, once its server may be used. */
+  async function checked(
+    candidate: Session,
+    mayBeStandby: boolean,
+    more: (timeline: number) => Promise<void>,
+  ): Promise<Session> {
+    try {
+      const timeline = await checkServer(candidate, {
+        readOnly: isReadOnly,
+        mayBeStandby,
+        acceptUnsafe: options.acceptUnsafeServer,
+        newestTimeline: () => newestTimeline,
+      });
+      loseOlder(timeline);
+      await more(timeline);
+      timelines.set(candidate, timeline);
+      void candidate.gone.then(() => timelines.delete(candidate));
       return candidate;
     } catch (error) {
       void candidate.end();
@@ -95,9 +133,9 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   }
 
   /** A session that has been looked at: nothing else may have gone through it. */
-  async function sessionAt(own: SessionOptions, address: Address): Promise<Session> {
+  async function sessionAt(own: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
     const candidate = await openSession(own, address);
-    return checked(candidate, async (timeline) => {
+    return checked(candidate, mayBeStandby, async (timeline) => {
       await checkReader?.(
         createReader(
           reads,
@@ -214,19 +252,6 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   };
 }
 
-/** Of the hosts that the address names, the first that will do: after a failover it is another one. */
-async function firstOf(options: EngineOptions, open: (address: Address) => Promise<Session>): Promise<Session> {
-  let failure: unknown = new StorageError("unavailable", "the address of Postgres names no host");
-  for (const address of addressesOf(options)) {
-    try {
-      return await open(address);
-    } catch (error) {
-      failure = error;
-    }
-  }
-  throw failure;
-}
-
 /** Waits for all answers. If several statements failed, rejects with the error of the first: it made the others fail. */
 async function answersOf(start: Promise<unknown>, queries: readonly Promise<Result>[]): Promise<SqlRow[][]> {
   await Promise.allSettled([start, ...queries]);
@@ -256,7 +281,7 @@ function transactionOf(
         ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),
       ].join("; ");
       const before = session.warned.count;
-      const results = await session.script(`${proof}; commit`);
+      const results = await session.script(`${proof}; ${PATIENT}; commit`);
       const command = results.at(-1)?.command;
       // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
@@ -298,7 +323,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {
-    const listener = await firstOf(options, async (address) => {
+    const listener = await firstUsable(addressesOf(options), async (address) => {
       const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
         // A standby refuses it.

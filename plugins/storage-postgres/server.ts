@@ -4,8 +4,9 @@ import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./session.ts";
 
 export interface ServerChecks {
-  /** A standby may be read by who only looks. */
+  /** The caller only reads: whether the server may lose what it acknowledged does not matter. */
   readOnly: boolean;
+  mayBeStandby: boolean;
   /** Goes on where the server may lose what it has acknowledged. */
   acceptUnsafe: boolean;
   /** The largest of the servers that this process has used. */
@@ -21,12 +22,12 @@ const TIMELINE =
 /** Answers the server's timeline; 0 where that is not known. */
 export async function checkServer(
   session: Session,
-  { readOnly, acceptUnsafe, newestTimeline }: ServerChecks,
+  { readOnly, mayBeStandby, acceptUnsafe, newestTimeline }: ServerChecks,
 ): Promise<number> {
   const settings = (await session.script(SETTINGS))[0]?.rows[0] ?? {};
-  if (readOnly) return 0;
-  if (settings["standby"] !== 0)
+  if (settings["standby"] !== 0 && !mayBeStandby)
     throw new StorageError("readonly", "the Postgres server is a standby: give the address of the primary");
+  if (readOnly) return 0;
   const unsafe = ["fsync", "full_page_writes"].filter((name) => settings[name] !== "on");
   if (unsafe.length > 0 && !acceptUnsafe) {
     throw new StorageError(

@@ -262,16 +262,25 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     keptAt = performance.now();
     await checkpoint();
   }
+  let keeping: Promise<void> | null = null;
+  async function keepNewest(): Promise<void> {
+    try {
+      await looking;
+      await keepSeen();
+    } catch (error) {
+      log.debug("the newest checkpoint could not be kept", { error: String(error) });
+    }
+  }
   let polling: Promise<void> | null = null;
   /** Looks for another database behind the address, and for what others committed. */
   function poll(): void {
     if (rollCall === null) return catchUp();
     polling ??= rollCall
       .poll()
-      .then(async ({ size }) => {
+      .then(({ size }) => {
         if (size > tail.announced()) catchUp();
-        await looking;
-        await keepSeen();
+        // Not awaited: these reads hang if the server does, and the next poll finds out which server replaced it.
+        keeping ??= keepNewest().finally(() => (keeping = null));
       })
       .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
       .finally(() => (polling = null));
@@ -372,6 +381,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       await unwatch?.();
       await looking;
       await polling;
+      await keeping;
       await sequencer.drain();
       await tail.settled();
       await checkpoints.close();

@@ -3,6 +3,8 @@
  * and an answered decision is on the disk whatever the server is set to.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
@@ -10,9 +12,10 @@ import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { auditLedger } from "../../src/audit/ledger.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
+import { openLink } from "../support/link.ts";
 import { relay, type Relay } from "../support/relay.ts";
-import { startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
-import { until } from "../support/wait.ts";
+import { freePort, startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
+import { bounded, until } from "../support/wait.ts";
 
 let made = 0;
 const add = (ledger: OpenLedger, count: number): Promise<void> =>
@@ -76,6 +79,23 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
       await assert.rejects(nowhere.open(), isKind("readonly", /standby/));
     },
   );
+
+  it("does not wait for a host that accepts connections and never answers", async () => {
+    const silent = createServer().listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const [first, second] = [(silent.address() as AddressInfo).port, new URL(primary.url).port];
+    // Longer than this test may take.
+    const patience = { connectTimeoutMs: 600_000 };
+    const storage = postgresStorage({
+      url: `postgres://assent@127.0.0.1:${first},127.0.0.1:${second}/ledger`,
+      poolSize: 1,
+      ...patience,
+    });
+    await bounded("the other host is used", storage.open());
+    await bounded("it is written to", storage.ping());
+    await storage.close();
+    silent.close();
+  });
 
   it("is refused by every process that has seen the tail, and a standby by all", { timeout: 180_000 }, async () => {
     const url = new URL(primary.url);
@@ -249,5 +269,86 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
     } finally {
       await server.stop();
     }
+  });
+
+  it("keeps a commit waiting for a synchronous standby beyond the statement timeout", async () => {
+    const server = await startPostgres({ own: true });
+    const sync = (setting: string): Promise<void> =>
+      server.run(server.url, async (client) => {
+        await client.unsafe(`alter system ${setting}`);
+        await client.unsafe("select pg_reload_conf()");
+      });
+    try {
+      const url = await server.database();
+      const storage = postgresStorage({ url, poolSize: 1, statementTimeoutMs: 500 });
+      await storage.open();
+      await sync("set synchronous_standby_names = 'gone'");
+      const written = storage.write((tx) => tx.putMeta("a", "b"));
+      written.catch(() => undefined);
+      await until("the commit has waited for longer than a statement may take", () =>
+        server.run(url, async (client) => {
+          const rows =
+            await client`select 1 from pg_stat_activity where wait_event = 'SyncRep' and clock_timestamp() - query_start > interval '2 s'`;
+          return rows.length > 0;
+        }),
+      );
+      // Otherwise another process would see what a failover may lose.
+      assert.equal(await storage.meta("a"), null);
+      await sync("reset synchronous_standby_names");
+      await written;
+      assert.equal(await storage.meta("a"), "b");
+      await storage.close();
+    } finally {
+      await server.stop();
+    }
+  });
+});
+
+describe("a primary that stops answering without closing its connections", { skip: withoutReplication }, () => {
+  it("is given up as soon as a standby was promoted, whatever the timeouts are", async () => {
+    const primary = await startPostgres({
+      own: true,
+      settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
+    });
+    await primary.run(primary.url, (client) => client.unsafe("create database ledger"));
+    const standby = await primary.standby();
+    const port = await freePort();
+    const link = await openLink(
+      { host: "127.0.0.1", port },
+      { host: "127.0.0.1", port: Number(new URL(primary.url).port) },
+    );
+    const storage = postgresStorage({
+      url: `postgres://assent@127.0.0.1:${port},127.0.0.1:${new URL(standby.url).port}/ledger`,
+      poolSize: 2,
+      // Longer than this test may take.
+      statementTimeoutMs: 600_000,
+      lockTimeoutMs: 600_000,
+      connectTimeoutMs: 600_000,
+    });
+    await storage.open();
+    const ledger = await openLedgerOn(storage);
+    await add(ledger, 5);
+    const onStandby = new URL(standby.url);
+    onStandby.pathname = "/ledger";
+    await until("the standby has it", () =>
+      standby.run(
+        onStandby.href,
+        async (client) => Number((await client`select size from ledger_head`)[0]?.["size"]) === 5,
+      ),
+    );
+    link.disconnect();
+    const unanswered = add(ledger, 1);
+    await standby.promote();
+    await assert.rejects(bounded("the old primary is given up", unanswered), isKind("unavailable", /failed over/));
+    await bounded(
+      "the new primary is written to",
+      eventually(() => add(ledger, 1)),
+    );
+    assert.equal((await ledger.head()).size, 6);
+    await ledger.close();
+    await storage.close();
+    await link.close();
+    await standby.stop();
+    await primary.stop();
   });
 });

@@ -1,0 +1,54 @@
+/** The hosts that one address names: which of them to use changes with every failover. */
+import { setTimeout as pause } from "node:timers/promises";
+import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
+import type { Address } from "./dial.ts";
+import { toStorageError } from "./errors.ts";
+import type { Session } from "./session.ts";
+
+/** Pause before a host that was refused is tried again, while another host has not answered. Milliseconds. */
+const TRY_AGAIN = 250;
+/** What is reported if every host was refused: the first of these kinds that occurred. */
+const MOST_TELLING: readonly StorageErrorKind[] = ["corrupt", "readonly"];
+
+/**
+ * Returns the session of the first host that can be used. Tries all at once, because a paused or disconnected host
+ * answers nothing until the connection timeout. While it is silent the others are tried again: one of them may be
+ * promoted. Rejects with StorageError once every host has been refused.
+ */
+export function firstUsable(
+  addresses: readonly Address[],
+  open: (address: Address) => Promise<Session>,
+): Promise<Session> {
+  const failures = new Map<Address, StorageError>();
+  let isOver = false;
+  return new Promise((resolve, reject) => {
+    async function attempt(address: Address): Promise<void> {
+      while (!isOver) {
+        try {
+          const session = await open(address);
+          if (isOver) return void session.end();
+          isOver = true;
+          return resolve(session);
+        } catch (error) {
+          failures.set(address, toStorageError(error, "connect"));
+        }
+        if (isOver) return;
+        if (failures.size === addresses.length) {
+          isOver = true;
+          return reject(summarize(failures));
+        }
+        await pause(TRY_AGAIN);
+      }
+    }
+    for (const address of addresses) void attempt(address);
+  });
+}
+
+function summarize(failures: ReadonlyMap<Address, StorageError>): StorageError {
+  const all = [...failures.values()];
+  const kind = MOST_TELLING.find((one) => all.some((error) => error.kind === one)) ?? "unavailable";
+  const first = all.find((error) => error.kind === kind) as StorageError;
+  if (failures.size === 1) return first;
+  const reasons = [...failures].map(([{ host, port }, { message }]) => `${host}:${port}: ${message}`);
+  return new StorageError(kind, `no host of the address can be used: ${reasons.join("; ")}`, { cause: first });
+}

@@ -1,0 +1,74 @@
+/** What goes wrong with the primary, how it ends, and how long decisions may be interrupted by it. */
+import { postgresProcesses, signal, signalMember, type Cluster, type Member } from "./cluster.ts";
+
+/** As deploy/patroni/patroni.yml sets it. Milliseconds. */
+const TTL = 20_000;
+
+export interface Disturbance {
+  name: string;
+  /** Longest time until decisions flow again. Milliseconds. */
+  goal: number;
+  begin(cluster: Cluster, primary: Member): void | Promise<void>;
+  /** Called when decisions flow again. */
+  end?(cluster: Cluster, primary: Member): void;
+}
+
+const CRASH: Disturbance = {
+  name: "Postgres killed",
+  goal: 15_000,
+  begin: (_, primary) => {
+    for (const pid of postgresProcesses(primary)) signal(pid, "SIGKILL");
+  },
+};
+
+const SWITCHOVER: Disturbance = {
+  name: "switchover",
+  goal: 15_000,
+  begin: (cluster, primary) => cluster.switchover(primary),
+};
+
+/** As a machine that loses power: nothing gives up the leader key. */
+const MACHINE: Disturbance = {
+  name: "Postgres and Patroni killed",
+  goal: TTL + 10_000,
+  begin: (_, primary) => signalMember(primary, "SIGKILL"),
+  end: (cluster, primary) => cluster.restart(primary),
+};
+
+const PAUSE: Disturbance = {
+  name: "Postgres and Patroni paused",
+  goal: TTL + 10_000,
+  begin: (_, primary) => signalMember(primary, "SIGSTOP"),
+  end: (_, primary) => signalMember(primary, "SIGCONT"),
+};
+
+const ISOLATION: Disturbance = {
+  name: "disconnected from everything",
+  goal: TTL + 10_000,
+  begin: (_, { links }) => {
+    for (const link of [...links.etcd, ...links.peers, ...links.clients]) link.disconnect();
+  },
+  end: (_, { links }) => {
+    for (const link of [...links.etcd, ...links.peers, ...links.clients]) link.reconnect();
+  },
+};
+
+/** Clients still reach the old primary, which cannot replicate. */
+const PARTITION: Disturbance = {
+  name: "disconnected from etcd and standbys",
+  goal: TTL + 10_000,
+  begin: (_, { links }) => {
+    for (const link of [...links.etcd, ...links.peers]) link.disconnect();
+  },
+  end: (_, { links }) => {
+    for (const link of [...links.etcd, ...links.peers]) link.reconnect();
+  },
+};
+
+/** The order mixes them, because what one leaves behind may trouble the next. */
+const ROUND = [CRASH, PAUSE, SWITCHOVER, ISOLATION, MACHINE, PARTITION] as const;
+
+/** The first `count` disturbances, in rounds of six. */
+export function plan(count: number): Disturbance[] {
+  return Array.from({ length: count }, (_, i) => ROUND[i % ROUND.length] as Disturbance);
+}

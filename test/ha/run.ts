@@ -1,0 +1,198 @@
+/**
+ * Two services under load on a real Patroni cluster, whose primary is killed, paused, disconnected and switched over.
+ * Nothing that was acknowledged is lost or doubled, and there is one history. Prints how long decisions were interrupted.
+ *
+ *   HA_DISTURBANCES=20 HA_CLIENTS=8 npm run test:ha
+ *
+ * Needs patroni, etcd, haproxy and Postgres; runs on Linux, as root or as a user who may run Postgres. One service
+ * connects through haproxy, the other with every member in its URL. ASSENT_TEST_KEEP=1 keeps the logs.
+ */
+import { spawn } from "node:child_process";
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
+import { ASSENT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { pause, until } from "../support/wait.ts";
+import { Cluster, missingPrograms } from "./cluster.ts";
+import { plan, type Disturbance } from "./disturbances.ts";
+import { History } from "./history.ts";
+import { POLICY, startLoad, type Load } from "./load.ts";
+import { preparePrimaryWatch, timelineOf, watchPrimary } from "./primary-watch.ts";
+
+const DISTURBANCES = Number(process.env["HA_DISTURBANCES"] ?? 20);
+const CLIENTS = Number(process.env["HA_CLIENTS"] ?? 8);
+/** Longest time from a new primary's first commit to decisions. Milliseconds. */
+const GOAL_AFTER_PRIMARY = 2_000;
+const SERVICES = ["haproxy", "hosts"] as const;
+
+interface Timing {
+  disturbance: Disturbance;
+  /** Milliseconds from the beginning until the new primary committed a write of this test. */
+  primary: number;
+  /** Milliseconds from the beginning until the end of the longest pause between decisions, by service. */
+  decisions: number[];
+}
+
+/** End of the longest pause between decisions, where the last one before `begun` starts the first pause. */
+function endOfPause(times: readonly number[], begun: number): number {
+  const first = times.findLastIndex((time) => time < begun);
+  let longest = { length: 0, end: begun };
+  for (let i = Math.max(first, 0) + 1; i < times.length; i++) {
+    const [end, length] = [times[i] as number, (times[i] as number) - (times[i - 1] as number)];
+    if (length > longest.length) longest = { length, end };
+  }
+  return longest.end;
+}
+
+/** True if every service has decided so many times since. Throws if a client has failed. */
+function decided(load: Load, since: number, times: number): boolean {
+  const failure = load.failure();
+  if (failure !== null) throw failure;
+  return load.decisions.every((all) => all.filter((time) => time > since).length >= times);
+}
+
+async function disturb(cluster: Cluster, load: Load, disturbance: Disturbance): Promise<Timing> {
+  const primary = await cluster.primary();
+  if (primary === null) throw new Error("the cluster has no primary");
+  const watch = watchPrimary(cluster, await timelineOf(cluster, primary));
+  const begun = performance.now();
+  await disturbance.begin(cluster, primary);
+  const accepted = await Promise.race([
+    watch.accepted,
+    pause(180_000).then(() => Promise.reject(new Error("no new primary in three minutes"))),
+  ]);
+  watch.stop();
+  // Long enough that a second interruption would show.
+  await until("decisions flow again at both services", () => decided(load, accepted, 10));
+  await pause(3000);
+  const decisions = load.decisions.map((times) => endOfPause(times, begun) - begun);
+  disturbance.end?.(cluster, primary);
+  return { disturbance, primary: accepted - begun, decisions };
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`.padStart(8);
+
+function row({ disturbance, primary, decisions }: Timing): string {
+  const after = Math.max(...decisions) - primary;
+  const isMet = Math.max(...decisions) <= disturbance.goal && after <= GOAL_AFTER_PRIMARY;
+  return [
+    disturbance.name.padEnd(36),
+    seconds(primary),
+    ...decisions.map(seconds),
+    seconds(after),
+    `  ${isMet ? "" : `goal: ${disturbance.goal / 1000} s, and ${GOAL_AFTER_PRIMARY / 1000} s after the new primary`}`,
+  ].join(" ");
+}
+
+/** Runs the command that an operator runs, through the address that a service uses. */
+async function audit(env: Record<string, string>, checkpoint: string): Promise<void> {
+  const child = spawn(process.execPath, [...ASSENT, "audit", "--checkpoint", checkpoint], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  if (code !== 0) throw new Error(`assent audit ended with ${code}:\n${output}`);
+}
+
+async function agentKey(url: string): Promise<string> {
+  const answer = await fetch(`${url}/v1/api-keys`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "agents", preset: "agent" }),
+  });
+  const made = (await answer.json()) as { key?: string };
+  if (made.key === undefined) throw new Error(`no key was made: ${JSON.stringify(made)}`);
+  return made.key;
+}
+
+async function main(folder: string): Promise<number> {
+  const database = join(folder, "cluster");
+  mkdirSync(database, { mode: 0o755 });
+  const cluster = new Cluster(database);
+  const services: ServiceProcess[] = [];
+  try {
+    await cluster.start();
+    await preparePrimaryWatch(cluster);
+    const urls = cluster.urls();
+    mkdirSync(join(folder, "policies"));
+    writeFileSync(join(folder, "policies/refunds.yaml"), POLICY);
+    writeFileSync(join(folder, "assent.yaml"), "approvals: { trust_key_makers: true }\n");
+    const shared = {
+      ...sharedEnvironment("ha.test/log"),
+      ASSENT_CONFIG: join(folder, "assent.yaml"),
+      ASSENT_POLICIES: join(folder, "policies"),
+    };
+    const envs = SERVICES.map((name) => ({
+      ...shared,
+      DATABASE_URL: urls[name],
+      ASSENT_DATA: join(folder, `data-${name}`),
+    }));
+    for (const env of envs) services.push(await startProcess(env));
+    const key = await agentKey((services[0] as ServiceProcess).url);
+    const load = startLoad(
+      services.map(({ url }) => url),
+      key,
+      CLIENTS,
+    );
+    const history = new History();
+    const store = postgresStorage({ url: urls.hosts });
+    await store.open({ readOnly: true });
+    await until("the load runs", () => decided(load, 0, 20));
+
+    let missed = 0;
+    const print = (text: string): void => void process.stdout.write(`${text}\n`);
+    print(`${"".padEnd(36)} new primary  decisions at the service    later than`);
+    print(`${"disturbance".padEnd(36)}   writes    ${SERVICES.join("     ")}   the primary`);
+    for (const disturbance of plan(DISTURBANCES)) {
+      const timing = await disturb(cluster, load, disturbance);
+      const line = row(timing);
+      if (line.includes("goal:")) missed += 1;
+      print(line);
+      await cluster.untilWhole();
+      const { entries, checkpoints } = await history.verify(store, load);
+      const newest = join(folder, "checkpoint");
+      writeFileSync(newest, [...load.checkpoints].at(-1) as string);
+      await audit(envs[0] as Record<string, string>, newest);
+      print(
+        `  ${entries} entries, ${load.acknowledged.size} acknowledged actions, ${checkpoints} signed checkpoints: one history; assent audit passes`,
+      );
+    }
+    await load.stop();
+    const { entries } = await history.verify(store, load, true);
+    await store.close();
+    print(
+      `${load.keys()} idempotency keys, ${load.keys()} actions, ${entries} entries; ${load.repeated()} requests were repeated. ${missed} of ${DISTURBANCES} missed a goal.`,
+    );
+    return missed === 0 ? 0 : 1;
+  } finally {
+    for (const [i, service] of services.entries()) {
+      writeFileSync(join(folder, `service-${SERVICES[i]}.log`), service.output());
+      await Promise.race([stopProcess(service), pause(15_000)]);
+      service.child.kill("SIGKILL");
+    }
+    await cluster.stop();
+  }
+}
+
+const missing = missingPrograms();
+if (missing !== null) {
+  process.stderr.write(`This test cannot run here: ${missing}\n`);
+  process.exit(2);
+}
+const folder = temporaryFolder("assent-ha-");
+// The user `postgres` has a folder in it.
+chmodSync(folder, 0o755);
+let code = 1;
+try {
+  code = await main(folder);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+} finally {
+  if (process.env["ASSENT_TEST_KEEP"] === "1" || code !== 0) process.stderr.write(`Logs are in ${folder}\n`);
+  else rmSync(folder, { recursive: true, force: true });
+}
+process.exit(code);
