@@ -200,7 +200,7 @@ describe("assent init", () => {
     const folder = folderWith(t, { "policies/payments.yaml": "mine" });
     const { code, err } = await assent(["init"], { cwd: folder, env: BARE });
     assert.equal(code, 2);
-    assert.match(err, /policies\/payments\.yaml is there already/);
+    assert.match(err, /policies\/payments\.yaml already exists/);
     assert.equal(readFileSync(join(folder, "policies/payments.yaml"), "utf8"), "mine");
     assert.ok(!existsSync(join(folder, "assent.yaml")));
   });

@@ -40,6 +40,7 @@ async function start(options: object): Promise<Service> {
         plugin: policyGit as unknown as Plugin,
         options: { interval_seconds: 1, timeout_seconds: 10, ...options },
         origin: "policy-git",
+        core: true,
       },
     ],
   });

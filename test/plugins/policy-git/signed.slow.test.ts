@@ -52,7 +52,7 @@ async function start(more: object = {}): Promise<void> {
   };
   service = await startService({
     policies: join(root, "base"),
-    plugins: [{ plugin: policyGit as unknown as Plugin, options, origin: "policy-git" }],
+    plugins: [{ plugin: policyGit as unknown as Plugin, options, origin: "policy-git", core: true }],
   });
 }
 
