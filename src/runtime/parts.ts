@@ -95,7 +95,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());
   const keyUse = createKeyUse(storage, log);
-  opened.push({ name: "key use", close: keyUse.stop });
+  opened.push({ name: "key use", close: () => keyUse.stop() });
   const directory = createDirectory();
   const permits = await openPermitKeys({
     config,
@@ -108,7 +108,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     log,
     anyKey: options.anyPermitKey,
   });
-  opened.push({ name: "permit keys", close: permits.close });
+  opened.push({ name: "permit keys", close: () => permits.close() });
   const users = createUsers({ storage, directory, groups: options.groups, head });
   const keys = createKeys({
     storage,
@@ -131,7 +131,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const stops = createStops({ storage, directory, head, clock });
   const visibleReads = createBacktestReader(storage);
   const trials = createTrials({ storage: visibleReads, log });
-  opened.push({ name: "trials of policies", close: trials.close });
+  opened.push({ name: "trials of policies", close: () => trials.close() });
   const policies = createPolicies({
     storage,
     visibleReads,
@@ -175,7 +175,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
   ledger = opening;
-  opened.push({ name: "ledger", close: opening.close });
+  opened.push({ name: "ledger", close: () => opening.close() });
   return {
     storage,
     ledger: opening,

@@ -185,7 +185,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       if (config.agents === "bound") await warnAboutUnboundKeys(parts.storage, log, clock());
       if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
       // Before the sources that plugins brought: these are no longer watched when their plugins stop.
-      opened.push({ name: "plugins", close: registry.stop });
+      opened.push({ name: "plugins", close: () => registry.stop() });
       opened.push({ name: "policies", close: await followSources(parts.policies, registry.policySources, log) });
       if (storage.upkeep !== undefined) {
         const folding = createSumFolder({
@@ -194,7 +194,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           log,
           lease: createLeaderLease(storage, "analytics", instance),
         });
-        opened.push({ name: "sums", close: folding.stop });
+        opened.push({ name: "sums", close: () => folding.stop() });
         folding.start();
       }
       const sweep = createIdempotencySweep({
@@ -205,7 +205,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
         clock,
         log,
       });
-      opened.push({ name: "idempotency keys", close: sweep.stop });
+      opened.push({ name: "idempotency keys", close: () => sweep.stop() });
       sweep.start();
       await registry.start();
       opened.push(
@@ -219,7 +219,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       );
       if (outbox.write !== null) {
         const courier = openCourier(parts, { config, log, clock, notifiers: registry.notifiers, channels, instance });
-        opened.push({ name: "courier", close: courier.stop });
+        opened.push({ name: "courier", close: () => courier.stop() });
         courier.start();
       }
     } catch (error) {

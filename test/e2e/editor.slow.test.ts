@@ -229,7 +229,7 @@ describe("an editor with the YAML language server", () => {
     for (const effect of ["allow", "deny", "require_approval"]) assert.ok(effects.includes(effect), effects.join(", "));
     assert.match(
       await editor.hover("hover.yaml", under("policy", "policy: p\nrules:\n  - name: r\n    ef|fect: allow\n")),
-      /What happens when the rule matches/,
+      /Decision if the rule matches/,
     );
     assert.match(
       await editor.hover("hover-assent.yaml", under("config", "deliveries:\n  keep_|days: 30\n")),

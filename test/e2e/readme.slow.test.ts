@@ -113,7 +113,7 @@ test("the demo holds, and says so by its exit", () => {
   assert.equal(status, 0, stderr + stdout);
   assert.match(stdout, /all checks passed\n$/);
   const [, actions, verified, replayed] =
-    /(\d+) actions:[\s\S]*?(\d+) proofs verified[\s\S]*?(\d+) decisions made again/.exec(stdout) ?? [];
+    /(\d+) actions:[\s\S]*?(\d+) proofs verified[\s\S]*?(\d+) decisions replayed/.exec(stdout) ?? [];
   assert.ok(Number(actions) >= 40);
   assert.deepEqual([verified, replayed], [actions, actions]);
   assert.ok(

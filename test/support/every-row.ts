@@ -3,6 +3,7 @@ import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Storage } from "../../src/contract/storage.ts";
+import users from "../../plugins/users/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";
 import { quiet, startService, type Answer, type Service } from "./service.ts";
@@ -38,7 +39,11 @@ export async function fillStore(
   const service = await startService({
     storage,
     policies,
-    plugins: [pigeon.plugin, { plugin: keeper as Plugin, options: {}, origin: "keeper" }],
+    plugins: [
+      pigeon.plugin,
+      { plugin: keeper as Plugin, options: {}, origin: "keeper" },
+      { plugin: users as Plugin, options: {}, origin: "users", core: true },
+    ],
     change(config) {
       config.approvals.trust_key_makers = true;
       config.channels = {

@@ -83,7 +83,7 @@ export function createPostedCheckpoints({
   });
 
   return {
-    round: rounds.run,
+    round: () => rounds.run(),
     start: () => rounds.start(),
     async stop() {
       over.abort();

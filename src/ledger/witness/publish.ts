@@ -28,7 +28,7 @@ export function publishCheckpoints(
       log,
       verify,
     });
-    started.push({ name: "witnesses", close: witnesses.stop });
+    started.push({ name: "witnesses", close: () => witnesses.stop() });
     witnesses.start();
   }
   if (config.checkpoint_webhooks.length > 0) {
@@ -40,7 +40,7 @@ export function publishCheckpoints(
       everyMs,
       log,
     });
-    started.push({ name: "checkpoint webhooks", close: posted.stop });
+    started.push({ name: "checkpoint webhooks", close: () => posted.stop() });
     posted.start();
   }
   return started;

@@ -142,7 +142,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
   });
 
   return {
-    round: rounds.run,
+    round: () => rounds.run(),
     start: () => rounds.start(),
     async stop() {
       over.abort();

@@ -145,6 +145,12 @@ test("the schemas of the document take every real entry, and each only its own t
       const body = { agent_id: "bot", tool: "pay", operation: "do", params: { amount: 1, customer: "c" } };
       const { id } = (await service.call("POST", "/v1/actions", { body })).body;
       assert.equal((await service.call("POST", `/v1/actions/${id}/permit`)).status, 200, "decided again");
+      const invited = await service.call("POST", "/v1/users", {
+        key: service.admin,
+        body: { name: "Ada" },
+        headers: { host: "localhost:8000" },
+      });
+      assert.equal(invited.status, 201, JSON.stringify(invited.body));
       await service.runtime.rotatePermitKey({ key: null, overlap: 60 });
       await service.runtime.rotateLogKey({ overlap: 60_000, again: false });
       const judge = judgeOf((await service.call("GET", "/openapi.json", { key: null })).body);
