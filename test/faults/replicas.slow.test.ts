@@ -409,6 +409,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
               plugin: policyGit as unknown as Plugin,
               options: { url: `file://${repository.bare}`, interval_seconds: 1 },
               origin: "policy-git",
+              core: true,
             },
           ],
         }),

@@ -69,7 +69,7 @@ describe("the definition of a tool", () => {
       action.params.changes.map(({ name, kind }) => [name, kind]),
       [["echo", "changed"]],
     );
-    assert.match((await accept("--yes")).out, /nothing has changed/);
+    assert.match((await accept("--yes")).out, /unchanged since it was accepted/);
   });
 
   test("that changed after its call had been approved, and told nobody: the same call is not made", async () => {
