@@ -243,7 +243,7 @@ describe("the package", () => {
       // The pages' own bundles run in a browser; dist/vendor imports nothing but Node.
       if (!/\.(?:js|d\.ts)$/.test(path) || /plugins\/(?:docs|console)\//.test(path)) continue;
       for (const [, , name = ""] of readFileSync(join(dist, path), "utf8").matchAll(
-        /\b(?:from|import\s*\(?)\s*(["'])((?:@[a-z]|[a-z])[\w@./:-]*)\1/g,
+        /(?<!['"\w])(?:from|import\s*\(?)\s*(["'])((?:@[a-z]|[a-z])[\w@./:-]*)\1/g,
       )) {
         const [scope = "", inner = ""] = name.split("/");
         const owner = scope.startsWith("@") ? `${scope}/${inner}` : scope;
