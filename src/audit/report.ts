@@ -53,6 +53,8 @@ export async function inGroups<T>(items: Iterable<T>, work: (item: T) => Promise
   await Promise.all(group.map(work));
 }
 
+const printBigInt = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
+
 /** Every row of a table, a page at a time. `again` is the row as it is now; null when it is gone. */
 export async function eachRow(
   copying: StorageCopying,
@@ -61,9 +63,14 @@ export async function eachRow(
   look: (row: CopiedRow, fault: Fault) => Promise<void>,
 ): Promise<void> {
   let after: CopiedRow | null = null;
-  for (;;) {
+  // A damaged index can lead back to rows that were read. One earlier position suffices to notice it (Brent's algorithm).
+  let anchor: string | null = null;
+  for (let page = 1; ; page++) {
     const rows: CopiedRow[] = await copying.read(table, after, PAGE);
     if (rows.length === 0) return;
+    const position = JSON.stringify(rows.at(-1), printBigInt);
+    if (position === anchor) return fault(`an index of ${table} is damaged: it leads back to rows that were read`);
+    if ((page & (page - 1)) === 0) anchor = position;
     const start: CopiedRow | null = after;
     const places = rows.map((row, i) => ({ row, before: i === 0 ? start : (rows[i - 1] ?? null) }));
     await inGroups(places, async ({ row, before }) => {
