@@ -1,11 +1,12 @@
 /** Routes that issue permits, start actions and report their results. */
-import { type CoreHost, REPLAYED_HEADERS } from "../../src/core.ts";
+import { type CoreHost, type JsonObject, REPLAYED_HEADERS } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./permits.ts";
 import { actionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
+import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
 
 export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
@@ -106,6 +107,23 @@ export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Ro
       async handle({ credential, params, body }) {
         const { row, isRetry } = await reportResult(host, credential, params.id, body);
         return actionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/actions/:id/settle",
+      tag,
+      summary: "Settle an unknown outcome",
+      scope: "actions:settle",
+      params: schema.IdParams,
+      body: schema.SettleBody,
+      description:
+        "For an action whose status is `unknown`, because no result was reported in time: a person, or a probe with a key of its own, records what happened. The action is then `succeeded` or `failed`. The key that started the action reports its result instead, also when it is late.",
+      responses: { 200: ACTION_RESPONSE },
+      errors: ["ACTION_NOT_FOUND", "OUTCOME_NOT_UNKNOWN", "ACTION_ERASED", "RECORD_ALTERED"],
+      async handle({ credential, params, body: { meta = {}, ...body } }) {
+        const row = await settleOutcome(host, credential, params.id, { ...body, meta: meta as JsonObject });
+        return actionReply(host, row, credential);
       },
     }),
   ];

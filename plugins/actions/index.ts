@@ -7,6 +7,7 @@ import { executionRoutes } from "./execution-routes.ts";
 import { createExpiry } from "./expiry.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetention } from "./retention.ts";
+import { createUnknownOutcomes } from "./unknown-outcome.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
 import { createWaiters } from "./wait.ts";
@@ -21,6 +22,12 @@ const Options = Type.Object(
       maximum: 100_000,
       description: "Requests with one API key that wait on pending actions at a time in this process.",
     }),
+    unknown_after_minutes: Type.Integer({
+      default: 60,
+      minimum: 1,
+      maximum: 525_600,
+      description: "Minutes after its start until the status of an action without a result is `unknown`.",
+    }),
   },
   { additionalProperties: false },
 );
@@ -33,6 +40,7 @@ export default defineCorePlugin({
     const waitTracker = createWaitTracker(host);
     const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
     const retention = createRetention(host);
+    const unknownOutcomes = createUnknownOutcomes(host, options.unknown_after_minutes * 60_000);
     return {
       routes: [
         ...submissionRoutes(host, TAG, expiry, waiters),
@@ -44,10 +52,12 @@ export default defineCorePlugin({
       async start() {
         await expiry.start();
         retention.start();
+        unknownOutcomes.start();
       },
       async stop() {
         waiters.stop();
         await waitTracker.stop();
+        await unknownOutcomes.stop();
         await retention.stop();
         await expiry.stop();
       },

@@ -49,7 +49,7 @@ export async function recordResult(
   const commitment = commitResult(row.salt, result);
   // Compare with the commitment in the ledger, because the text in the row could have been altered.
   if (matchesStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
-  if (row.status !== "executing") {
+  if (row.status !== "executing" && row.status !== "unknown") {
     const advice = row.result === null ? "start it first" : "its result was already reported";
     throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${advice}`);
   }
@@ -72,12 +72,13 @@ export async function recordResult(
       attempt: null,
       success: result.success,
       result: commitment,
+      comment: null,
       status,
     },
     row.submitted_by,
   );
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
-  tx.expectChange(tx.updateAction(id, { status: "executing" }, change));
+  tx.expectChange(tx.updateAction(id, { status: row.status }, change));
   return { row: { ...row, ...change }, isRetry: false };
 }
 

@@ -96,6 +96,21 @@ export const ResultBody = Type.Object(
 );
 export type ResultBody = Static<typeof ResultBody>;
 
+export const SettleBody = Type.Object(
+  {
+    success: Type.Boolean({ description: "Whether the action had its effect." }),
+    reason: Type.String({
+      minLength: 1,
+      maxLength: 2000,
+      description: "How this is known. Recorded in the ledger, where it stays after an erasure.",
+    }),
+    meta: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "Details of the result: ids, amounts, durations." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
 export const CancelBody = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })) },
   { additionalProperties: false },

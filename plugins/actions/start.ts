@@ -109,6 +109,7 @@ export async function decideStart(
       ...call,
       success: null,
       result: null,
+      comment: null,
       status: "executing",
     },
     row.submitted_by,
@@ -133,7 +134,7 @@ function isSameStart(
     call.attempt !== null &&
     start.attempt === call.attempt &&
     start.permit === call.permit &&
-    start.by.key_id === key.id
+    start.by?.key_id === key.id
   );
 }
 

@@ -79,6 +79,17 @@ export async function verifyAgainstLedger(
   throw recordAlteredError(row, altered);
 }
 
+/** Whether the row matches its ledger entries. An altered row is evidence, so its status is left as it is. */
+export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row: ActionRow): Promise<boolean> {
+  try {
+    await verifyAgainstLedger(host, tx, row);
+    return true;
+  } catch (error) {
+    if (error instanceof Refusal) return false;
+    throw error;
+  }
+}
+
 /** Returns what the action's entries contain, for its record; null if they cannot be read. Changes nothing. */
 export async function readHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
   return (await alteredIn(reader, row)).recorded;

@@ -26,7 +26,7 @@ import {
 } from "./redecision.ts";
 import { assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approvers.ts";
 import { releaseUses } from "./limits.ts";
-import { type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
+import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./rows.ts";
 import type { ApprovalBody } from "./schemas.ts";
 import { isSubmitter } from "./self-approval.ts";
@@ -262,17 +262,6 @@ export function expireUnstarted(host: CoreHost, from: StartableCursor, limit: nu
     const last = overdue.at(-1);
     return last === undefined ? null : { approved_until: last.approved_until ?? 0, decision_seq: last.decision_seq };
   });
-}
-
-/** Whether the row matches its ledger entries. An altered row is evidence, so its status is left as it is. */
-async function matchesLedger(host: CoreHost, tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
-  try {
-    await verifyAgainstLedger(host, tx, row);
-    return true;
-  } catch (error) {
-    if (error instanceof Refusal) return false;
-    throw error;
-  }
 }
 
 /**

@@ -10,6 +10,7 @@ const STATUS: Readonly<Record<string, string>> = {
   allowed: "approved",
   approved: "approved",
   executing: "approved",
+  unknown: "approved",
   succeeded: "approved",
   failed: "approved",
   denied: "denied",

@@ -73,6 +73,7 @@ const EXAMPLE = {
     attempt: "0f1d7b6c7c0a4cf1a3c3a6f5f0ed5a1df8c2be9a6b0f0f1f3b6f4f7d3fbb8a5e",
     success: null,
     result: null,
+    comment: null,
     status: "executing",
   },
 };

@@ -44,6 +44,7 @@ export const ERRORS = {
   MORE_APPROVALS_NEEDED: [409, "The action now needs more approvals"],
   START_EXPIRED: [410, "The time to start the action has passed"],
   ACTION_NOT_STARTED: [409, "The action has not started"],
+  OUTCOME_NOT_UNKNOWN: [409, "The outcome of the action is not unknown"],
   ACTION_OPEN: [409, "The action is not finished"],
   ACTION_ERASED: [410, "The action was erased"],
   RECORD_ALTERED: [409, "The stored action does not match the ledger"],

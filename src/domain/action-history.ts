@@ -206,11 +206,23 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       action.expires_at = parseEntryTime(expires_at);
       action.approved_until = null;
     }
-  } else if (entry.phase === "start") {
-    action.started_at = at;
-    action.started_by = entry.by.key_id;
   } else {
-    history.result = entry.result;
+    applyExecution(history, entry, at);
+  }
+}
+
+function applyExecution(history: ActionHistory, { phase, by, result }: ExecutionEntry, at: number): void {
+  const { action, faults } = history;
+  if (phase === "no_result") {
+    if (by !== null) faults.push("somebody is named as the one who did not report its result");
+    return;
+  }
+  if (by === null) return void faults.push(`nobody is named for its ${phase}`);
+  if (phase === "start") {
+    action.started_at = at;
+    action.started_by = by.key_id;
+  } else {
+    history.result = result;
   }
 }
 

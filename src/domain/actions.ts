@@ -17,6 +17,8 @@ export type ActionStatus =
   | "expired"
   | "cancelled"
   | "executing"
+  /** Started, and no result was reported in time. */
+  | "unknown"
   | "succeeded"
   | "failed";
 
@@ -28,6 +30,7 @@ export const ACTION_STATUSES: readonly ActionStatus[] = [
   "expired",
   "cancelled",
   "executing",
+  "unknown",
   "succeeded",
   "failed",
 ];
@@ -37,7 +40,8 @@ export const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>
   pending_approval: ["approved", "denied", "expired", "cancelled"],
   allowed: ["executing", "denied", "cancelled", "pending_approval"],
   approved: ["executing", "denied", "cancelled", "pending_approval", "expired"],
-  executing: ["succeeded", "failed"],
+  executing: ["succeeded", "failed", "unknown"],
+  unknown: ["succeeded", "failed"],
   denied: [],
   expired: [],
   cancelled: [],

@@ -19,7 +19,7 @@ export function findErasureBlocker({ status, approved_until, started_at }: Erasa
   if (status === "pending_approval") return "pending: decide or cancel it first";
   if ((status === "allowed" || status === "approved") && approved_until !== null && approved_until > now)
     return `${status} and may still start: cancel it first, or erase it when its time to start is over`;
-  if (status === "executing" && started_at !== null && started_at + RESULT_TIMEOUT_MS > now)
-    return "executing: erase it when its result was reported, or a day after its start";
+  if ((status === "executing" || status === "unknown") && started_at !== null && started_at + RESULT_TIMEOUT_MS > now)
+    return "started without a result: erase it when its result was reported, or a day after its start";
   return null;
 }

@@ -6,6 +6,7 @@ export const SCOPES = [
   "actions:read_own",
   "actions:execute",
   "actions:erase",
+  "actions:settle",
   "approvals:decide",
   "policies:read",
   "policies:write",
@@ -51,7 +52,7 @@ export function defineScopes<const Name extends string>(
 
 export const PRESETS = {
   agent: ["actions:submit", "actions:read_own", "actions:execute", "events:read"],
-  approver: ["approvals:decide", "actions:read", "events:read", "policies:read"],
+  approver: ["approvals:decide", "actions:read", "actions:settle", "events:read", "policies:read"],
   auditor: [
     "actions:read",
     "policies:read",
@@ -69,7 +70,7 @@ export const PRESETS = {
 
 export type Preset = keyof typeof PRESETS;
 
-const PRIVILEGES = /^admin$|:(?:decide|manage|write|activate|erase)$/;
+const PRIVILEGES = /^admin$|:(?:decide|manage|write|activate|erase|settle)$/;
 
 /** Returns the scopes with which an agent could approve its own requests or change what governs it. */
 export function privilegesIn(scopes: readonly string[]): string[] {

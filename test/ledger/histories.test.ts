@@ -38,6 +38,7 @@ const aboutOne = (at: number) => ({
   attempt: null,
   success: null,
   result: null,
+  comment: null,
   status: "executing" as const,
 });
 

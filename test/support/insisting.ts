@@ -145,6 +145,7 @@ export function insist(options: InsistingOptions): Insisting {
         }
         if (entry.type !== "execution") continue;
         const execution = entry as ExecutionEntry;
+        assert.ok(execution.phase !== "no_result", "an outcome is unknown");
         const before = phases[execution.phase];
         assert.ok(!before.has(execution.action_id), `an action has two entries of one ${execution.phase}`);
         before.set(execution.action_id, execution);

@@ -27,6 +27,7 @@ const ENDED: Readonly<Record<string, readonly [string, string]>> = {
   expired: ["busy", "It expired before it was settled. The agent has to submit it again."],
   cancelled: ["busy", "It was cancelled before it was settled."],
   executing: ["good", "It was approved and is running."],
+  unknown: ["busy", "It was approved and started. Its outcome is unknown."],
   succeeded: ["good", "It was approved and succeeded."],
   failed: ["bad", "It was approved and failed."],
 };

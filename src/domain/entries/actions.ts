@@ -102,16 +102,20 @@ export interface ExecutionEntry {
   at: string;
   agent_id: string;
   commitment: string;
-  phase: "start" | "result";
-  by: Actor;
-  /** SHA-256 of the permit that was used; null for a result, and if the submitter started without a permit. */
+  /** `no_result`: no result was reported in time, so the outcome is unknown. */
+  phase: "start" | "no_result" | "result";
+  /** Who started the action, reported the result, or settled the unknown outcome; null for `no_result`. */
+  by: Actor | null;
+  /** SHA-256 of the permit that was used; null unless this is a start with a permit. */
   permit: string | null;
-  /** SHA-256 of the caller's `attempt` identifier; null for a result, and if none was given. */
+  /** SHA-256 of the caller's `attempt` identifier; null unless this is a start that named one. */
   attempt: string | null;
   success: boolean | null;
-  /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null for a start. */
+  /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null unless this is a result. */
   result: string | null;
-  status: "executing" | "succeeded" | "failed";
+  /** How whoever settled the unknown outcome knows it; null if this settles none. Stays in the ledger forever. */
+  comment: string | null;
+  status: "executing" | "unknown" | "succeeded" | "failed";
 }
 
 /**

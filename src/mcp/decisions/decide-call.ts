@@ -121,8 +121,7 @@ export function createCallGate({
       const needsApproval = action.status === "pending_approval";
       if (needsApproval) action = await waitForApproval(action, caller, deadline);
       // An action that is already executing belongs to another call, because each action runs once.
-      if (action.status === "executing" || action.status === "succeeded" || action.status === "failed")
-        return "started elsewhere";
+      if (["executing", "unknown", "succeeded", "failed"].includes(action.status)) return "started elsewhere";
       if (action.status !== "allowed" && action.status !== "approved")
         return { mayRun: false, refusal: callRefusal(action) };
       await caller.whenAttached();

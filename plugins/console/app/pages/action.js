@@ -190,14 +190,22 @@ function Step({ event }) {
         ${entry.by === null ? "by retention" : html`by <${Who} principal=${entry.by.principal} />`}:
         <${Text} value=${entry.reason} />`,
     execution: () =>
-      html`<${Badge} value=${entry.status} />
-        ${entry.phase === "result" ? "reported" : entry.permit === null ? "started" : "started with a permit"} by
-        <${Who} principal=${entry.by.principal} />`,
+      html`<${Badge} value=${entry.status} /> ${
+          entry.by === null
+            ? "no result was reported in time"
+            : html`${executionVerb(entry)} by <${Who} principal=${entry.by.principal} />`
+        }${entry.comment === null ? "" : html`: <${Text} value=${entry.comment} />`}`,
   }[event.type];
   return html`<${Time} at=${event.at} /> ${said === undefined ? html`<${Text} value=${event.type} />` : said()}
     <a class="quiet" href=${`#/provenance/${at(event.hash)}`} aria-label=${plain(`entry ${event.seq} in the ledger`)}
       >#${event.seq}</a
     >`;
+}
+
+/** @param {{ phase: string, permit: string | null, comment: string | null }} entry */
+function executionVerb({ phase, permit, comment }) {
+  if (phase === "start") return permit === null ? "started" : "started with a permit";
+  return comment === null ? "reported" : "settled";
 }
 
 /** @param {{ id: string }} props */

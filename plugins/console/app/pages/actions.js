@@ -28,6 +28,7 @@ const STATUSES = [
   "expired",
   "cancelled",
   "executing",
+  "unknown",
   "succeeded",
   "failed",
 ];

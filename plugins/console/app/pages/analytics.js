@@ -25,6 +25,7 @@ const STANDING = {
   approved: "approved, not started",
   pending_approval: "waiting for a person",
   executing: "under way",
+  unknown: "outcome unknown",
   succeeded: "done",
   failed: "failed",
   expired: "expired",

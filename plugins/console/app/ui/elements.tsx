@@ -91,6 +91,7 @@ const KINDS: Readonly<Record<string, string>> = {
   live: "good",
   allow: "good",
   executing: "busy",
+  unknown: "bad",
   pending_approval: "busy",
   require_approval: "busy",
   denied: "bad",

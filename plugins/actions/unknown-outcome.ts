@@ -1,0 +1,170 @@
+/**
+ * Actions whose outcome is unknown: they were started, and no result was reported in time. A background task records
+ * that, and a person or a probe settles them. The key that started one can still report its result.
+ */
+import { setImmediate } from "node:timers/promises";
+import {
+  actionEntryFields,
+  canonicalText,
+  commitResult,
+  confirmWithScope,
+  type CoreHost,
+  createRepeatingTask,
+  type JsonObject,
+  type LeaderLease,
+  type LedgerTransaction,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
+import { matchesLedger, verifyAgainstLedger } from "./verify-record.ts";
+
+const PAGE = 100;
+const MAX_INTERVAL_MS = 60_000;
+const AFTER_FAILURE_MS = 5_000;
+
+export interface UnknownOutcomes {
+  start(): void;
+  /** Records every outcome that is unknown by now. Resolves to their number. Rejects if the store fails. */
+  sweep(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Creates the background task. One process per store runs it; running it twice is harmless.
+ * @param afterMs time from the start of an action until its outcome is unknown, in milliseconds
+ */
+export function createUnknownOutcomes(host: CoreHost, afterMs: number): UnknownOutcomes {
+  let stopped = false;
+  let lease: LeaderLease | null = null;
+
+  async function sweep(): Promise<number> {
+    lease ??= host.leaderLease("unknown-outcomes");
+    const startedBefore = host.clock() - afterMs;
+    // An action was created before it started.
+    const span = await host.storage.decisionSpan(0, startedBefore);
+    let marked = 0;
+    for (let before_seq = span === null ? 0 : span.last + 1; !stopped && (await lease.isLeader());) {
+      const page = await host.storage.actions({
+        visibility: { all: true },
+        status: "executing",
+        before_seq,
+        limit: PAGE,
+      });
+      const due = page.filter((row) => row.erased_at === null && (row.started_at ?? Infinity) <= startedBefore);
+      if (due.length > 0) marked += await host.ledger.transact((tx) => markUnknown(host, tx, due, afterMs));
+      const last = page.at(-1);
+      if (page.length < PAGE || last === undefined) break;
+      before_seq = last.decision_seq;
+      await setImmediate();
+    }
+    return marked;
+  }
+
+  const rounds = createRepeatingTask({
+    task: sweep,
+    everyMs: Math.min(MAX_INTERVAL_MS, Math.max(1_000, afterMs / 4)),
+    afterFailureMs: AFTER_FAILURE_MS,
+    onFailure: (error) =>
+      host.log.warn("could not record which outcomes are unknown; retrying", { error: String(error) }),
+  });
+
+  return {
+    sweep,
+    start: () => rounds.start(),
+    async stop() {
+      stopped = true;
+      await rounds.stop();
+      await lease?.release().catch(() => undefined);
+    },
+  };
+}
+
+async function markUnknown(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  due: readonly ActionRow[],
+  afterMs: number,
+): Promise<number> {
+  let marked = 0;
+  for (const { id } of due) {
+    const row = await tx.action(id);
+    // Its result may have arrived since, and the clock of the ledger may be behind the one of this process.
+    if (row === null || row.status !== "executing" || row.erased_at !== null) continue;
+    if ((row.started_at ?? Infinity) > tx.now - afterMs || !(await matchesLedger(host, tx, row))) continue;
+    tx.record(
+      {
+        type: "execution",
+        v: 1,
+        ...actionEntryFields(row, tx.now),
+        phase: "no_result",
+        by: null,
+        permit: null,
+        attempt: null,
+        success: null,
+        result: null,
+        comment: null,
+        status: "unknown",
+      },
+      row.submitted_by,
+    );
+    if (!(await tx.updateAction(id, { status: "executing" }, { status: "unknown", updated_at: tx.now })))
+      throw new Error(`${id} did not become unknown although the ledger's lock was held`);
+    marked++;
+  }
+  return marked;
+}
+
+/** What somebody found out about an unknown outcome. */
+export interface Settlement {
+  success: boolean;
+  /** How it is known. Stays in the ledger forever. */
+  reason: string;
+  meta: JsonObject;
+}
+
+/**
+ * Settles the unknown outcome of an action, once. Throws OUTCOME_NOT_UNKNOWN in any other state.
+ * @param credential of a person or a probe with the scope `actions:settle`
+ */
+export function settleOutcome(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  { success, reason, meta }: Settlement,
+): Promise<ActionRow> {
+  return host.ledger.transact(async (tx) => {
+    const current = await confirmWithScope(tx, credential, "actions:settle");
+    const row = await visibleAction(tx, id, current);
+    assertNotErased(row);
+    await verifyAgainstLedger(host, tx, row);
+    if (row.status !== "unknown")
+      throw new Refusal(
+        "OUTCOME_NOT_UNKNOWN",
+        `the action is ${row.status}; only an action whose status is unknown can be settled`,
+      );
+    const result = { error: success ? null : reason, meta, success };
+    const status = success ? "succeeded" : "failed";
+    tx.record(
+      {
+        type: "execution",
+        v: 1,
+        ...actionEntryFields(row, tx.now),
+        phase: "result",
+        by: toActor(current.key, current.principal),
+        permit: null,
+        attempt: null,
+        success,
+        result: commitResult(row.salt, result),
+        comment: reason,
+        status,
+      },
+      row.submitted_by,
+    );
+    const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
+    if (!(await tx.updateAction(id, { status: "unknown" }, change)))
+      throw new Error(`${id} was not settled although the ledger's lock was held`);
+    return rereadAction(tx, id);
+  });
+}
