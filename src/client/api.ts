@@ -13,7 +13,7 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
-  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed";
+  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
   /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
   outcome: "EXECUTE" | "ABSTAIN" | "HALT";
@@ -168,7 +168,7 @@ export interface Result {
 }
 
 export interface ListQuery {
-  status?: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed" | undefined;
+  status?: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed" | undefined;
   agent_id?: string | undefined;
   tool?: string | undefined;
   operation?: string | undefined;

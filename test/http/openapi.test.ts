@@ -408,6 +408,18 @@ describe("every operation", () => {
       assert.equal((await send(method, path, options)).body.code, code, `${method} ${path} ${code}`);
   });
 
+  it("settles an outcome once it is unknown", async () => {
+    const { id } = (await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED })).body;
+    await send("POST", "/v1/actions/{id}/start", { at: { id }, key: service.agent, body: {} });
+    const settle = (): Promise<Sent> =>
+      send("POST", "/v1/actions/{id}/settle", { at: { id }, body: { success: true, reason: "it is in the mailbox" } });
+    assert.equal((await settle()).body.code, "OUTCOME_NOT_UNKNOWN");
+    service.clock.now += 61 * 60_000;
+    await service.restart();
+    await until("the outcome is unknown", async () => (await service.storage.action(id))?.status === "unknown");
+    assert.equal((await settle()).body.status, "succeeded");
+  });
+
   it("was reached with a success", () => {
     assert.deepEqual(
       judge.operations

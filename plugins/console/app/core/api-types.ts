@@ -13,7 +13,7 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
-  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed";
+  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
   /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
   outcome: "EXECUTE" | "ABSTAIN" | "HALT";
@@ -362,19 +362,21 @@ export interface ExecutionEntry {
   agent_id: string;
   /** SHA-256(salt ‖ request hash): the request, without telling it. */
   commitment: string;
-  /** Its beginning or its end. */
-  phase: "start" | "result";
-  by: Actor;
+  /** Its beginning, its end, or that no result was reported in time. */
+  phase: "start" | "no_result" | "result";
+  by: Actor | null;
   /** SHA-256 of the permit's text, where one was used. */
   permit: string | null;
   /** SHA-256 of the `attempt` sent with the start; null for a result. */
   attempt: string | null;
-  /** As it was reported; null for a start. */
+  /** As it was reported; null unless this is a result. */
   success: boolean | null;
-  /** Commitment to what was reported; null for a start. */
+  /** Commitment to what was reported; null unless this is a result. */
   result: string | null;
+  /** How whoever settled an unknown outcome knows it; null if this settles none. */
+  comment: string | null;
   /** The action's status with it. */
-  status: "executing" | "succeeded" | "failed";
+  status: "executing" | "unknown" | "succeeded" | "failed";
 }
 
 export interface ErasureEntry {
@@ -635,6 +637,7 @@ export interface Analytics {
     expired: number;
     cancelled: number;
     executing: number;
+    unknown: number;
     succeeded: number;
     failed: number;
   };
@@ -686,6 +689,7 @@ export interface Analytics {
       expired: number;
       cancelled: number;
       executing: number;
+      unknown: number;
       succeeded: number;
       failed: number;
     };
@@ -720,7 +724,7 @@ export interface LinkedAction {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed";
+  status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   reason: string;
   risk_level: string | null;
   policy: string | null;
@@ -1182,7 +1186,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -1221,7 +1225,7 @@ export interface Api {
   };
   "GET /v1/actions": {
     query: {
-      status?: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "succeeded" | "failed" | undefined;
+      status?: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed" | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
       agent?: string | undefined;
@@ -1322,6 +1326,18 @@ export interface Api {
       meta?: Record<string, unknown> | undefined;
       /** `attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key. */
       attempt?: string | undefined;
+    };
+    response: Action;
+  };
+  "POST /v1/actions/{id}/settle": {
+    query: never;
+    body: {
+      /** Whether the action had its effect. */
+      success: boolean;
+      /** How this is known. Recorded in the ledger, where it stays after an erasure. */
+      reason: string;
+      /** Details of the result: ids, amounts, durations. */
+      meta?: Record<string, unknown> | undefined;
     };
     response: Action;
   };
@@ -1435,7 +1451,7 @@ export interface Api {
       name: string;
       /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
-      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "approvals:decide" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "approvals:decide" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
       /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */

@@ -31,6 +31,7 @@ export const SCOPES = {
   "actions:read_own": "see its own actions",
   "actions:execute": "start what was allowed, and report results",
   "actions:erase": "erase what was asked, for good",
+  "actions:settle": "settle unknown outcomes",
   "approvals:decide": "approve and deny",
   "policies:read": "see policies",
   "policies:write": "write policies",
