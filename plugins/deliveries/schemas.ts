@@ -11,9 +11,17 @@ const State = Type.Union(
   },
 );
 const Kind = Type.Union(
-  (["approval_requested", "approval_escalated", "approval_reminder", "approval_closed", "stop", "event"] as const).map(
-    (kind) => Type.Literal(kind),
-  ),
+  (
+    [
+      "approval_requested",
+      "approval_escalated",
+      "approval_reminder",
+      "approval_closed",
+      "outcome_unknown",
+      "stop",
+      "event",
+    ] as const
+  ).map((kind) => Type.Literal(kind)),
 );
 
 export const DeliveryRecord = Type.Object(

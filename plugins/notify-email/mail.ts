@@ -37,7 +37,7 @@ export function write(message: ApprovalMessage | ClosedMessage | StopMessage): M
   const title = messageTitle(message);
   const facts = messageFacts(action);
   const request = requestSections(action);
-  const asks = message.kind !== "approval_closed";
+  const asks = "link" in message;
   const opening = asks
     ? "An agent asks for your decision. It waits until somebody decides or the request expires."
     : describeOutcome(action);

@@ -34,13 +34,12 @@ export interface Shown {
 export function show(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
-  if (message.kind === "approval_closed")
-    blocks.push({ type: "section", text: plain(describeOutcome(message.action), MAX_TEXT) });
+  if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message.action), MAX_TEXT) });
   const fields = messageFacts(message.action).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
   for (let i = 0; i < fields.length; i += MAX_FIELDS)
     blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
   blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
-  if (message.kind !== "approval_closed") blocks.push(...decision(message));
+  if ("link" in message) blocks.push(...decision(message));
   return { text: within(title, MAX_TEXT), blocks };
 }
 

@@ -20,7 +20,7 @@ export function bodyOf(message: Message, max = MAX_BODY): string {
     return fitting([{ type: "stop", timestamp: message.at, data: { channel, person, link, stop } }], max);
   }
   const { action, kind, channel, person } = message;
-  const link = message.kind === "approval_closed" ? {} : { link: message.link };
+  const link = "link" in message ? { link: message.link } : {};
   const whole = (about: object): object => ({
     type: kind,
     timestamp: message.at,

@@ -10,7 +10,13 @@ import type {
 } from "../contract/storage.ts";
 import { buildActionHistory, parseEntryTime, type ActionEntry } from "../domain/action-history.ts";
 import { equalBytes } from "../domain/hash.ts";
-import { decodeEntry, type ApprovalEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
+import {
+  decodeEntry,
+  type ApprovalEntry,
+  type DecisionEntry,
+  type ExecutionEntry,
+  type RedecisionEntry,
+} from "../domain/entries.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { parseStoredRequest } from "../domain/request.ts";
@@ -25,6 +31,7 @@ const KINDS: readonly DeliveryKind[] = [
   "approval_escalated",
   "approval_reminder",
   "approval_closed",
+  "outcome_unknown",
   "stop",
   "event",
 ];
@@ -127,7 +134,12 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
     if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to tell of`);
     return;
   }
-  const { type, status } = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry>(entry.bytes);
+  const body = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry>(entry.bytes);
+  const { type, status } = body;
+  if (row.kind === "outcome_unknown") {
+    if (type !== "execution" || status !== "unknown") fault(`entry ${row.seq} does not make an outcome unknown`);
+    return;
+  }
   const asks = (type === "decision" || type === "redecision") && status === "pending_approval";
   const over = (type === "redecision" && status === "denied") || (type === "approval" && status !== "pending_approval");
   if (row.kind === "approval_closed" ? !over : !asks) fault(`entry ${row.seq} is nothing to send a ${row.kind} for`);

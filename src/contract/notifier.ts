@@ -60,10 +60,11 @@ export interface ApprovalMessage extends MessageBase {
 
 /**
  * Reports that the request is closed. `action.status` is the outcome (`approved`, `denied`, `expired` or `cancelled`),
- * or a later status of an approved action (`executing`, `succeeded`, `failed`).
+ * or a later status of an approved action (`executing`, `unknown`, `succeeded`, `failed`).
  */
 export interface ClosedMessage extends MessageBase {
-  kind: "approval_closed";
+  /** `outcome_unknown` goes to the owner of an action that was started and has no result: `action.status` is `unknown`. */
+  kind: "approval_closed" | "outcome_unknown";
   channel: string;
   person: string | null;
   action: MessageAction;

@@ -17,6 +17,7 @@ const MAX_OPERATION = 80;
  * messageTitle(message); // "Approval needed: stripe refund (high risk)"
  */
 export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage): string {
+  if (kind === "outcome_unknown") return `Outcome unknown: ${operationOf(action)}`;
   if (kind === "approval_closed") return `${capital(closedOutcome(action))}: ${operationOf(action)}`;
   const risk = action.risk_level === null ? "" : ` (${renderText(action.risk_level, MAX_OPERATION)} risk)`;
   const words = {
@@ -33,11 +34,13 @@ export function closedOutcome({ status }: MessageAction): ClosedOutcome {
 }
 
 /**
- * Returns one sentence that says how the action was closed, by whom, when and why.
+ * Returns one or two sentences that say how the action was closed, by whom, when and why, or that its outcome is unknown.
  * @example
- * if (message.kind === "approval_closed") describeOutcome(message.action); // "Approved by ada at 2026-01-31 12:00:00 UTC."
+ * if (!("link" in message)) describeOutcome(message.action); // "Approved by ada at 2026-01-31 12:00:00 UTC."
  */
 export function describeOutcome(action: MessageAction): string {
+  if (action.status === "unknown")
+    return "The action was started, and no result was reported in time. Find out whether it had its effect, and settle it.";
   const outcome = closedOutcome(action);
   if (outcome === "expired")
     return `The request expired${action.expires_at === null ? "" : ` at ${formatTime(action.expires_at)}`}. Nobody denied it, and it will not run.`;

@@ -58,6 +58,10 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
       person: row.person,
       action: describe(action, votes, await policies()),
     };
+    if (row.kind === "outcome_unknown") {
+      if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
+      return { ...common, kind: row.kind, reference: null };
+    }
     const request = await earlierRequest(row, action.id);
     if (row.kind === "approval_closed") {
       if (request?.state !== "delivered") return { obsoleteReason: "the request itself was not delivered" };

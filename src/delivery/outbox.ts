@@ -4,7 +4,7 @@
  */
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import type { ApprovalEntry, DecisionEntry, EntryBody, RedecisionEntry } from "../domain/entries.ts";
+import type { ApprovalEntry, DecisionEntry, EntryBody, ExecutionEntry, RedecisionEntry } from "../domain/entries.ts";
 import { ownerIdentity } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { parseRfc3339 } from "../domain/time.ts";
@@ -43,6 +43,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
           for (const request of await newApprovalRequests(options, tx, body, at)) await tx.insertDelivery(request);
         }
         if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
+        if (body.type === "execution" && body.status === "unknown")
+          for (const notice of await unknownOutcomeNotices(options, tx, body, at)) await tx.insertDelivery(notice);
         if (isEnding(body)) await notifyOfEnd(options, tx, body, at);
         for (const { notifier, feed } of feeds) {
           if (!feedIncludes(feed, body)) continue;
@@ -108,6 +110,30 @@ function stopNotices(options: OutboxOptions, cause: Cause): NewDelivery[] {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (!notices.has(key))
         notices.set(key, newDelivery(options, "stop", cause, recipient, { channel: channel.name }));
+    }
+  return [...notices.values()];
+}
+
+/** Returns one notice for each address of the person behind the action, in any channel. */
+async function unknownOutcomeNotices(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  { action_id }: ExecutionEntry,
+  cause: Cause,
+): Promise<NewDelivery[]> {
+  const owner = (await tx.action(action_id))?.submitted_owner ?? null;
+  if (owner === null) return [];
+  const notices = new Map<string, NewDelivery>();
+  for (const channel of options.channels.values())
+    for (const recipient of channel.recipients) {
+      const { person } = recipient;
+      if (person === null || ownerIdentity(person) !== ownerIdentity(owner)) continue;
+      const key = recipientKey(recipient.notifier, recipient.to, person);
+      if (!notices.has(key))
+        notices.set(
+          key,
+          newDelivery(options, "outcome_unknown", cause, recipient, { action_id, channel: channel.name }),
+        );
     }
   return [...notices.values()];
 }

@@ -61,8 +61,7 @@ function wordsOf(message: Message): { title: string; message: string; priority?:
   if (message.kind === "stop")
     return { title: `stop ${message.stop.change}`, message: message.stop.reason, priority: 5, click: message.link };
   const { agent_id, tool, operation, reason, status } = message.action;
-  if (message.kind === "approval_closed")
-    return { title: `${status}: ${tool} ${operation}`, message: `asked for by ${agent_id}` };
+  if (!("link" in message)) return { title: `${status}: ${tool} ${operation}`, message: `asked for by ${agent_id}` };
   return {
     title: `${agent_id} asks for ${tool} ${operation}`,
     message: reason,

@@ -5,6 +5,7 @@ export type DeliveryKind =
   | "approval_escalated"
   | "approval_reminder"
   | "approval_closed"
+  | "outcome_unknown"
   | "stop"
   | "event";
 

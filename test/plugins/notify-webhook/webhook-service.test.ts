@@ -6,7 +6,7 @@ import notifyWebhook from "../../../plugins/notify-webhook/index.ts";
 import { PluginError } from "../../../src/runtime/plugins/options.ts";
 import type { Plugin } from "../../../src/plugin.ts";
 import { ASKING, HOSTILE_ACTION, startReceiver, type Receiver } from "../../support/receiver.ts";
-import { startService, type Service } from "../../support/service.ts";
+import { approve, startService, type Service } from "../../support/service.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, 3).toString("base64")}`;
 let receiver: Receiver;
@@ -70,6 +70,31 @@ test("a hostile request arrives whole, its link decides, and the end is told; th
     ["ledger.decision", "ledger.approval"],
   );
   assert.ok(!feed.some(({ body }) => body.includes("apl1_") || body.includes('link":')));
+});
+
+test("the person behind an agent is told once that the outcome of an action is unknown, without a link that votes", async () => {
+  const anna = { name: "anna's agent", preset: "agent", owner: "anna" };
+  const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
+  for (const owned of [true, false]) {
+    const by = owned ? key : service.agent;
+    const request = { agent_id: "support-bot", tool: "t", operation: "go", params: { owned } };
+    const submitted = (await service.call("POST", "/v1/actions", { key: by, body: request })).body;
+    await approve(service, submitted.id);
+    assert.equal((await service.call("POST", `/v1/actions/${submitted.id}/start`, { key: by, body: {} })).status, 200);
+  }
+  service.clock.now += 61 * 60_000;
+  await service.restart();
+  const told = await receiver.next(({ path, body: sent }) => path === "/desk" && sent.includes("outcome_unknown"));
+  const { data } = JSON.parse(told.body);
+  assert.deepEqual(
+    [data.action.status, data.action.params, data.person, data.link],
+    ["unknown", { owned: true }, "anna", undefined],
+  );
+  const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
+  assert.deepEqual(
+    deliveries.flatMap(({ kind }: { kind: string }) => (kind === "outcome_unknown" ? [kind] : [])),
+    ["outcome_unknown"],
+  );
 });
 
 test("options are checked at start, channels against the destinations; without options there is no notifier", async () => {

@@ -9,6 +9,7 @@ const WORDS = {
   approval_escalated: "request, because others did not decide",
   approval_reminder: "reminder",
   approval_closed: "how it ended",
+  outcome_unknown: "outcome unknown",
   stop: "stop",
   event: "entry of the ledger",
 };
