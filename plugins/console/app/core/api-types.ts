@@ -762,7 +762,7 @@ export interface LinkAnswer {
 export interface Delivery {
   /** The same for every attempt, so that receivers can detect duplicates. */
   id: string;
-  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "stop" | "event";
+  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "stop" | "event";
   /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
   state: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
   /** Notifier and recipient. Messages to one destination are delivered one at a time. */
