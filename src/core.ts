@@ -28,7 +28,7 @@ export function defineCorePlugin<Options extends TObject>(plugin: CorePlugin<Opt
 }
 
 // The privileged host
-export type { CoreHost, LeaderLease } from "./contract/core-host.ts";
+export type { CoreHost, LeaderLease, PasskeyResponse, SessionPasskeys } from "./contract/core-host.ts";
 export type { AgentFacts, LedgerTransaction, Prefetch, SignedCheckpoint, UrgentJob } from "./contract/ledger.ts";
 export type { OpenActionCursor } from "./contract/containment.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
@@ -107,7 +107,17 @@ export { parseCandidates } from "./http/resource/candidates.ts";
 // Keys, agents and stops
 export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildKeyEntry, toPolicyChange } from "./domain/changes.ts";
-export { type GestureSubject, gestureDigest } from "./domain/gesture.ts";
+export {
+  assertionCounter,
+  findAssertionFault,
+  type Gesture,
+  MAX_SIGNED_VOTES,
+  type PasskeyAssertion,
+  voteDigest,
+  votesChallenge,
+  type VoteStatement,
+} from "./domain/gesture.ts";
+export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
 export { isSameOwner, isValidOwner, principalOfOwner } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops } from "./domain/stops.ts";
@@ -186,6 +196,7 @@ export {
   followPlan,
   modeOf,
   namedGroups,
+  requiresSignature,
   samePlans,
   satisfiesPlans,
 } from "./domain/approvers.ts";

@@ -1,5 +1,5 @@
 /** Determines whose votes count for an action: groups, the requester's groups, and the oversight mode of its rules. */
-import { type Credential, type Gesture, Refusal } from "../../src/plugin.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
   type ApprovalRequirement,
@@ -7,7 +7,7 @@ import {
   type CoreHost,
   type CountedVote,
   followPlan,
-  gestureDigest,
+  type Gesture,
   listKeyMakers,
   modeOf,
   namedGroups,
@@ -15,6 +15,7 @@ import {
   principalsBehindVote,
   principalsOfKeys,
   type RecordedApproval,
+  requiresSignature,
   SELF_RELATION_REASONS,
   type SelfRelation,
 } from "../../src/core.ts";
@@ -51,26 +52,32 @@ function isIndependent(host: CoreHost, row: ActionRow, groups: readonly string[]
 }
 
 /**
- * Throws SELF_APPROVAL unless the voter is someone else, or the person behind the agent who confirms with a passkey where
- * every rule has the mode `self_confirm`. The agent's own key never can.
+ * Throws SELF_APPROVAL unless the voter is someone else, or the person behind the agent who signs the vote with a passkey
+ * where every rule has the mode `self_confirm`. The agent's own key never can. Throws VOTE_SIGNATURE_REQUIRED if a rule
+ * requires a signature and there is none.
+ * @param gesture the verified signature of this vote
  */
 export function assertMayConfirm(
-  host: CoreHost,
-  row: ActionRow,
-  { self, gesture, approve }: { self: SelfRelation | null; gesture: Gesture | null; approve: boolean },
+  { self, gesture }: { self: SelfRelation | null; gesture: Gesture | null },
   plans: readonly ApproverPlan[],
 ): void {
-  if (self === null) return;
-  const isPerson = self === "same_owner" || self === "same_maker";
-  if (modeOf(plans) !== "self_confirm" || !isPerson)
+  if (self !== null && !maySelfConfirm(self, plans))
     throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
-  const { id: action_id, request_hash } = row;
-  const digest = gestureDigest({ origin: host.ledger.origin, action_id, request_hash, approve });
-  if (gesture?.kind !== "passkey" || gesture.digest !== digest)
+  if (gesture !== null) return;
+  if (self !== null)
     throw new Refusal(
       "SELF_APPROVAL",
-      `${SELF_RELATION_REASONS[self]}; confirm it in the console with a passkey, or let someone else vote`,
+      `${SELF_RELATION_REASONS[self]}; sign in and confirm it with a passkey, or let someone else vote`,
     );
+  if (requiresSignature(plans))
+    throw new Refusal(
+      "VOTE_SIGNATURE_REQUIRED",
+      "the rule requires a vote that is signed with a passkey (approval.signature); sign in at /sign-in and vote with your passkey. A key, a link and the command line cannot sign",
+    );
+}
+
+function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[]): boolean {
+  return modeOf(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }
 
 /**
@@ -112,7 +119,7 @@ export function approvalBlock(
 ): { code: string; detail: string; groups: (string | null)[] } | null {
   const { principal, key } = credential;
   const plans = requirement.approvers;
-  if (self !== null && (modeOf(plans) !== "self_confirm" || (self !== "same_owner" && self !== "same_maker")))
+  if (self !== null && !maySelfConfirm(self, plans))
     return { code: "SELF_APPROVAL", detail: SELF_RELATION_REASONS[self], groups: [] };
   if (approvals.some((vote) => vote.principal === principal))
     return { code: "ALREADY_VOTED", detail: `${principal} has already voted on this action`, groups: [] };
@@ -121,6 +128,8 @@ export function approvalBlock(
     ...standingOf(host, row, credential.groups, plans),
     principals: principalsBehindVote(host, { principal, key_id: key.id }),
     self: self !== null,
+    // Whether the vote will be signed is decided with the vote.
+    signed: true,
     at: now,
   };
   const ineligible = findIneligibility(requirement, countedVotes(host, approvals), vote, now);

@@ -68,6 +68,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "The action after the vote.", schema: LinkAnswer } },
       errors: [
         "SELF_APPROVAL",
+        "VOTE_SIGNATURE_REQUIRED",
         "APPROVER_NOT_ELIGIBLE",
         "TOKEN_MALFORMED",
         "TOKEN_INVALID",
@@ -81,7 +82,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "STORAGE_UNAVAILABLE",
       ],
       async handle({ body }) {
-        await voteOn(host, "link", body);
+        await voteOn(host, { link: body.token }, body);
         return { status: 200, json: await linkAnswer(host, body.token) };
       },
     }),

@@ -41,6 +41,10 @@ export interface VerifiedHistory {
   first: DecisionEntry;
   /** The latest decision or redecision. */
   newest: DecisionEntry | RedecisionEntry;
+  /** Hash of the newest entry that made the action pending, which approvers sign. Lowercase hex; null if there is none. */
+  asked: string | null;
+  /** Commitment to the request hash. Lowercase hex. */
+  commitment: string;
   /** Hashes of the entries that permit the start. A valid permit names one of them. */
   grounds: ReadonlySet<string>;
   /** Number of redecisions for a permit. */
@@ -134,6 +138,8 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
   const recorded: VerifiedHistory = {
     first,
+    asked: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
+    commitment: history.commitment,
     ...findPermitGrounds(opened, hashes),
     newest: findLatestRedecision(opened) ?? first,
     start: findStart(opened),
@@ -153,6 +159,10 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     history.votes.every((vote) => votes.some((stored) => differingColumns(vote, stored).length === 0));
   if (!votesMatch) altered.push("approvals");
   return { recorded, altered };
+}
+
+function isRequestForApproval({ type, status }: ActionEntry & { status?: string }): boolean {
+  return (type === "decision" || type === "redecision") && status === "pending_approval";
 }
 
 function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry | null {

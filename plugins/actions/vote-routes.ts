@@ -3,6 +3,7 @@ import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { cancelAction, voteOn } from "./vote.ts";
 import { linkRoutes } from "./link-routes.ts";
+import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { liftRejection } from "./lift-rejection.ts";
@@ -26,6 +27,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       errors: [
         "ACTION_NOT_FOUND",
         "SELF_APPROVAL",
+        "VOTE_SIGNATURE_REQUIRED",
         "APPROVER_NOT_ELIGIBLE",
         "TOKEN_MALFORMED",
         "TOKEN_INVALID",
@@ -40,7 +42,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        const { row, votes } = await voteOn(host, { credential, id: params.id }, body);
+        const { row, votes } = await voteOn(host, { credential, id: params.id, proof: body }, body);
         return actionReply(host, row, credential, { votes });
       },
     }),
@@ -60,6 +62,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       handle: async ({ credential, params, body }) =>
         actionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
+    ...signedVoteRoutes(host, tag),
     pendingRoute(host, tag),
     ...linkRoutes(host, tag),
     defineRoute({

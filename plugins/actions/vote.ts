@@ -28,9 +28,11 @@ import { assertMayConfirm, countedVotes, findIneligibility, standingOf } from ".
 import { releaseUses } from "./limits.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./rows.ts";
-import type { ApprovalBody } from "./schemas.ts";
 import { isSubmitter } from "./self-approval.ts";
-import { findLinkedAction, verifyKeyVoter, verifyLinkVoter, type Voter } from "./voter.ts";
+import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
+
+/** Who votes: the holder of a link token, or a credential with the proof of its vote. */
+export type Ballot = { link: string } | { credential: Credential; id: string; proof: VoteProof };
 
 /**
  * Records a vote. Returns the action and all votes on it after this one. Throws APPROVAL_EXPIRED if the action has
@@ -38,25 +40,23 @@ import { findLinkedAction, verifyKeyVoter, verifyLinkVoter, type Voter } from ".
  */
 export async function voteOn(
   host: CoreHost,
-  by: { credential: Credential; id: string } | "link",
-  body: ApprovalBody,
+  by: Ballot,
+  vote: Vote,
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
   let votesSoFar: readonly ApprovalRow[] = [];
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
-  if (by === "link")
-    await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, body.token), body.token);
+  if ("link" in by) await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, by.link), by.link);
   const row = await transactAndReport(host, async (tx) => {
-    const who = by === "link" ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
-    const row = await (by === "link" || who === null
-      ? findLinkedAction(tx, body.token)
-      : visibleAction(tx, by.id, who));
+    const who = "link" in by ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
+    const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, who as Credential));
     assertNotErased(row);
     const votes = await tx.approvals(row.id);
     const history = await verifyAgainstLedger(host, tx, row, votes);
     const voter =
-      who === null
-        ? await verifyLinkVoter(host, tx, row, body.token)
-        : verifyKeyVoter(host, row, who, body, history.requirement);
+      "link" in by
+        ? await verifyLinkVoter(host, tx, row, by.link)
+        : verifyVoter(host, row, who as Credential, { vote, proof: by.proof }, history);
+    assertMayConfirm(voter, history.requirement?.approvers ?? []);
     const { principal } = voter.actor;
     if (votes.some((vote) => vote.principal === principal)) {
       throw new Refusal(
@@ -66,12 +66,11 @@ export async function voteOn(
     }
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
     assertPending(row);
-    const outcome = body.approve
+    const outcome = vote.approve
       ? await countApproval(host, tx, row, history, voter)
       : countRejection(host, row, history, voter);
     if ("ended" in outcome) return outcome.ended;
-    const vote = await recordVote(tx, outcome, voter, body);
-    votesSoFar = [...votes, vote];
+    votesSoFar = [...votes, await recordVote(tx, outcome, voter, vote)];
     return rereadAction(tx, row.id);
   });
   return { row, votes: votesSoFar };
@@ -132,9 +131,15 @@ async function countApproval(
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies of now may not allow a self-confirmation that those of the decision did.
-  assertMayConfirm(host, row, { self, gesture, approve: true }, approvers);
+  assertMayConfirm({ self, gesture }, approvers);
   const standing = standingOf(host, row, groups, approvers);
-  const vote = { ...standing, principals: people.at(-1) ?? [], self: self !== null, at: tx.now };
+  const vote = {
+    ...standing,
+    principals: people.at(-1) ?? [],
+    self: self !== null,
+    signed: gesture !== null,
+    at: tx.now,
+  };
   const ineligible = findIneligibility(requirement, earlier, vote, tx.now);
   if (ineligible !== null) throw ineligible.refusal;
   const current = isStricter ? await requireMoreApprovals(tx, row, redecision, cause, history.requirement) : row;
@@ -155,11 +160,10 @@ async function recordVote(
   tx: LedgerTransaction,
   { row, status, groups, independent, approvals, validForMs, holdMs }: VoteOutcome,
   { actor, self, gesture }: Voter,
-  body: ApprovalBody,
+  { approve, reason: given }: Vote,
 ): Promise<ApprovalRow> {
   const { id } = row;
-  const { approve } = body;
-  const reason = body.reason ?? null;
+  const reason = given ?? null;
   const approvedUntil = status === "approved" ? tx.now + validForMs : null;
   const rejectionUntil = holdMs > 0 ? tx.now + holdMs : null;
   const { seq } = tx.record(

@@ -7,18 +7,20 @@ import {
   type DecisionEntry,
   decodeEntry,
   decodeToken,
+  type Gesture,
+  voteDigest,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
   type SelfRelation,
   toActor,
   type TokenCheckResult,
-  type ApprovalRequirement,
+  type VoteStatement,
 } from "../../src/core.ts";
 import { assertMayConfirm } from "./approvers.ts";
-import { type Credential, type Gesture, Refusal } from "../../src/plugin.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
-import { recordAlteredError } from "./verify-record.ts";
+import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { selfRelationOfOwner, selfRelationOf } from "./self-approval.ts";
 
 /** A verified voter. */
@@ -32,19 +34,72 @@ export interface Voter {
 /** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
 export const LINK_KEY_ID = "link";
 
-/** Throws SELF_APPROVAL, or the fault of the token. */
-export function verifyKeyVoter(
+/** What a person answers to an action. */
+export interface Vote {
+  approve: boolean;
+  reason?: string;
+}
+
+/** How a vote proves that it is about this action: the token from the action's record, or a signature that was claimed. */
+export type VoteProof = { token: string } | { gesture: Gesture };
+
+/** Throws SELF_APPROVAL, VOTE_SIGNATURE_REQUIRED, VOTE_SIGNATURE_INVALID, or the fault of the token. */
+export function verifyVoter(
   host: CoreHost,
   row: ActionRow,
   who: Credential,
-  { token, approve }: { token: string; approve: boolean },
-  requirement: ApprovalRequirement | null,
+  { vote, proof }: { vote: Vote; proof: VoteProof },
+  history: VerifiedHistory,
 ): Voter {
   const self = selfRelationOf(host, row, who);
-  const { gesture, groups } = who;
-  assertMayConfirm(host, row, { self, gesture, approve }, requirement?.approvers ?? []);
-  assertToken(checkToken("approval", token, tokenClaims(row, who.principal), approvalMac(host)));
-  return { actor: toActor(who.key, who.principal), self, groups, gesture };
+  const gesture = "gesture" in proof ? proof.gesture : null;
+  // First, so that it is not the token that the person behind the agent is told about.
+  assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
+  if ("token" in proof)
+    assertToken(checkToken("approval", proof.token, tokenClaims(row, who.principal), approvalMac(host)));
+  else assertSigned(host, row, who, vote, proof.gesture, history);
+  return { actor: toActor(who.key, who.principal), self, groups: who.groups, gesture };
+}
+
+/** Returns the statement that the credential signs for this vote. Throws ACTION_NOT_PENDING if nobody was asked. */
+export function voteStatement(
+  host: CoreHost,
+  row: ActionRow,
+  { principal }: Credential,
+  { approve, reason }: Vote,
+  nonce: string,
+  { asked, commitment }: Pick<VerifiedHistory, "asked" | "commitment">,
+): VoteStatement {
+  if (asked === null) throw new Refusal("ACTION_NOT_PENDING", `the action ${row.id} never required approval`);
+  return {
+    action_id: row.id,
+    commitment,
+    decision: asked,
+    nonce,
+    origin: host.ledger.origin,
+    preview: null,
+    reason: reason ?? null,
+    user: principal,
+    vote: approve ? "approve" : "deny",
+  };
+}
+
+/** The signature was verified before the lock. The action and the user may have changed since. */
+function assertSigned(
+  host: CoreHost,
+  row: ActionRow,
+  who: Credential,
+  vote: Vote,
+  { nonce, votes, credential_id }: Gesture,
+  history: VerifiedHistory,
+): void {
+  if (!votes.includes(voteDigest(voteStatement(host, row, who, vote, nonce, history))))
+    throw new Refusal(
+      "VOTE_SIGNATURE_INVALID",
+      "the action has changed since you signed; read it again and sign again",
+    );
+  if (who.session?.user.passkeys.every(({ id }) => id !== credential_id) ?? true)
+    throw new Refusal("VOTE_SIGNATURE_INVALID", "the passkey was removed since you signed");
 }
 
 /** Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision. */

@@ -31,6 +31,11 @@ export function createChallenge(host: CoreHost, purpose: string): Uint8Array<Arr
   return new Uint8Array(concatBytes(head, macOf(host, purpose, head)));
 }
 
+/** Returns when the challenge expires. Milliseconds. */
+export function challengeExpiry(challenge: Uint8Array): number {
+  return expiryOf(challenge.subarray(0, -MAC_BYTES));
+}
+
 /** Throws USERS_CHALLENGE_INVALID unless this service issued the challenge for this purpose and it has not expired. */
 export function assertChallenge(host: CoreHost, purpose: string, challenge: string): void {
   const { head, mac } = split(challenge);

@@ -22,6 +22,7 @@ import {
 import { ERRORS } from "./errors.ts";
 import type { Options } from "./options.ts";
 import { siteOf, type Site } from "./site.ts";
+import { createSessionPasskeys } from "./vote-signing.ts";
 
 const SAFE_METHODS = ["GET", "HEAD"];
 /** A page sends it with every request that changes something. A form of another site cannot. */
@@ -93,6 +94,7 @@ export class Sessions {
       id: session.id,
       user_id: session.user_id,
       isLive: (tx) => this.isLive(session, tx),
+      passkeys: createSessionPasskeys(this.host, site, session),
     });
     if (credential === null) throw ended(site);
     const renewed = await this.renew(stored, cookie, standing);

@@ -1,5 +1,5 @@
 /** Jobs that sign a user in: with a passkey, or with a link or recovery code that adds one. */
-import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import {
   type CoreHost,
   type LedgerTransaction,
@@ -11,6 +11,7 @@ import {
   type User,
 } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
+import { advanceCounter, writeCounter } from "./counters.ts";
 import {
   findEnrolment,
   hashRecoveryCode,
@@ -47,14 +48,8 @@ export async function signInWithPasskey(
   const signedIn = await host.ledger.transact(async (tx) => {
     const user = findUserByPasskey(tx.users, id);
     if (user === null || user.ended_at !== null) throw unknown();
-    const last = await readCounter(host, tx, id);
     await useChallenge(host, tx, challenge);
-    // Authenticators without a counter always report 0.
-    if ((counter > 0 || last > 0) && counter <= last) {
-      recordCloned(tx, user);
-      return null;
-    }
-    await writeCounter(host, tx, id, counter);
+    if (!(await advanceCounter(host, tx, user, { id, counter }))) return null;
     const session = await sessions.start(tx, user, { method: "passkey", browser }, site);
     return { user, session_id: session.id, cookie: session.cookie };
   });
@@ -129,37 +124,6 @@ async function addPasskey(
   await useChallenge(host, tx, challenge);
   await writeCounter(host, tx, passkey.id, counter);
   return recordUser(tx, "passkey_added", { ...before, passkeys: [...before.passkeys, passkey] }, by);
-}
-
-/** Credential ids can be longer than a document's key. */
-const counterKey = (passkeyId: string): string => `counter/${sha256Hex(utf8(passkeyId))}`;
-
-async function readCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: string): Promise<number> {
-  return ((await host.documents.within(tx).get(counterKey(passkeyId)))?.value as number | undefined) ?? 0;
-}
-
-async function writeCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: string, counter: number): Promise<void> {
-  const documents = host.documents.within(tx);
-  const key = counterKey(passkeyId);
-  await documents.put(key, counter, (await documents.get(key))?.version ?? null);
-}
-
-function recordCloned(tx: LedgerTransaction, { id }: User): void {
-  tx.record({
-    type: "users:session",
-    v: 1,
-    at: toRfc3339(tx.now),
-    action_id: null,
-    agent_id: null,
-    data: {
-      change: "refused",
-      session_id: null,
-      user_id: id,
-      method: "passkey",
-      reason: "the signature counter went back",
-    },
-    by: null,
-  });
 }
 
 function unknown(): Refusal {

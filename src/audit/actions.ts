@@ -95,6 +95,7 @@ async function auditAction(
     return { entries: 0, votes: 0 };
   }
   history.faults.forEach(fault);
+  checkSignedDecisions(own, fault);
   compare(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored under another submitter`);
@@ -112,6 +113,23 @@ async function auditAction(
     entries: rows.filter(({ seq }) => seq < size).length,
     votes: history.votes.filter(({ seq }) => seq < size).length,
   };
+}
+
+/** A signed vote names the entry that made the action pending: the newest one, unless the vote itself caused that one. */
+function checkSignedDecisions(rows: readonly EntryRow[], fault: Fault): void {
+  const requests: string[] = [];
+  let previous: ActionEntry | null = null;
+  for (const row of rows) {
+    const entry = entryOf(row);
+    if (entry.type === "approval" && entry.gesture !== null) {
+      const isOwn = previous?.type === "redecision" && previous.occasion === "vote";
+      if (!requests.slice(isOwn ? -2 : -1).includes(entry.gesture.decision))
+        fault(`the signed vote of entry ${row.seq} is about another decision`);
+    }
+    if ((entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval")
+      requests.push(toHex(row.leaf_hash));
+    previous = entry;
+  }
 }
 
 function entryOf({ bytes }: EntryRow): ActionEntry {

@@ -43,13 +43,18 @@ export interface StoreAuditReport extends AuditReport {
   logKeys: LogKeys;
 }
 
+/** The pinned key names the log. Without one, the store says which log it is. */
+async function readOrigin(store: AuditedStore, vkey: string | undefined): Promise<string> {
+  return vkey?.split("+")[0] ?? (await store.meta("log_origin")) ?? "";
+}
+
 /** Reads everything. `faults` is empty when everything holds; it names at most 20 of a kind. */
 export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
   const faults: string[] = [];
   const directory = createDirectoryAudit(store);
   const policies = createPoliciesAudit(store);
   const stops = createStopsAudit();
-  const users = createUsersAudit();
+  const users = createUsersAudit(await readOrigin(store, options.vkey));
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   let changes = 0;

@@ -1,9 +1,14 @@
-/** Checks the users in the ledger, and that each entry of a user was made while that user could make it. */
+/**
+ * Checks the users in the ledger, that each entry of a user was made while that user could make it, and that each signed
+ * vote is signed by a passkey that the user had then.
+ */
 import type { ApprovalEntry, Actor, UserEntry } from "../domain/entries.ts";
+import { findGestureFault } from "../domain/gesture.ts";
 import { userOfPrincipal } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
 import { applyUserEntry, type User } from "../domain/users.ts";
+import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { Body } from "./report.ts";
 
 export interface UsersAudit {
@@ -12,7 +17,8 @@ export interface UsersAudit {
   count(): number;
 }
 
-export function createUsersAudit(): UsersAudit {
+/** @param origin origin of the log */
+export function createUsersAudit(origin: string): UsersAudit {
   const users = new Map<string, User>();
   /** User by external identity and by passkey: each belongs to one user for good. */
   const holders = new Map<string, string>();
@@ -45,10 +51,27 @@ export function createUsersAudit(): UsersAudit {
       throw new RangeError(`it is a vote of the user ${id}, whose roles did not include approving`);
   }
 
+  function assertSignature(body: Body): void {
+    const { gesture = null, by, ...entry } = body as unknown as Partial<ApprovalEntry>;
+    if (body["type"] !== "approval" || gesture === null) return;
+    const principal = by?.principal ?? "";
+    const id = userOfPrincipal(principal);
+    const passkey = users.get(id ?? "")?.passkeys.find((each) => each.id === gesture.credential_id);
+    if (passkey === undefined)
+      throw new RangeError(
+        `its vote is signed with the passkey ${gesture.credential_id}, which ${principal || "no one"} did not have`,
+      );
+    const { action_id = "", commitment = "", verdict = "", comment = null } = entry;
+    const vote = { action_id, commitment, verdict, comment, gesture };
+    const fault = findGestureFault(origin, vote, principal, passkey, verifyPasskeySignature);
+    if (fault !== null) throw new RangeError(`the signature of its vote is not valid: ${fault}`);
+  }
+
   return {
     fold(body) {
       // Before the change: a user may give up their own role or end themselves.
       assertActor(body);
+      assertSignature(body);
       if (body["type"] === "user") foldUser(body as unknown as UserEntry);
     },
     count: () => users.size,

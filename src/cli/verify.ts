@@ -8,6 +8,11 @@ import type { ActionRequest } from "../domain/actions.ts";
 import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { parseTlogProof, ProofError, verifyTlogProof } from "../domain/tlog-proof.ts";
+import type { ApprovalEntry, UserEntry } from "../domain/entries.ts";
+import { findGestureFault } from "../domain/gesture.ts";
+import { principalOfUser } from "../domain/owner.ts";
+import type { Passkey } from "../domain/users.ts";
+import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { CommandError, EXIT, colour, parse, usage, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
@@ -41,6 +46,8 @@ your operator, and store it.
                   old key is enough: the proof contains the rotation, and the key to pin from now on is printed
   --witness VKEY  verifier key of a witness that must have cosigned the checkpoint, or @file; may be repeated.
                   Request the proof with ?witnessed=true
+  --enrolment FILE  proof of the approver's newest user entry before a signed vote. With it, the passkey's signature is
+                  checked. Whether the passkey was removed in between, only assent audit can tell
   --entry FILE    the entry's bytes; required for a .tlog-proof, which does not contain them
 
 exits 0 if the entry is in the log of that key, 6 if the proof does not verify.
@@ -54,6 +61,7 @@ examples:
       key: { type: "string" },
       witness: { type: "string", multiple: true },
       entry: { type: "string" },
+      enrolment: { type: "string" },
       json: { type: "boolean" },
     });
     const [file, ...more] = positionals;
@@ -70,7 +78,8 @@ examples:
       entry,
       witnesses.map((witness) => witness.trim()),
     );
-    if (values.json === true) io.out(JSON.stringify({ verified: true, ...verified }));
+    const signature = await checkVote(verified, values.enrolment, vkey);
+    if (values.json === true) io.out(JSON.stringify({ verified: true, ...verified, signature }));
     else {
       io.out(
         `${colour(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
@@ -80,11 +89,55 @@ examples:
       if (verified.moved.length > 0) io.out(`pin this key from now on: ${verified.vkey}`);
       for (const { name, at } of verified.witnesses) io.out(`cosigned by ${name} at ${at}`);
       if (verified.entry !== null) io.out(JSON.stringify(verified.entry));
+      if (signature !== null) io.out(signature);
       if (verified.request !== null) io.out(`the entry commits to this request: ${JSON.stringify(verified.request)}`);
     }
     return EXIT.ok;
   },
 };
+
+/** Checks the passkey's signature of a vote. Returns what was found, for people; null if the entry is not a signed vote. */
+async function checkVote(verified: Verified, enrolment: string | undefined, vkey: string): Promise<string | null> {
+  const entry = verified.entry as (ApprovalEntry & { seq: number }) | null;
+  if (entry?.type !== "approval" || entry.gesture === null || entry.by === null) {
+    if (enrolment !== undefined) throw usage("--enrolment is for the proof of a vote that was signed with a passkey");
+    return null;
+  }
+  if (enrolment === undefined)
+    return `the vote has a signature of the passkey ${entry.gesture.credential_id}, which was not checked; give --enrolment`;
+  const { entry: user } = check(await textFlag(`@${enrolment}`, (text) => text), vkey, null);
+  const passkey = findEnrolledPasskey(user as (UserEntry & { seq: number }) | null, entry.by.principal, entry);
+  const fault = findGestureFault(
+    verified.origin,
+    { ...entry, gesture: entry.gesture },
+    entry.by.principal,
+    passkey,
+    verifyPasskeySignature,
+  );
+  if (fault !== null)
+    throw new CommandError(`NOT VERIFIED: the signature of the vote is not valid: ${fault}`, EXIT.unverified);
+  return `signed by ${entry.by.principal} with the passkey ${passkey.id}`;
+}
+
+function findEnrolledPasskey(
+  user: (UserEntry & { seq: number }) | null,
+  principal: string,
+  vote: ApprovalEntry & { seq: number },
+): Passkey {
+  const passkey =
+    user?.type === "user" ? user.user.passkeys.find(({ id }) => id === vote.gesture?.credential_id) : undefined;
+  if (
+    user?.type !== "user" ||
+    principalOfUser(user.user.id) !== principal ||
+    user.seq >= vote.seq ||
+    passkey === undefined
+  )
+    throw new CommandError(
+      `NOT VERIFIED: --enrolment is not an entry of ${principal} before the vote that has the passkey`,
+      EXIT.unverified,
+    );
+  return passkey;
+}
 
 async function entryIn(path: string): Promise<Uint8Array> {
   const bytes = await readFile(path).catch((error: Error) => {

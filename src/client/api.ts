@@ -113,6 +113,8 @@ export interface Action {
       exclude_requester_groups: boolean;
       /** Who may confirm. */
       mode: "maker_checker" | "self_confirm";
+      /** Present if each vote must be signed. */
+      signature?: "passkey";
       stages: ({
         after_ms: number | null;
         approvers: ({

@@ -2,6 +2,8 @@
  * The services that only privileged plugins receive: those defined with `defineCorePlugin` that the operator grants
  * `core: true`. Members marked "after start" throw if `setup` uses them, because the store is not open yet.
  */
+import type { PasskeyAssertion } from "../domain/gesture.ts";
+import type { JsonObject } from "../domain/json.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
@@ -13,7 +15,7 @@ import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
 import type { StopList } from "./stops.ts";
 import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
-import type { Users } from "../domain/users.ts";
+import type { User, Users } from "../domain/users.ts";
 import type { Visibility } from "../domain/visibility.ts";
 import type { VisibleReads } from "./visible-reads.ts";
 
@@ -63,6 +65,27 @@ export interface UserList {
   list(): Promise<Users>;
   /** Returns the credential of a session whose secret was verified; null if the user does not exist or was ended. */
   credential(session: VerifiedSession): Promise<Credential | null>;
+  /** Returns the passkeys of the credential's session; null for an API key, and for sessions without passkeys. */
+  passkeys(credential: Credential): SessionPasskeys | null;
+}
+
+/** Signs votes with the passkeys of a session's user. */
+export interface SessionPasskeys {
+  /** Returns a value that is accepted once, in this session, until `expires_at` (milliseconds). Writes nothing. */
+  createNonce(): { nonce: string; expires_at: number };
+  /** Returns the options for `navigator.credentials.get`. Throws VOTE_SIGNATURE_INVALID if the user has no passkey here. */
+  options(user: User, challenge: Uint8Array): JsonObject;
+  /**
+   * Verifies the answer of `navigator.credentials.get` and uses up the nonce. Throws VOTE_SIGNATURE_INVALID, also if the
+   * signature counter went back.
+   */
+  claim(nonce: string, challenge: Uint8Array, response: PasskeyResponse): Promise<PasskeyAssertion>;
+}
+
+/** The answer of `navigator.credentials.get` in its JSON form. Members of `response` are base64url. */
+export interface PasskeyResponse {
+  id: string;
+  response: { authenticatorData: string; clientDataJSON: string; signature: string };
 }
 
 export interface VerifiedSession {
@@ -70,6 +93,7 @@ export interface VerifiedSession {
   user_id: string;
   /** Whether the session has not ended. With `tx`, reads under the ledger's lock. */
   isLive(tx: LedgerTransaction | null): Promise<boolean>;
+  passkeys: SessionPasskeys;
 }
 
 export interface Agents {

@@ -51,6 +51,8 @@ export const ERRORS = {
   IDEMPOTENCY_CONFLICT: [409, "The idempotency key was used with another body"],
   ALREADY_VOTED: [409, "This approver has already voted"],
   SELF_APPROVAL: [403, "The submitter cannot approve the action"],
+  VOTE_SIGNATURE_REQUIRED: [403, "The vote needs a passkey's signature"],
+  VOTE_SIGNATURE_INVALID: [403, "The signature of the votes is not valid"],
   APPROVER_NOT_ELIGIBLE: [403, "This approver's vote would not count"],
   TOKEN_MALFORMED: [403, "The approval token is malformed"],
   TOKEN_INVALID: [403, "The approval token is not valid"],

@@ -15,18 +15,6 @@ export interface Logger {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/**
- * A person's confirmation of one vote with a passkey. Only the plugin that signs people in sets it, after it has verified
- * the assertion. Credentials of API keys and links never have one.
- */
-export interface Gesture {
-  kind: "passkey";
-  /** Id of the passkey. */
-  credential_id: string;
-  /** What the passkey signed: the result of `gestureDigest` for this vote. Lowercase hex. */
-  digest: string;
-}
-
 /** An authenticated API key, or the session of a person. */
 export interface Credential {
   /** The key. For a session a stand-in that is in no table: `id` is the user's id, `owner` the user's name. */
@@ -37,8 +25,6 @@ export interface Credential {
   readonly principal: string;
   /** Groups of the principal, from the configuration or the sign-in. Sorted, without duplicates. */
   readonly groups: readonly string[];
-  /** Null unless this request carries a verified passkey gesture. */
-  readonly gesture: Gesture | null;
   readonly visibility: Visibility;
   /** The session of a user who signed in. Absent for an API key. */
   readonly session?: Session;

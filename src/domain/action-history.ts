@@ -4,7 +4,7 @@
  * the result and their salts.
  */
 import { canTransition, type ActionStatus } from "./actions.ts";
-import { satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
+import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
 import { findDeniedBy } from "./denied-by.ts";
 import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
@@ -177,6 +177,8 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
     }
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
     if (entry.by === null) return void faults.push("nobody gave one of its verdicts");
+    if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
+      faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
     history.votes.push({
       action_id: entry.action_id,
       principal: entry.by.principal,
@@ -234,7 +236,8 @@ function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: num
   const { by, groups, independent, self_approval: self } = entry;
   if (by === null) return;
   if (self && entry.gesture === null) history.faults.push(`the self-confirmation of entry ${entry.seq} has no gesture`);
-  history.approvals.push({ principal: by.principal, key_id: by.key_id, groups, independent, self, at });
+  const signed = entry.gesture !== null;
+  history.approvals.push({ principal: by.principal, key_id: by.key_id, groups, independent, self, signed, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;
   const votes = history.approvals.map((vote) => ({ ...vote, principals: [vote.principal] }));

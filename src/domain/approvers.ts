@@ -29,6 +29,8 @@ export interface ApproverPlan {
   /** Whether members of the requester's groups do not count. */
   exclude_requester_groups: boolean;
   mode: OversightMode;
+  /** Present if each vote must be signed with a passkey. */
+  signature?: "passkey";
   stages: ApproverStage[];
 }
 
@@ -42,6 +44,8 @@ export interface CountedVote {
   independent: boolean;
   /** Whether it is the confirmation of the person behind the agent. */
   self: boolean;
+  /** Whether the approver signed it with a passkey. */
+  signed: boolean;
   /** Milliseconds since the epoch. */
   at: number;
 }
@@ -88,6 +92,7 @@ export function followPlan(
   let stages = openStages(steps[0] ?? [], since);
   for (const [i, vote] of votes.entries()) {
     if (step === steps.length) break;
+    if (plan.signature === "passkey" && !vote.signed) continue;
     if ((vote.self && plan.mode !== "self_confirm") || (plan.exclude_requester_groups && !vote.independent)) continue;
     if (vote.principals.some((principal) => people.has(principal))) continue;
     const at = Math.max(vote.at, since);
@@ -150,11 +155,17 @@ export function modeOf(plans: readonly ApproverPlan[]): OversightMode {
   return plans.length > 0 && plans.every(({ mode }) => mode === "self_confirm") ? "self_confirm" : "maker_checker";
 }
 
+/** Whether each vote must be signed with a passkey. */
+export function requiresSignature(plans: readonly ApproverPlan[]): boolean {
+  return plans.some(({ signature }) => signature === "passkey");
+}
+
 /** Whether votes that satisfy `plan` always satisfy `other`, which must require any n people. */
 function implies(plan: ApproverPlan, other: ApproverPlan): boolean {
   const [stage, ...more] = other.stages;
   if (stage === undefined || more.length > 0 || stage.approvers.some(({ group }) => group !== null)) return false;
   if (other.exclude_requester_groups && !plan.exclude_requester_groups) return false;
+  if (other.signature !== undefined && plan.signature === undefined) return false;
   if (other.mode === "maker_checker" && plan.mode !== "maker_checker") return false;
   return countNeeded(plan) >= countVotes(stage.approvers);
 }

@@ -1,20 +1,170 @@
-/** What a passkey signs to confirm one vote. */
+/** Votes that a user signs with a passkey: the signed bytes, and how anyone verifies them offline. */
 import { canonicalText } from "./canonical.ts";
-import { sha256Hex, utf8 } from "./hash.ts";
+import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url, utf8 } from "./hash.ts";
 
-/** The vote that a gesture confirms. */
-export interface GestureSubject {
-  /** Origin of the log, so that a gesture for another service is not valid here. */
-  origin: string;
+/** What the approver was shown and answered. The members are all signed. */
+export interface VoteStatement {
   action_id: string;
-  request_hash: string;
-  approve: boolean;
+  /** Salted commitment to the request hash, as in the action's entries. */
+  commitment: string;
+  /** Leaf hash of the entry that made the action pending: the decision, or the newest redecision. Lowercase hex. */
+  decision: string;
+  /** Issued by the service for one list of votes. */
+  nonce: string;
+  /** Origin of the log, so that a vote at another service is not valid here. */
+  origin: string;
+  /** Digest of a preview of the effects. Null, because no preview exists. */
+  preview: null;
+  reason: string | null;
+  /** Principal of the approver: `user:<id>`. */
+  user: string;
+  vote: "approve" | "deny";
+}
+
+/** The answer of `navigator.credentials.get`. Members are base64url. */
+export interface PasskeyAssertion {
+  credential_id: string;
+  authenticator_data: string;
+  client_data_json: string;
+  signature: string;
+}
+
+/** The signature of a vote, as its entry records it. */
+export interface Gesture extends PasskeyAssertion {
+  kind: "passkey";
+  decision: string;
+  nonce: string;
+  /** Digests of all votes that were signed together, in the order in which the approver saw them. Lowercase hex. */
+  votes: string[];
+}
+
+/** Largest number of votes that one signature covers. Each entry contains the digests of all of them. */
+export const MAX_SIGNED_VOTES = 50;
+
+/** Returns SHA-256 of `assent-vote/1`, a line feed and the canonical JSON of the statement. Lowercase hex. */
+export function voteDigest(statement: VoteStatement): string {
+  const { action_id, commitment, decision, nonce, origin, preview, reason, user, vote } = statement;
+  const members = { action_id, commitment, decision, nonce, origin, preview, reason, user, vote };
+  return sha256Hex(utf8(`assent-vote/1\n${canonicalText(members)}`));
 }
 
 /**
- * Returns the digest that the passkey's challenge must be: SHA-256 of `assent-gesture/1`, a line feed and the canonical
- * JSON of the subject. Lowercase hex.
+ * Returns the WebAuthn challenge for these votes: SHA-256 of `assent-votes/1`, a line feed and the canonical JSON of
+ * their digests, in order.
  */
-export function gestureDigest({ origin, action_id, request_hash, approve }: GestureSubject): string {
-  return sha256Hex(utf8(`assent-gesture/1\n${canonicalText({ action_id, approve, origin, request_hash })}`));
+export function votesChallenge(digests: readonly string[]): Uint8Array {
+  return sha256(utf8(`assent-votes/1\n${canonicalText([...digests])}`));
+}
+
+/** Verifies a signature under a COSE key. False also if the key is malformed. */
+export type VerifyPasskeySignature = (coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
+
+/** What an assertion must match. */
+export interface ExpectedAssertion {
+  challenge: Uint8Array;
+  passkey: { id: string; public_key: string; rp_id: string };
+  /** The page's origin. Null accepts any that the passkey's relying party id allows. */
+  origin: string | null;
+}
+
+const HEADER_BYTES = 37;
+const USER_PRESENT = 0x01;
+const USER_VERIFIED = 0x04;
+
+/** Returns why the assertion is not valid; null if it is. The caller compares the signature counter. */
+export function findAssertionFault(
+  assertion: PasskeyAssertion,
+  { challenge, passkey, origin }: ExpectedAssertion,
+  verify: VerifyPasskeySignature,
+): string | null {
+  if (assertion.credential_id !== passkey.id) return "it is of another passkey";
+  const data = decode(assertion.authenticator_data);
+  const client = decode(assertion.client_data_json);
+  const signature = decode(assertion.signature);
+  const key = decode(passkey.public_key);
+  if (data === null || client === null || signature === null || key === null || data.length < HEADER_BYTES)
+    return "it is malformed";
+  const fault = findClientFault(client, challenge, passkey.rp_id, origin);
+  if (fault !== null) return fault;
+  if (!equalBytes(data.subarray(0, 32), sha256(utf8(passkey.rp_id)))) return "it is for another relying party";
+  const flags = data[32] as number;
+  if ((flags & USER_PRESENT) === 0) return "the user was not present";
+  if ((flags & USER_VERIFIED) === 0) return "the authenticator did not verify the user";
+  if (!verify(key, concatBytes(data, sha256(client)), signature)) return "its signature is wrong";
+  return null;
+}
+
+/** Returns the signature counter of an assertion that has no fault; 0 if the authenticator has none. */
+export function assertionCounter({ authenticator_data }: PasskeyAssertion): number {
+  const data = fromBase64Url(authenticator_data);
+  return new DataView(data.buffer, data.byteOffset).getUint32(33);
+}
+
+/**
+ * Returns why a recorded vote is not the one that was signed; null if it is.
+ * @param origin origin of the log
+ * @param entry the vote's entry
+ * @param passkey the passkey with `gesture.credential_id`, as the user's entries had it at the vote
+ */
+export function findGestureFault(
+  origin: string,
+  entry: { action_id: string; commitment: string; verdict: string; comment: string | null; gesture: Gesture },
+  user: string,
+  passkey: ExpectedAssertion["passkey"],
+  verify: VerifyPasskeySignature,
+): string | null {
+  const { action_id, commitment, comment: reason, gesture, verdict } = entry;
+  if (verdict !== "approve" && verdict !== "deny") return "it is not a vote";
+  const { decision, nonce, votes } = gesture;
+  const statement = {
+    action_id,
+    commitment,
+    decision,
+    nonce,
+    origin,
+    preview: null,
+    reason,
+    user,
+    vote: verdict,
+  } as const;
+  if (votes.length > MAX_SIGNED_VOTES || !votes.includes(voteDigest(statement)))
+    return "the passkey signed something else";
+  return findAssertionFault(gesture, { challenge: votesChallenge(votes), passkey, origin: null }, verify);
+}
+
+function findClientFault(
+  client: Uint8Array,
+  challenge: Uint8Array,
+  rpId: string,
+  origin: string | null,
+): string | null {
+  let data: Record<string, unknown>;
+  try {
+    data = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(client)) as Record<string, unknown>;
+  } catch {
+    return "its client data is malformed";
+  }
+  if (data["type"] !== "webauthn.get") return "it is not an assertion";
+  if (data["challenge"] !== toBase64Url(challenge)) return "the passkey signed something else";
+  if (data["crossOrigin"] === true) return "it comes from a frame of another site";
+  const page = data["origin"];
+  if (typeof page !== "string" || (origin === null ? !isOriginOf(page, rpId) : page !== origin))
+    return `it comes from another origin: ${String(page).slice(0, 200)}`;
+  return null;
+}
+
+/** Whether a browser offers passkeys of this relying party to pages of this origin. */
+function isOriginOf(origin: string, rpId: string): boolean {
+  if (!URL.canParse(origin)) return false;
+  const { protocol, hostname } = new URL(origin);
+  const isSecure = protocol === "https:" || (protocol === "http:" && hostname === "localhost");
+  return isSecure && (hostname === rpId || hostname.endsWith(`.${rpId}`));
+}
+
+function decode(text: string): Uint8Array | null {
+  try {
+    return fromBase64Url(text);
+  } catch {
+    return null;
+  }
 }

@@ -178,7 +178,6 @@ export function toCredential(key: KeyRow, epoch: number, groups: Groups, makers:
     epoch,
     principal,
     groups: memberOf,
-    gesture: null,
     visibility: visibilityOf(key, may, limit ?? groups.visibility(memberOf)),
     hasScope: may,
   };

@@ -53,6 +53,7 @@ export function createUsers(options: {
   }
 
   return {
+    passkeys: ({ session }) => (session === undefined ? null : (verified.get(session)?.passkeys ?? null)),
     list: async () => (await current()).users,
     credential,
     async refresh(known) {
@@ -96,7 +97,6 @@ function createUserCredential(session: Session, epoch: number, groups: Groups): 
     epoch,
     principal: principalOfUser(user.id),
     groups: memberOf,
-    gesture: null,
     visibility: hasScope(scopes, "actions:read") ? groups.visibility(memberOf) : { key_id: user.id },
     session,
     hasScope: (scope: Scope) => hasScope(scopes, scope),

@@ -29,6 +29,7 @@ const vote = (name: string, groups: string[] = [], at = 0, more: Partial<Counted
   groups,
   independent: true,
   self: false,
+  signed: false,
   at,
   ...more,
 });

@@ -420,10 +420,13 @@ describe("every operation", () => {
     assert.equal((await settle()).body.status, "succeeded");
   });
 
+  /** They need the session of a user: test/plugins/actions/signed-votes.test.ts. */
+  const OF_SESSIONS = ["postVotes", "postVotesChallenge"];
+
   it("was reached with a success", () => {
     assert.deepEqual(
       judge.operations
-        .filter(({ operationId }) => seen.get(operationId)?.has("success") !== true)
+        .filter(({ operationId }) => !OF_SESSIONS.includes(operationId) && !seen.get(operationId)?.has("success"))
         .map(({ operationId }) => operationId),
       [],
     );

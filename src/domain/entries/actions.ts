@@ -1,6 +1,7 @@
 /** Ledger entries about one action, from its decision to its end. */
 import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
+import type { Gesture } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/types.ts";
 
 /** The credential that did something. Always taken from authentication, never from a request body. */
@@ -55,8 +56,8 @@ export interface ApprovalEntry {
   groups: string[];
   /** Whether the approver was in none of the requester's groups. False if those are unknown. */
   independent: boolean;
-  /** The passkey gesture of the vote; null if it had none. */
-  gesture: { kind: "passkey"; credential_id: string; digest: string } | null;
+  /** The signature of the vote with a passkey; null if it was not signed. */
+  gesture: Gesture | null;
   /** The number of distinct approvers so far, including this one. */
   approvals: number;
   quorum: number;

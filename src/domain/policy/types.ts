@@ -44,6 +44,8 @@ export interface ApprovalTerms {
   exclude_requester_groups?: boolean;
   /** `maker_checker` when absent. */
   mode?: OversightMode;
+  /** Each vote must be signed with a passkey. */
+  signature?: "passkey";
   expires_in?: string;
   valid_for?: string;
   /** A duration or `none`. */

@@ -77,6 +77,7 @@ export const ApproverPlans = Type.Array(
     {
       exclude_requester_groups: Type.Boolean(),
       mode: Mode,
+      signature: Type.Optional(Type.Literal("passkey", { description: "Present if each vote must be signed." })),
       stages: Type.Array(
         Type.Object(
           {

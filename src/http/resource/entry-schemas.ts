@@ -87,10 +87,17 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       Type.Object(
         {
           kind: Type.Literal("passkey"),
-          credential_id: text("Id of the passkey."),
-          digest: digest("What the passkey signed."),
+          credential_id: text("Id of the passkey, base64url."),
+          decision: digest("Leaf hash of the entry that made the action pending, as the approver was shown."),
+          nonce: text("Issued by the service for one list of votes."),
+          votes: Type.Array(Type.String(), {
+            description: "Digests of all votes that were signed together, in order.",
+          }),
+          authenticator_data: text("Base64url."),
+          client_data_json: text("Base64url."),
+          signature: text("Base64url."),
         },
-        { ...closed, description: "Passkey gesture of the vote; null if it had none." },
+        { ...closed, description: "Signature of the vote with a passkey; null if it was not signed." },
       ),
     ),
     approvals: count("People who approved so far, this one included."),

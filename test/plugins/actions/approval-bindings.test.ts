@@ -81,7 +81,7 @@ describe("a verdict", () => {
     for (const key of [approver, executor])
       assert.equal((await service.call("DELETE", `/v1/api-keys/${key.id}`, { key: service.admin })).status, 200);
     const gone = (error: unknown) => error instanceof Refusal && error.code === "INVALID_CREDENTIAL";
-    await assert.rejects(voteOn(host, { credential: arrived, id }, { token, approve: true }), gone);
+    await assert.rejects(voteOn(host, { credential: arrived, id, proof: { token } }, { approve: true }), gone);
     await assert.rejects(cancelAction(host, arrivedExecutor, mine.id as string, null), gone);
     await assert.rejects(
       startAction(host, arrivedExecutor, allowed.id as string, {
@@ -107,7 +107,7 @@ describe("a verdict", () => {
     service.clock.now += 3_600_001;
     try {
       await assert.rejects(
-        voteOn(service.runtime.host, { credential: arrived, id }, { token, approve: true }),
+        voteOn(service.runtime.host, { credential: arrived, id, proof: { token } }, { approve: true }),
         (error) => error instanceof Refusal && error.code === "INVALID_CREDENTIAL",
       );
     } finally {

@@ -22,7 +22,7 @@ const by = { key_id: "ada", principal: "user:ada", agent_id: null, owner: "ada" 
 const vote = { type: "approval", verdict: "approve", by };
 
 function fold(...bodies: Record<string, unknown>[]): void {
-  const audit = createUsersAudit();
+  const audit = createUsersAudit("log.example");
   for (const body of bodies) audit.fold(body);
 }
 

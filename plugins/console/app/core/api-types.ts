@@ -113,6 +113,8 @@ export interface Action {
       exclude_requester_groups: boolean;
       /** Who may confirm. */
       mode: "maker_checker" | "self_confirm";
+      /** Present if each vote must be signed. */
+      signature?: "passkey";
       stages: ({
         after_ms: number | null;
         approvers: ({
@@ -200,6 +202,8 @@ export interface Decision {
       exclude_requester_groups: boolean;
       /** Who may confirm. */
       mode: "maker_checker" | "self_confirm";
+      /** Present if each vote must be signed. */
+      signature?: "passkey";
       stages: ({
         after_ms: number | null;
         approvers: ({
@@ -286,13 +290,23 @@ export interface ApprovalEntry {
   groups: string[];
   /** Whether the approver was in none of the requester's groups; false if those are unknown. */
   independent: boolean;
-  /** Passkey gesture of the vote; null if it had none. */
+  /** Signature of the vote with a passkey; null if it was not signed. */
   gesture: {
     kind: "passkey";
-    /** Id of the passkey. */
+    /** Id of the passkey, base64url. */
     credential_id: string;
-    /** What the passkey signed. */
-    digest: string;
+    /** Leaf hash of the entry that made the action pending, as the approver was shown. */
+    decision: string;
+    /** Issued by the service for one list of votes. */
+    nonce: string;
+    /** Digests of all votes that were signed together, in order. */
+    votes: string[];
+    /** Base64url. */
+    authenticator_data: string;
+    /** Base64url. */
+    client_data_json: string;
+    /** Base64url. */
+    signature: string;
   } | null;
   /** People who approved so far, this one included. */
   approvals: number;
@@ -338,6 +352,8 @@ export interface RedecisionEntry {
     exclude_requester_groups: boolean;
     /** Who may confirm. */
     mode: "maker_checker" | "self_confirm";
+    /** Present if each vote must be signed. */
+    signature?: "passkey";
     stages: ({
       after_ms: number | null;
       approvers: ({
@@ -877,6 +893,8 @@ export interface PolicyDefinition {
     approval?: {
       /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent. */
       mode?: "maker_checker" | "self_confirm";
+      /** passkey: each vote must be signed with a passkey, in the session of a user. */
+      signature?: "passkey";
       /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
       approvers?: {
         /** Group, from the configuration or the sign-in; people of any group or none when absent. */
@@ -948,6 +966,8 @@ export interface PolicyDefinition {
     approval?: {
       /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent. */
       mode?: "maker_checker" | "self_confirm";
+      /** passkey: each vote must be signed with a passkey, in the session of a user. */
+      signature?: "passkey";
       /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
       approvers?: {
         /** Group, from the configuration or the sign-in; people of any group or none when absent. */
@@ -1186,7 +1206,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -2133,5 +2153,80 @@ export interface Api {
       reason?: string | undefined;
     };
     response: Stop;
+  };
+  "POST /v1/votes": {
+    query: never;
+    body: {
+      nonce: string;
+      /** In the order in which the approver sees them. */
+      votes: ({
+        action_id: string;
+        /** False denies. */
+        approve: boolean;
+        /** Recorded in the ledger, and signed. */
+        reason?: string | undefined;
+      })[];
+      /** `toJSON()` of the answer of `navigator.credentials.get`. */
+      response: {
+        id: string;
+        response: {
+          authenticatorData: string;
+          clientDataJSON: string;
+          signature: string;
+        };
+      };
+    };
+    response: {
+      /** In the order of the votes. */
+      results: ({
+        action_id: string;
+        status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed" | null;
+        /** Why it was refused. */
+        error: {
+          code: string;
+          detail: string;
+        } | null;
+      })[];
+    };
+  };
+  "POST /v1/votes/challenge": {
+    query: never;
+    body: {
+      /** In the order in which the approver sees them. */
+      votes: ({
+        action_id: string;
+        /** False denies. */
+        approve: boolean;
+        /** Recorded in the ledger, and signed. */
+        reason?: string | undefined;
+      })[];
+    };
+    response: {
+      /** Send it with the votes. Accepted once, in this session. */
+      nonce: string;
+      /** End of the time to send the votes. */
+      expires_at: string;
+      /** What is signed, in order. */
+      statements: ({
+        action_id: string;
+        /** SHA-256(salt ‖ request hash). */
+        commitment: string;
+        /** Leaf hash of the entry that made the action pending. */
+        decision: string;
+        /** The nonce. */
+        nonce: string;
+        /** Origin of the log. */
+        origin: string;
+        /** Digest of a preview; there is none. */
+        preview: null;
+        /** The reason given. */
+        reason: string | null;
+        /** The approver's principal. */
+        user: string;
+        vote: "approve" | "deny";
+      })[];
+      /** Options for `navigator.credentials.get`; binary members are base64url. */
+      options: Record<string, unknown>;
+    };
   };
 }

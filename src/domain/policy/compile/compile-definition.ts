@@ -143,10 +143,12 @@ function compileApprovers(
 ): ApproverPlan {
   const { quorum = 1, exclude_requester_groups = false, mode = "maker_checker" } = terms;
   const stages = terms.stages ?? (terms.approvers === undefined ? null : [{ approvers: terms.approvers }]);
-  if (stages === null) return { ...anyApprovers(quorum, mode), exclude_requester_groups };
+  const signature = terms.signature === undefined ? {} : { signature: terms.signature };
+  if (stages === null) return { ...anyApprovers(quorum, mode), exclude_requester_groups, ...signature };
   return {
     exclude_requester_groups,
     mode,
+    ...signature,
     stages: stages.map(({ after, approvers }: { after?: string; approvers: ApproverTerms[] }) => ({
       after_ms: after === undefined ? null : duration(after, 0),
       approvers: approvers.map(({ group = null, count = 1 }) => ({ count, group })),

@@ -51,6 +51,11 @@ const Terms = Type.Object(
           "maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent.",
       }),
     ),
+    signature: Type.Optional(
+      Type.Literal("passkey", {
+        description: "passkey: each vote must be signed with a passkey, in the session of a user.",
+      }),
+    ),
     approvers: Type.Optional(Approvers),
     stages: Type.Optional(
       Type.Array(

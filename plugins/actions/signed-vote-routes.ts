@@ -1,0 +1,131 @@
+/** Routes for votes that a user signs with a passkey: the challenge for an ordered list of votes, and the votes. */
+import type { Static } from "@sinclair/typebox";
+import {
+  type CoreHost,
+  type Gesture,
+  MAX_SIGNED_VOTES,
+  type SessionPasskeys,
+  voteDigest,
+  votesChallenge,
+  type VoteStatement,
+} from "../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { assertNotErased, visibleAction } from "./rows.ts";
+import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
+import { readHistory, recordAlteredError } from "./verify-record.ts";
+import { voteOn } from "./vote.ts";
+import { voteStatement } from "./voter.ts";
+
+type Votes = Static<typeof VoteChallengeBody>["votes"];
+type Results = Static<typeof SignedVotesResult>["results"];
+
+const READ_ERRORS = [
+  "ACTION_NOT_FOUND",
+  "ACTION_NOT_PENDING",
+  "ACTION_ERASED",
+  "RECORD_ALTERED",
+  "VOTE_SIGNATURE_REQUIRED",
+  "VOTE_SIGNATURE_INVALID",
+] as const;
+
+export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/votes/challenge",
+      tag,
+      summary: "Start to sign votes with a passkey",
+      description: `For a signed-in user. Returns what the passkey signs for up to ${MAX_SIGNED_VOTES} votes (docs/record.md). Records nothing.`,
+      scope: "approvals:decide",
+      body: VoteChallengeBody,
+      bodyLimit: 262_144,
+      responses: { 200: { description: "The statements, and the options for the browser.", schema: VoteChallenge } },
+      errors: READ_ERRORS,
+      async handle({ credential, body: { votes } }) {
+        const { passkeys, user } = signerOf(host, credential);
+        const { nonce, expires_at } = passkeys.createNonce();
+        const statements = await readStatements(host, credential, votes, nonce);
+        const options = passkeys.options(user, votesChallenge(statements.map(voteDigest)));
+        return { status: 200, json: { nonce, expires_at: toRfc3339(expires_at), statements, options } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/votes",
+      tag,
+      summary: "Vote with a passkey",
+      description:
+        "Votes as POST /v1/votes/challenge listed them, in the same order. The signature is used up also if a vote is refused. The votes are recorded one after another; a refused one does not affect the others. If a single vote is refused, the response is its error.",
+      scope: "approvals:decide",
+      body: SignedVotesBody,
+      bodyLimit: 262_144,
+      responses: { 200: { description: "The result of each vote.", schema: SignedVotesResult } },
+      errors: [
+        ...READ_ERRORS,
+        "SELF_APPROVAL",
+        "APPROVER_NOT_ELIGIBLE",
+        "ALREADY_VOTED",
+        "APPROVAL_EXPIRED",
+        "NO_LONGER_ALLOWED",
+        "STOPPED",
+      ],
+      async handle({ credential, body }) {
+        const results = await castSignedVotes(host, credential, body);
+        return { status: 200, json: { results } };
+      },
+    }),
+  ];
+}
+
+/** Throws VOTE_SIGNATURE_REQUIRED for callers without a session. */
+function signerOf(host: CoreHost, credential: Credential) {
+  const passkeys: SessionPasskeys | null = host.users.passkeys(credential);
+  const user = credential.session?.user;
+  if (passkeys === null || user === undefined)
+    throw new Refusal("VOTE_SIGNATURE_REQUIRED", "only a signed-in user can sign votes; open /sign-in");
+  return { passkeys, user };
+}
+
+async function readStatements(
+  host: CoreHost,
+  credential: Credential,
+  votes: Votes,
+  nonce: string,
+): Promise<VoteStatement[]> {
+  if (new Set(votes.map(({ action_id }) => action_id)).size < votes.length)
+    throw new Refusal("VALIDATION_FAILED", "`votes` names an action twice; vote once on each");
+  const statements: VoteStatement[] = [];
+  for (const vote of votes) {
+    const row = await visibleAction(host.storage, vote.action_id, credential);
+    assertNotErased(row);
+    const history = await readHistory(host.storage, row);
+    if (history === null) throw recordAlteredError(row, ["entries"]);
+    statements.push(voteStatement(host, row, credential, vote, nonce, history));
+  }
+  return statements;
+}
+
+async function castSignedVotes(
+  host: CoreHost,
+  credential: Credential,
+  { nonce, votes, response }: Static<typeof SignedVotesBody>,
+): Promise<Results> {
+  const { passkeys } = signerOf(host, credential);
+  const statements = await readStatements(host, credential, votes, nonce);
+  const digests = statements.map(voteDigest);
+  const assertion = await passkeys.claim(nonce, votesChallenge(digests), response);
+  const results: Results = [];
+  for (const [i, vote] of votes.entries()) {
+    const decision = statements[i]?.decision ?? "";
+    const gesture: Gesture = { kind: "passkey", decision, nonce, votes: digests, ...assertion };
+    const { action_id } = vote;
+    try {
+      const { row } = await voteOn(host, { credential, id: action_id, proof: { gesture } }, vote);
+      results.push({ action_id, status: row.status, error: null });
+    } catch (error) {
+      if (!(error instanceof Refusal) || votes.length === 1) throw error;
+      results.push({ action_id, status: null, error: { code: error.code, detail: error.message } });
+    }
+  }
+  return results;
+}

@@ -1,0 +1,91 @@
+/** Schemas of votes that are signed with a passkey. */
+import { Type } from "@sinclair/typebox";
+import { ACTION_STATUSES, closed, MAX_SIGNED_VOTES, orNull, text, time } from "../../src/core.ts";
+
+const Votes = Type.Array(
+  Type.Object(
+    {
+      action_id: Type.String({ format: "uuid" }),
+      approve: Type.Boolean({ description: "False denies." }),
+      reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger, and signed." })),
+    },
+    closed,
+  ),
+  { minItems: 1, maxItems: MAX_SIGNED_VOTES, description: "In the order in which the approver sees them." },
+);
+
+export const VoteChallengeBody = Type.Object({ votes: Votes }, closed);
+
+const Base64Url = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: "^[A-Za-z0-9_-]+$" });
+
+export const SignedVotesBody = Type.Object(
+  {
+    nonce: Base64Url(200),
+    votes: Votes,
+    response: Type.Object(
+      {
+        id: Base64Url(1400),
+        response: Type.Object(
+          {
+            authenticatorData: Base64Url(2048),
+            clientDataJSON: Base64Url(4096),
+            signature: Base64Url(2048),
+          },
+          { additionalProperties: true },
+        ),
+      },
+      { additionalProperties: true, description: "`toJSON()` of the answer of `navigator.credentials.get`." },
+    ),
+  },
+  closed,
+);
+
+export const VoteChallenge = Type.Object(
+  {
+    nonce: text("Send it with the votes. Accepted once, in this session."),
+    expires_at: time("End of the time to send the votes."),
+    statements: Type.Array(
+      Type.Object(
+        {
+          action_id: Type.String({ format: "uuid" }),
+          commitment: text("SHA-256(salt ‖ request hash)."),
+          decision: text("Leaf hash of the entry that made the action pending."),
+          nonce: text("The nonce."),
+          origin: text("Origin of the log."),
+          preview: Type.Null({ description: "Digest of a preview; there is none." }),
+          reason: orNull(text("The reason given.")),
+          user: text("The approver's principal."),
+          vote: Type.Union([Type.Literal("approve"), Type.Literal("deny")]),
+        },
+        closed,
+      ),
+      { description: "What is signed, in order." },
+    ),
+    options: Type.Record(Type.String(), Type.Unknown(), {
+      description: "Options for `navigator.credentials.get`; binary members are base64url.",
+    }),
+  },
+  closed,
+);
+
+export const SignedVotesResult = Type.Object(
+  {
+    results: Type.Array(
+      Type.Object(
+        {
+          action_id: Type.String({ format: "uuid" }),
+          status: orNull(Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)))),
+          error: orNull(
+            Type.Object(
+              { code: Type.String(), detail: Type.String() },
+              { ...closed, description: "Why it was refused." },
+            ),
+          ),
+        },
+        closed,
+      ),
+      { description: "In the order of the votes." },
+    ),
+  },
+  closed,
+);

@@ -1,0 +1,57 @@
+/** Signature counters of passkeys. A counter that goes back means that there may be a copy of the authenticator. */
+import { type CoreHost, type LedgerTransaction, sha256Hex, type User, utf8 } from "../../src/core.ts";
+import { toRfc3339 } from "../../src/plugin.ts";
+
+/** Records the counter of an assertion. False if it went back; the refusal is recorded then. */
+export async function advanceCounter(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  user: User,
+  { id, counter }: { id: string; counter: number },
+): Promise<boolean> {
+  const last = await readCounter(host, tx, id);
+  // Authenticators without a counter always report 0.
+  if ((counter > 0 || last > 0) && counter <= last) {
+    recordCloned(tx, user);
+    return false;
+  }
+  await writeCounter(host, tx, id, counter);
+  return true;
+}
+
+/** Credential ids can be longer than a document's key. */
+const counterKey = (passkeyId: string): string => `counter/${sha256Hex(utf8(passkeyId))}`;
+
+async function readCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: string): Promise<number> {
+  return ((await host.documents.within(tx).get(counterKey(passkeyId)))?.value as number | undefined) ?? 0;
+}
+
+/** Records the counter of a passkey. */
+export async function writeCounter(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  passkeyId: string,
+  counter: number,
+): Promise<void> {
+  const documents = host.documents.within(tx);
+  const key = counterKey(passkeyId);
+  await documents.put(key, counter, (await documents.get(key))?.version ?? null);
+}
+
+function recordCloned(tx: LedgerTransaction, { id }: User): void {
+  tx.record({
+    type: "users:session",
+    v: 1,
+    at: toRfc3339(tx.now),
+    action_id: null,
+    agent_id: null,
+    data: {
+      change: "refused",
+      session_id: null,
+      user_id: id,
+      method: "passkey",
+      reason: "the signature counter went back",
+    },
+    by: null,
+  });
+}

@@ -1,0 +1,109 @@
+/** Signatures of votes with the passkeys of a session's user. */
+import {
+  assertionCounter,
+  type CoreHost,
+  findAssertionFault,
+  fromBase64Url,
+  type Passkey,
+  type PasskeyAssertion,
+  type PasskeyResponse,
+  type SessionPasskeys,
+  toBase64Url,
+  type User,
+  type Users,
+  verifyPasskeySignature,
+} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import { assertChallenge, challengeExpiry, createChallenge, useChallenge } from "./challenges.ts";
+import { advanceCounter } from "./counters.ts";
+import type { Site } from "./site.ts";
+
+/** Returns what the actions plugin uses to have votes signed in this session. */
+export function createSessionPasskeys(
+  host: CoreHost,
+  site: Site,
+  session: { id: string; user_id: string },
+): SessionPasskeys {
+  const purpose = `votes:${session.user_id}:${session.id}`;
+  return {
+    createNonce() {
+      const nonce = createChallenge(host, purpose);
+      return { nonce: toBase64Url(nonce), expires_at: challengeExpiry(nonce) };
+    },
+    options(user, challenge) {
+      const allowed = user.passkeys.filter(({ rp_id }) => rp_id === site.rpId).map(({ id }) => id);
+      if (allowed.length === 0) throw invalid(`you have no passkey for ${site.rpId}; add one first`);
+      return {
+        challenge: toBase64Url(challenge),
+        rpId: site.rpId,
+        allowCredentials: allowed.map((id) => ({ id, type: "public-key" })),
+        userVerification: "required",
+      };
+    },
+    async claim(nonce, challenge, response) {
+      const assertion = toAssertion(response);
+      const { passkey } = findPasskey(await host.users.list(), session.user_id, assertion.credential_id);
+      await accepted(() => assertChallenge(host, purpose, nonce));
+      const expected = { challenge, passkey, origin: site.origin };
+      const fault =
+        passkey.rp_id === site.rpId
+          ? findAssertionFault(assertion, expected, verifyPasskeySignature)
+          : "the passkey is for another relying party";
+      if (fault !== null) throw invalid(`the passkey's answer was not accepted: ${fault}`);
+      const counter = assertionCounter(assertion);
+      const isOriginal = await host.ledger.transact(async (tx) => {
+        const { user } = findPasskey(tx.users, session.user_id, passkey.id);
+        await accepted(() => useChallenge(host, tx, nonce));
+        return advanceCounter(host, tx, user, { id: passkey.id, counter });
+      });
+      if (isOriginal) return assertion;
+      host.log.error("signed votes were refused because the signature counter of a passkey went back", {
+        user: session.user_id,
+      });
+      throw invalid(
+        "the passkey's signature counter went back, so there may be a copy of it; use another passkey and remove this one",
+      );
+    },
+  };
+}
+
+function findPasskey(users: Users, userId: string, id: string): { user: User; passkey: Passkey } {
+  const user = users.get(userId);
+  const passkey = user?.passkeys.find((each) => each.id === id);
+  if (user === undefined || passkey === undefined) throw invalid("this passkey is not yours, or it was removed");
+  return { user, passkey };
+}
+
+function toAssertion({ id, response }: PasskeyResponse): PasskeyAssertion {
+  const { authenticatorData, clientDataJSON, signature } = response;
+  return {
+    credential_id: id,
+    authenticator_data: normal(authenticatorData),
+    client_data_json: normal(clientDataJSON),
+    signature: normal(signature),
+  };
+}
+
+/** The text is recorded, so it must be the only spelling of its bytes. */
+function normal(text: string): string {
+  try {
+    if (toBase64Url(fromBase64Url(text)) === text) return text;
+  } catch {
+    // Reported below.
+  }
+  throw invalid("the passkey's answer is not base64url");
+}
+
+/** Turns the refusals of a challenge into those of a vote. */
+async function accepted(work: () => void | Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof Refusal) throw invalid(error.message);
+    throw error;
+  }
+}
+
+function invalid(detail: string): Refusal {
+  return new Refusal("VOTE_SIGNATURE_INVALID", detail);
+}

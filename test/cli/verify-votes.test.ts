@@ -1,0 +1,60 @@
+/** `assent verify` checks the passkey's signature of a vote offline, from the proofs of the vote and of the enrolment. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { EXIT } from "../../src/cli/command.ts";
+import { hashLeaf } from "../../src/domain/merkle.ts";
+import { toHex } from "../../src/domain/hash.ts";
+import { assentHere, folderWith } from "../support/cli.ts";
+import { invite, startPeople } from "../support/people.ts";
+import { makeKey, plainVotes } from "../support/service.ts";
+import { signVotes } from "../support/signed-votes.ts";
+
+const POLICY = `
+policy: ask
+rules:
+  - { name: signed, tool: signed, effect: require_approval, approval: { signature: passkey } }
+`;
+
+test("verify checks a signed vote against the enrolment, and refuses another user's", async (t) => {
+  const service = await startPeople({ policy: POLICY, change: plainVotes });
+  t.after(() => service.close());
+  const { key } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" });
+  const grace = await invite(service, { name: "Grace", roles: ["approver"] });
+  const eve = await invite(service, { name: "Eve", roles: ["approver"] });
+  const body = { agent_id: "bot", tool: "signed", operation: "x", params: {} };
+  const { id } = (await service.call("POST", "/v1/actions", { key, body })).body;
+  assert.equal((await signVotes(grace, [{ action_id: id, approve: true, reason: "checked" }])).status, 200);
+
+  const { size } = await service.storage.head();
+  const rows = await service.storage.entries(0, size);
+  const parsed = rows.map(({ bytes }) => ({ hash: toHex(hashLeaf(bytes)), text: new TextDecoder().decode(bytes) }));
+  const proofOf = async (matches: (entry: any) => boolean): Promise<string> => {
+    const { hash } = parsed.findLast(({ text }) => matches(JSON.parse(text))) ?? assert.fail("there is no such entry");
+    return JSON.stringify((await service.call("GET", `/v1/provenance/${hash}/proof`, { key: service.admin })).body);
+  };
+  const folder = folderWith(t, {
+    "vote.json": await proofOf(({ type }) => type === "approval"),
+    "decision.json": await proofOf(({ type }) => type === "decision"),
+    "grace.json": await proofOf(({ type, user }) => type === "user" && user.id === grace.id),
+    "eve.json": await proofOf(({ type, user }) => type === "user" && user.id === eve.id),
+    "invited.json": await proofOf(
+      ({ type, user, change }) => type === "user" && user.id === grace.id && change === "created",
+    ),
+  });
+  const vkey = (await service.call("GET", "/v1/provenance/keys", { key: service.admin })).body.keys[0].vkey;
+  const verify = (proof: string, ...more: string[]) =>
+    assentHere("verify", join(folder, proof), "--key", vkey, ...more);
+  const enrolment = (name: string): string[] => ["--enrolment", join(folder, name)];
+
+  const unchecked = await verify("vote.json");
+  assert.deepEqual([unchecked.code, /which was not checked; give --enrolment/.test(unchecked.out)], [EXIT.ok, true]);
+  const checked = await verify("vote.json", ...enrolment("grace.json"));
+  assert.equal(checked.code, EXIT.ok, checked.err);
+  assert.match(checked.out, new RegExp(`signed by user:${grace.id} with the passkey ${grace.passkey.id}`));
+  for (const other of ["eve.json", "invited.json", "decision.json"]) {
+    const refused = await verify("vote.json", ...enrolment(other));
+    assert.deepEqual([refused.code, /NOT VERIFIED/.test(refused.err)], [EXIT.unverified, true], other);
+  }
+  assert.equal((await verify("decision.json", ...enrolment("grace.json"))).code, EXIT.usage);
+});

@@ -1,0 +1,25 @@
+/** Votes that a person signs with a passkey in software. */
+import type { Person } from "./people.ts";
+import type { Answer } from "./service.ts";
+
+export interface SignedVote {
+  action_id: string;
+  approve: boolean;
+  reason?: string;
+}
+
+/** Asks for the challenge and signs it. @param change what browser and authenticator do differently */
+export async function signature(
+  person: Person,
+  votes: readonly SignedVote[],
+  change: object = {},
+): Promise<{ nonce: string; votes: readonly SignedVote[]; response: object }> {
+  const { body } = await person.call("POST", "/v1/votes/challenge", { votes });
+  if (body.options === undefined) throw new Error(`no challenge: ${JSON.stringify(body)}`);
+  return { nonce: body.nonce, votes, response: person.passkey.get(body.options, change) };
+}
+
+/** Signs the votes and sends them. */
+export async function signVotes(person: Person, votes: readonly SignedVote[], change: object = {}): Promise<Answer> {
+  return person.call("POST", "/v1/votes", await signature(person, votes, change));
+}
