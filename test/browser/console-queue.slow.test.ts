@@ -67,6 +67,8 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     const order = (listed.actions as { id: string }[]).map(({ id }) => id);
     const { page, complaints } = await console_.visit(ada, "#/approvals");
     await page.locator(".live.live").waitFor();
+    // The stream can be live before the list is there, and the key would then open nothing.
+    await rowOf(page, order[0] as string).waitFor();
     await page.keyboard.press("j");
     for (const [i, id] of order.entries()) {
       // The next request opens by itself.
@@ -195,6 +197,9 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
       await page.keyboard.press(key);
       await focused(ids[at]);
     }
+    await paneOf(page, ids[29] as string)
+      .getByRole("button", { name: "Deny" })
+      .waitFor();
     await page.keyboard.press("d");
     await page.keyboard.type("ajkd are letters here");
     assert.equal(await page.getByLabel("Reason").inputValue(), "ajkd are letters here");

@@ -58,6 +58,9 @@ export async function open(
 ): Promise<Watched> {
   const page = await browser.newPage(options);
   page.setDefaultTimeout(PAGE_BOUND_MS);
+  // How many times slower the page is to run, to find tests that rely on a fast machine.
+  const rate = Number(process.env["ASSENT_TEST_SLOWDOWN"] ?? 1);
+  if (rate > 1) await (await page.context().newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate });
   const watched: Watched = { page, complaints: [], strayed: [] };
   const { origin } = new URL(url);
   page.on("console", (message) => {
