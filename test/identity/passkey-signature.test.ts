@@ -1,0 +1,71 @@
+/** Signatures under COSE keys of the three kinds that passkeys have, and malformed keys. */
+import assert from "node:assert/strict";
+import { generateKeyPairSync, sign, type KeyObject } from "node:crypto";
+import { test } from "node:test";
+import { verifyPasskeySignature } from "../../src/identity/passkey-signature.ts";
+
+const MESSAGE = new TextEncoder().encode("what was shown");
+
+/** Encodes a CBOR item: an integer, or bytes. */
+function item(value: number | Buffer): Buffer {
+  const head = (major: number, size: number): Buffer =>
+    size < 24
+      ? Buffer.from([(major << 5) | size])
+      : size < 256
+        ? Buffer.from([(major << 5) | 24, size])
+        : Buffer.from([(major << 5) | 25, size >> 8, size & 255]);
+  if (typeof value !== "number") return Buffer.concat([head(2, value.length), value]);
+  return value < 0 ? head(1, -1 - value) : head(0, value);
+}
+const cose = (...members: [number, number | Buffer][]): Buffer =>
+  Buffer.concat([
+    Buffer.from([0xa0 | members.length]),
+    ...members.flatMap(([label, value]) => [item(label), item(value)]),
+  ]);
+const member = (key: KeyObject, name: "x" | "y" | "n" | "e"): Buffer =>
+  Buffer.from(key.export({ format: "jwk" })[name] ?? "", "base64url");
+
+const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const ed = generateKeyPairSync("ed25519");
+const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const es256 = cose([1, 2], [3, -7], [-1, 1], [-2, member(ec.publicKey, "x")], [-3, member(ec.publicKey, "y")]);
+const KINDS: Record<string, { key: Buffer; signature: Buffer }> = {
+  ES256: { key: es256, signature: sign("sha256", MESSAGE, ec.privateKey) },
+  EdDSA: {
+    key: cose([1, 1], [3, -8], [-1, 6], [-2, member(ed.publicKey, "x")]),
+    signature: sign(null, MESSAGE, ed.privateKey),
+  },
+  RS256: {
+    key: cose([1, 3], [3, -257], [-1, member(rsa.publicKey, "n")], [-2, member(rsa.publicKey, "e")]),
+    signature: sign("sha256", MESSAGE, rsa.privateKey),
+  },
+};
+
+for (const [name, { key, signature }] of Object.entries(KINDS))
+  test(`${name}: the signature is valid for its message and key alone`, () => {
+    assert.equal(verifyPasskeySignature(key, MESSAGE, signature), true);
+    assert.equal(verifyPasskeySignature(key, MESSAGE.subarray(1), signature), false);
+    const altered = Buffer.from(signature);
+    altered[10] = (altered[10] as number) ^ 1;
+    assert.equal(verifyPasskeySignature(key, MESSAGE, altered), false);
+    for (const [other, { key: otherKey }] of Object.entries(KINDS))
+      if (other !== name) assert.equal(verifyPasskeySignature(otherKey, MESSAGE, signature), false, other);
+  });
+
+test("a malformed key, or one of another kind, verifies nothing", () => {
+  const { signature } = KINDS["ES256"] ?? assert.fail();
+  const x = member(ec.publicKey, "x");
+  const keys: Record<string, Uint8Array> = {
+    "no bytes": new Uint8Array(),
+    "a key that ends early": es256.subarray(0, -1),
+    "bytes after the key": Buffer.concat([es256, Buffer.from([0])]),
+    "an endless map": Buffer.from([0xbf]),
+    "a length above its bytes": Buffer.from([0xa1, 0x01, 0x59, 0xff, 0xff, 0x00]),
+    "no curve": cose([1, 2], [3, -7], [-2, x], [-3, x]),
+    "another algorithm": cose([1, 2], [3, -35], [-1, 1], [-2, x], [-3, x]),
+    "a point off the curve": cose([1, 2], [3, -7], [-1, 1], [-2, x], [-3, x]),
+    "a number for a coordinate": cose([1, 2], [3, -7], [-1, 1], [-2, 5], [-3, x]),
+  };
+  for (const [what, key] of Object.entries(keys))
+    assert.equal(verifyPasskeySignature(key, MESSAGE, signature), false, what);
+});
