@@ -5,7 +5,7 @@ import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core"
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { startPeople } from "../support/people.ts";
-import type { Service } from "../support/service.ts";
+import { ASKED, type Service } from "../support/service.ts";
 
 describe("the sign-in page", { skip: withoutBrowser }, () => {
   let service: Service;
@@ -119,6 +119,29 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await phone.page.getByRole("button", { name: "Create a passkey" }).click();
     await phone.page.getByText("You are signed in as Bob").waitFor();
     await other.close();
+  });
+
+  it("signs a vote, which the service and the audit accept", async () => {
+    const context = await browser.newContext();
+    const { page } = await open(context, await invite("Dora", ["approver"]));
+    await addAuthenticator(context, page);
+    await page.getByRole("button", { name: "Create a passkey" }).click();
+    await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+    const { body } = await service.call("POST", "/v1/actions", { key: service.agent, body: ASKED });
+    const votes = [{ action_id: body.id as string, approve: true, reason: "checked" }];
+    const answer = await page.evaluate(`(async () => {
+      const votes = ${JSON.stringify(votes)};
+      const post = async (path, body) => {
+        const headers = { "Content-Type": "application/json", "Assent-Session": "1" };
+        return (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+      };
+      const { nonce, options } = await post("/v1/votes/challenge", { votes });
+      const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
+      const response = (await navigator.credentials.get({ publicKey })).toJSON();
+      return post("/v1/votes", { nonce, votes, response });
+    })()`);
+    assert.deepEqual(answer, { results: [{ action_id: body.id, status: "approved", error: null }] });
+    await context.close();
   });
 
   it("returns only to paths of the service after a sign-in", async () => {
