@@ -20,11 +20,27 @@ const MEMBERS = [1, 2, 3];
 const [POSTGRES, REST, ETCD] = [5432, 8008, 2379];
 const PASSWORD = "ha-test";
 
+/** Patroni's program: HA_PATRONI, or the installed one. */
+const programOf = (name: string): string | null =>
+  name === "patroni" ? (process.env["HA_PATRONI"] ?? findProgram(name)) : findProgram(name);
+
 /** Why the test cannot run here; null if it can. */
 export function missingPrograms(): string | null {
-  const missing = ["patroni", "etcd", "haproxy"].filter((name) => findProgram(name) === null);
+  const missing = ["patroni", "etcd", "haproxy"].filter((name) => programOf(name) === null);
   if (postgresTool("pg_rewind") === null) missing.push("postgresql");
   return missing.length === 0 ? null : `install ${missing.join(", ")} (Debian: patroni etcd-server haproxy postgresql)`;
+}
+
+/** Returns the versions of the programs that the cluster consists of, in one line. */
+export function versions(): string {
+  const firstLine = (program: string, flag: string): string =>
+    (execFileSync(program, [flag], { encoding: "utf8" }).split("\n")[0] as string).trim();
+  return [
+    firstLine(programOf("patroni") as string, "--version"),
+    firstLine(programOf("etcd") as string, "--version"),
+    firstLine(programOf("haproxy") as string, "-v"),
+    firstLine(postgresTool("postgres") as string, "--version"),
+  ].join("; ");
 }
 
 /** What `GET /cluster` of Patroni says of a member. */
@@ -239,7 +255,7 @@ export class Cluster {
   private launch(name: string, program: string, args: string[], env: Record<string, string> = {}): ChildProcess {
     mkdirSync(this.folder, { recursive: true });
     const log = openSync(join(this.folder, `${name}.log`), "a");
-    const child = spawn(findProgram(program) as string, args, {
+    const child = spawn(programOf(program) as string, args, {
       ...this.user,
       cwd: this.folder,
       env: { PATH: process.env["PATH"], LC_ALL: "C", ...env },

@@ -35,6 +35,7 @@ const MACHINE: Disturbance = {
   end: (cluster, primary) => cluster.restart(primary),
 };
 
+/** As a frozen virtual machine: Patroni and every process of Postgres stop, and resume after the failover. */
 const PAUSE: Disturbance = {
   name: "Postgres and Patroni paused",
   goal: TTL + 10_000,
@@ -65,10 +66,13 @@ const PARTITION: Disturbance = {
   },
 };
 
-/** The order mixes them, because what one leaves behind may trouble the next. */
-const ROUND = [CRASH, PAUSE, SWITCHOVER, ISOLATION, MACHINE, PARTITION] as const;
+/** The order mixes the kinds, because what one leaves behind may trouble the next. Twenty contain five of each kind. */
+const KINDS: readonly (readonly Disturbance[])[] = [[CRASH, MACHINE], [PAUSE], [SWITCHOVER], [ISOLATION, PARTITION]];
 
-/** The first `count` disturbances, in rounds of six. */
+/** Returns the first `count` disturbances: a kill, a pause, a switchover and a disconnection in turn, and each kind's variants in turn. */
 export function plan(count: number): Disturbance[] {
-  return Array.from({ length: count }, (_, i) => ROUND[i % ROUND.length] as Disturbance);
+  return Array.from({ length: count }, (_, i) => {
+    const variants = KINDS[i % KINDS.length] as readonly Disturbance[];
+    return variants[Math.floor(i / KINDS.length) % variants.length] as Disturbance;
+  });
 }

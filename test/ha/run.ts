@@ -4,18 +4,20 @@
  *
  *   HA_DISTURBANCES=20 HA_CLIENTS=8 npm run test:ha
  *
+ * HA_PATRONI is the path of another Patroni than the installed one.
  * Needs patroni, etcd, haproxy and Postgres; runs on Linux, as root or as a user who may run Postgres. One service
  * connects through haproxy, the other with every member in its URL. ASSENT_TEST_KEEP=1 keeps the logs.
  */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { ASSENT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { pause, until } from "../support/wait.ts";
-import { Cluster, missingPrograms } from "./cluster.ts";
+import { Cluster, missingPrograms, versions } from "./cluster.ts";
 import { plan, type Disturbance } from "./disturbances.ts";
 import { History } from "./history.ts";
 import { POLICY, startLoad, type Load } from "./load.ts";
@@ -145,6 +147,7 @@ async function main(folder: string): Promise<number> {
 
     let missed = 0;
     const print = (text: string): void => void process.stdout.write(`${text}\n`);
+    print(`${versions()}; Node ${process.versions.node}; ${cpus().length} cores`);
     print(`${"".padEnd(36)} new primary  decisions at the service    later than`);
     print(`${"disturbance".padEnd(36)}   writes    ${SERVICES.join("     ")}   the primary`);
     for (const disturbance of plan(DISTURBANCES)) {
@@ -158,7 +161,7 @@ async function main(folder: string): Promise<number> {
       writeFileSync(newest, [...load.checkpoints].at(-1) as string);
       await audit(envs[0] as Record<string, string>, newest);
       print(
-        `  ${entries} entries, ${load.acknowledged.size} acknowledged actions, ${checkpoints} signed checkpoints: one history; assent audit passes`,
+        `  ${entries} entries, ${load.acknowledged.size} acknowledged actions, ${checkpoints} signed checkpoints: one history; assent audit passes (load average ${(loadavg()[0] as number).toFixed(1)})`,
       );
     }
     await load.stop();
