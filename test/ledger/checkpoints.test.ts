@@ -134,3 +134,30 @@ test("of two histories that both extend the last signature only one is signed", 
   await refused;
   assert.equal(checkpoints.latest()?.size, 2);
 });
+
+test("a head is signed after one read, although others are signed during each read", async () => {
+  const storage = await opened();
+  const ledger = await open(storage);
+  const heads: LedgerHead[] = [];
+  for (let n = 0; n < 5; n++) {
+    await add(ledger, `entry ${n}`);
+    heads.push(await storage.head());
+  }
+  await ledger.close();
+  const checkpoints = createCheckpoints({
+    origin: ORIGIN,
+    signers: () => [signer],
+    proofs: createProofReader(storage),
+    start: null,
+    keep: () => Promise.resolve(),
+    signed() {},
+    failed: (error) => assert.fail(error as Error),
+  });
+  let reads = 0;
+  const signed = await checkpoints.sign(async () => {
+    checkpoints.committed(heads[reads++] as LedgerHead, checkpoints.latest());
+    await checkpoints.close();
+    return heads[reads] as LedgerHead;
+  });
+  assert.deepEqual([signed.size, reads], [2, 1]);
+});

@@ -123,18 +123,18 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     },
     extendsHistory: (head) => extendsCheckpoint(head, latest),
     async sign(read) {
-      for (;;) {
-        // Read before the head: an older head need not contain a newer checkpoint.
-        const before = latest;
-        const head = await read();
-        if (!(await extendsCheckpoint(head, before))) throw doesNotExtend(head, before);
-        const signed = await inTurn(async () => {
-          if (latest === before) return publish(head);
-          // Another was signed meanwhile, on top of `before` too. The two were not compared unless it covers the head.
-          return latest !== null && latest.size > head.size ? latest : null;
-        });
-        if (signed !== null) return signed;
-      }
+      // Read before the head: an older head need not contain a newer checkpoint.
+      const before = latest;
+      const head = await read();
+      if (!(await extendsCheckpoint(head, before))) throw doesNotExtend(head, before);
+      return inTurn(async () => {
+        // Under load another is signed during each read, on top of `before` too.
+        if (latest !== null && latest !== before) {
+          if (latest.size > head.size) return latest;
+          if (!(await extendsCheckpoint(head, latest))) throw doesNotExtend(head, latest);
+        }
+        return publish(head);
+      });
     },
     unstored: () => (latest !== null && latest.size > storedSize ? { size: latest.size, note: latest.note } : null),
     stored(size) {
