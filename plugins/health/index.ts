@@ -1,5 +1,5 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
-import { Type } from "@sinclair/typebox";
+import { Type, type Static } from "@sinclair/typebox";
 import { type CoreHost, defineCorePlugin, listActiveStops, type PolicyState } from "../../src/core.ts";
 import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
@@ -95,76 +95,90 @@ const Ready = Type.Object(
   { additionalProperties: false },
 );
 
+type Checks = Omit<Static<typeof Ready>, "ready">;
+
 export default defineCorePlugin({
   name: "health",
-  setup: (host) => ({
-    routes: [
-      defineRoute({
-        method: "GET",
-        path: "/healthz",
-        tag: "health",
-        summary: "The process is alive",
-        scope: null,
-        exemptFromRateLimit: true,
-        responses: { 200: { description: "Alive.", schema: Type.Object({ alive: Type.Literal(true) }) } },
-        handle: () => ({ status: 200, json: { alive: true } }),
-      }),
-      defineRoute({
-        method: "GET",
-        path: "/readyz",
-        tag: "health",
-        summary: "The service can decide",
-        scope: null,
-        exemptFromRateLimit: true,
-        description:
-          "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, or the service stops.",
-        responses: { 200: { description: "Ready.", schema: Ready }, 503: { description: "Not ready.", schema: Ready } },
-        async handle() {
-          const storage = await probe(() => host.storage.ping());
-          const ledger = await probe(async () => void (await host.ledger.checkpoint()));
-          const { migrations, lag } = await progressOf(host);
-          const replicas = await replicasOf(host);
-          const stops = await stopsOf(host);
-          const { state, trouble } = await policyState(() => host.policies.state());
-          const active = state.count > 0;
-          const policies = {
-            ok: active,
-            detail:
-              trouble !== null
-                ? trouble
-                : !active
-                  ? "no policy is active: every action is denied"
-                  : state.stale_since === null
-                    ? "active"
-                    : `the last good set is served; ${state.faults.length} faults in what came after`,
-            active: state.count,
-            policy_set: state.digest,
-            source: sourceOf(state),
-            offers: state.offers.map(({ name, source: { commit = null }, accepted: taken }) => ({
-              source: name,
-              commit,
-              taken,
-            })),
-            stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
-            faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
-          };
-          const ready = storage.ok && migrations.ok && ledger.ok && active && !host.stopping.aborted;
-          return {
-            status: ready ? 200 : 503,
-            json: { ready, storage, migrations, ledger, lag, replicas, stops, policies },
-          };
-        },
-      }),
-    ],
-  }),
+  setup: (host) => {
+    let last: Checks | null = null;
+    return {
+      routes: [
+        defineRoute({
+          method: "GET",
+          path: "/healthz",
+          tag: "health",
+          summary: "The process is alive",
+          scope: null,
+          exemptFromRateLimit: true,
+          responses: { 200: { description: "Alive.", schema: Type.Object({ alive: Type.Literal(true) }) } },
+          handle: () => ({ status: 200, json: { alive: true } }),
+        }),
+        defineRoute({
+          method: "GET",
+          path: "/readyz",
+          tag: "health",
+          summary: "The service can decide",
+          scope: null,
+          exemptFromRateLimit: true,
+          description:
+            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, or the service stops. While it stops, the details are those of the last request.",
+          responses: {
+            200: { description: "Ready.", schema: Ready },
+            503: { description: "Not ready.", schema: Ready },
+          },
+          async handle() {
+            // A load balancer must notice a stop before the port closes, so the last checks are reported, however slow the store is.
+            const checks = host.stopping.aborted && last !== null ? last : (last = await runChecks(host));
+            const { storage, migrations, ledger, policies } = checks;
+            const ready = storage.ok && migrations.ok && ledger.ok && policies.ok && !host.stopping.aborted;
+            return { status: ready ? 200 : 503, json: { ready, ...checks } };
+          },
+        }),
+      ],
+    };
+  },
 });
 
-interface Progress {
-  migrations: { ok: boolean; detail: string; applied: number; known: number };
-  lag: { ok: boolean; detail: string; entries: number };
+/** Runs all checks at once, because each can wait for the store. */
+async function runChecks(host: CoreHost): Promise<Checks> {
+  const [storage, ledger, progress, replicas, stops, policies] = await Promise.all([
+    probe(() => host.storage.ping()),
+    probe(async () => void (await host.ledger.checkpoint())),
+    progressOf(host),
+    replicasOf(host),
+    stopsOf(host),
+    policiesOf(host),
+  ]);
+  return { storage, ledger, ...progress, replicas, stops, policies };
 }
 
-async function progressOf(host: CoreHost): Promise<Progress> {
+async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
+  const { state, trouble } = await policyState(() => host.policies.state());
+  const active = state.count > 0;
+  return {
+    ok: active,
+    detail:
+      trouble !== null
+        ? trouble
+        : !active
+          ? "no policy is active: every action is denied"
+          : state.stale_since === null
+            ? "active"
+            : `the last good set is served; ${state.faults.length} faults in what came after`,
+    active: state.count,
+    policy_set: state.digest,
+    source: sourceOf(state),
+    offers: state.offers.map(({ name, source: { commit = null }, accepted: taken }) => ({
+      source: name,
+      commit,
+      taken,
+    })),
+    stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
+    faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
+  };
+}
+
+async function progressOf(host: CoreHost): Promise<Pick<Checks, "migrations" | "lag">> {
   try {
     const [{ applied, known: newest }, entries] = await Promise.all([host.storage.schema(), host.ledger.lag()]);
     return {
@@ -191,7 +205,7 @@ async function progressOf(host: CoreHost): Promise<Progress> {
   }
 }
 
-async function replicasOf(host: CoreHost): Promise<{ ok: boolean; detail: string; processes: number }> {
+async function replicasOf(host: CoreHost): Promise<Checks["replicas"]> {
   try {
     const { count, duties } = await host.processes.list();
     const here = duties.filter((duty) => duty.here).map(({ name }) => name);
@@ -211,7 +225,7 @@ async function replicasOf(host: CoreHost): Promise<{ ok: boolean; detail: string
 }
 
 /** Returns only the number of stops, because this route needs no key. */
-async function stopsOf(host: CoreHost): Promise<{ ok: boolean; detail: string; held: number }> {
+async function stopsOf(host: CoreHost): Promise<Checks["stops"]> {
   try {
     const held = listActiveStops(await host.stops.list(), host.clock());
     const whole = held.some(({ agent, tool, policy }) => agent === null && tool === null && policy === null);

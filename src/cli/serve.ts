@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { ConfigError, loadConfig } from "../config/index.ts";
 import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
@@ -99,8 +100,9 @@ examples:
     return new Promise<number>((resolve) => {
       // Installed before the address is printed, because a reader may send a signal as soon as it appears.
       onSignals(async () => {
-        // First end long-polling requests, then close connections, then the ledger.
+        // First end long-polling requests and report unready, then close connections, then the ledger.
         runtime.beginStop();
+        await pause(config.server.drain_seconds * 1000);
         await listening.stop();
         await runtime.stop();
         resolve(0);

@@ -37,6 +37,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly string[]; isNumber?: true }[] = [
   { name: "ASSENT_HOST", path: ["server", "host"] },
   { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
+  { name: "ASSENT_DRAIN_SECONDS", path: ["server", "drain_seconds"], isNumber: true },
   { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },

@@ -59,6 +59,13 @@ export const ServerSchema = Type.Object(
       maximum: 3600,
       description: "Longest wait that `Prefer: wait` and `?wait` are granted.",
     }),
+    drain_seconds: Type.Integer({
+      default: 0,
+      minimum: 0,
+      maximum: 300,
+      description:
+        "On SIGTERM, how long the service accepts requests after /readyz began to answer 503, so that a load balancer stops sending before the port closes. ASSENT_DRAIN_SECONDS wins.",
+    }),
     trusted_proxies: Type.Integer({
       default: 0,
       minimum: 0,

@@ -24,6 +24,12 @@ export interface ServeOptions {
  */
 const MAX_HEADER_LINES = 128;
 
+/**
+ * How long Node keeps an idle connection open: longer than a proxy does by default (nginx and AWS: 60 seconds). If the service
+ * closed first, a proxy could send a POST on the connection at the same moment. No one could tell whether it was received.
+ */
+const KEEP_ALIVE_MS = 75_000;
+
 /** How often idle connections are closed while the service stops. */
 const IDLE_CHECK_MS = 50;
 
@@ -49,6 +55,7 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   const node = server.node?.server;
   // With 0, Node drops no header lines, so that they can be counted. Node still limits their total size.
   if (node !== undefined && "maxHeadersCount" in node) node.maxHeadersCount = 0;
+  if (node !== undefined && "keepAliveTimeout" in node) node.keepAliveTimeout = KEEP_ALIVE_MS;
   node?.on("clientError", answerClientError).on("request", limitPipelining);
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");

@@ -44,10 +44,11 @@ const last = ({ received }: Connection): string => received.slice(received.lastI
 async function withService(
   runtime: RuntimeName,
   work: (service: ServiceProcess, folder: string) => Promise<void>,
+  env: Record<string, string> = {},
 ): Promise<void> {
   const folder = temporaryFolder("assent-stop-");
   const service = await startProcess(
-    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN },
+    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env },
     [],
     runtime,
     programOf(runtime),
@@ -62,6 +63,26 @@ async function withService(
 
 for (const runtime of RUNTIMES) {
   describe(`a stop on ${runtime}`, { skip: without(runtime) }, () => {
+    it("reports unready at once, and decides for drain_seconds more, with Connection: close", () =>
+      withService(
+        runtime,
+        async (service) => {
+          const ready = async (): Promise<number> => (await fetch(`${service.url}/readyz`)).status;
+          assert.equal(await ready(), 200);
+          service.child.kill("SIGTERM");
+          await until("it is unready", async () => (await ready()) === 503);
+          const fresh = new Connection(service);
+          fresh.ask("POST", "/v1/actions", JSON.stringify(ALLOWED));
+          await until("it is answered", () => fresh.received.includes('"status":'));
+          assert.match(fresh.received, /^HTTP\/1\.1 200 [^]*connection: close\r\n[^]*"status":"allowed"/i);
+          // A second signal ends the drain.
+          const exited = new Promise((resolve) => service.child.once("exit", resolve));
+          service.child.kill("SIGTERM");
+          assert.equal(await exited, 130);
+        },
+        { ASSENT_DRAIN_SECONDS: "300" },
+      ));
+
     it("closes what is idle, ends what waits, and lets an upload finish, each with Connection: close", () =>
       withService(runtime, async (service) => {
         const asked = JSON.stringify(ASKED);
