@@ -208,6 +208,25 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal((await post(two, agent, { "idempotency-key": "once" }, ASKED)).body.id, pending.id);
     }));
 
+  it("a rejection at one refuses the same request at another, until it is lifted", () =>
+    withReplicas(2, async ([a, b], { admin, agent }) => {
+      const [one, two] = [a as Service, b as Service];
+      const { body: asked } = await post(one, agent, {}, ASKED);
+      const { approval_token: token } = (await one.call("GET", `/v1/actions/${asked.id}`, { key: admin })).body;
+      const rejection = { token, approve: false, reason: "not this customer" };
+      const path = `/v1/actions/${asked.id}`;
+      assert.equal((await one.call("POST", `${path}/approval`, { key: admin, body: rejection })).status, 200);
+
+      const { body: refused } = await post(two, agent, {}, ASKED);
+      assert.deepEqual([refused.status, refused.denied_by], ["denied", "earlier_rejection"]);
+      assert.deepEqual([refused.rejection.action_id, refused.rejection.reason], [asked.id, "not this customer"]);
+
+      assert.equal((await one.call("POST", `${path}/lift-rejection`, { key: admin, body: {} })).status, 200);
+      const { body: again } = await post(two, agent, {}, ASKED);
+      assert.deepEqual([again.status, again.denied_by], ["pending_approval", null]);
+      assert.notEqual(again.id, asked.id);
+    }));
+
   it("do a shared job one at a time, and take it over when the one is gone", () =>
     withReplicas(3, async (services, { agent }) => {
       const [one, two, three] = services.map(({ runtime }) => runtime.host.leaderLease("test")) as [
