@@ -1,5 +1,6 @@
 /** Listens on Node, Deno and Bun, through srvx. */
 import type { IncomingMessage, ServerResponse as ServerResponseOfNode } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
 import type { FetchHandler } from "../http/handler.ts";
@@ -57,13 +58,18 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   if (node !== undefined && "maxHeadersCount" in node) node.maxHeadersCount = 0;
   if (node !== undefined && "keepAliveTimeout" in node) node.keepAliveTimeout = KEEP_ALIVE_MS;
   node?.on("clientError", answerClientError).on("request", limitPipelining);
+  const connections = new Set<Socket>();
+  node?.on("connection", (socket: Socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+  });
   await bind(server, options);
   const url = (server.url ?? `http://${options.host}:${options.port}/`).replace(/\/$/, "");
   let stopped: Promise<void> | null = null;
   return {
     url,
     port: Number(new URL(url).port || 80),
-    stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs, cut)),
+    stop: (graceMs = 10_000) => (stopped ??= close(server, graceMs, cut, connections)),
   };
 }
 
@@ -147,7 +153,12 @@ function explainBinding(error: unknown, { host, port }: ServeOptions): unknown {
   return error;
 }
 
-async function close(server: Server, graceMs: number, cut: AbortController): Promise<void> {
+async function close(
+  server: Server,
+  graceMs: number,
+  cut: AbortController,
+  connections: ReadonlySet<Socket>,
+): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), graceMs);
@@ -157,6 +168,8 @@ async function close(server: Server, graceMs: number, cut: AbortController): Pro
   const node = server.node?.server;
   const idle = setInterval(() => {
     if (node !== undefined && "closeIdleConnections" in node) node.closeIdleConnections();
+    // Node treats a connection that has not sent a byte as busy.
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
   }, IDLE_CHECK_MS);
   if ((await Promise.race([closed, timeout])) === "late") {
     // On Deno only the signal closes the remaining connections.

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import type { FetchHandler } from "../../src/http/handler.ts";
 import { serve, ServerResponse, type Listening } from "../../src/serve/index.ts";
-import { until } from "../support/wait.ts";
+import { bounded, BOUND_MS, until } from "../support/wait.ts";
 
 function dial({ url }: Listening): Socket {
   const { hostname, port } = new URL(url);
@@ -91,5 +91,20 @@ describe("the HTTP server", () => {
     await assert.rejects(serve(handle, { host: "127.0.0.1", port: listening.port }), {
       message: `port ${listening.port} on 127.0.0.1 is in use by another process`,
     });
+  });
+
+  it("stops without waiting for connections that never sent a byte", { skip: otherServer }, async () => {
+    handle = async () => new ServerResponse("done", {});
+    const other = await serve((request, info) => handle(request, info), { host: "127.0.0.1", port: 0 });
+    const silent = dial(other);
+    await once(silent, "connect");
+    const used = dial(other);
+    used.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await once(used, "data");
+    const [closed, received] = [once(silent, "close"), receiveAll(silent)];
+    await bounded("the server stops", other.stop(10 * BOUND_MS));
+    await closed;
+    assert.equal(await received, "");
+    used.destroy();
   });
 });
