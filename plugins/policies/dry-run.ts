@@ -149,6 +149,7 @@ function outcomeOf({ effect, approval }: Decision): string {
     approval?.expires_in_ms,
     approval?.valid_for_ms,
     approval?.rejection_holds_ms,
+    approval?.grants,
     approval?.notify,
   ]);
 }

@@ -111,6 +111,9 @@ function text(
     ...(approval === null
       ? []
       : [
+          ...(approval.grants === undefined
+            ? []
+            : [`  grants      for up to ${spanOf(approval.grants.for_ms)} and ${approval.grants.count} uses`]),
           `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}, then valid for ${spanOf(approval.valid_for_ms)}, a rejection ${approval.rejection_holds_ms === 0 ? "does not block later requests" : `blocks the same request for ${spanOf(approval.rejection_holds_ms)}`}${approval.notify.length === 0 ? "" : safe(`, notifies ${approval.notify.join(", ")}`)}`,
         ]),
     ...policies.flatMap((policy) => policyText(policy, io)),

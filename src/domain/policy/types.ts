@@ -25,7 +25,8 @@ export type ReasonCode =
   | "STOPPED"
   | "NO_LONGER_ALLOWED"
   | "MORE_APPROVALS_NEEDED"
-  | "EARLIER_REJECTION";
+  | "EARLIER_REJECTION"
+  | "GRANTED";
 
 /** `count` people of a group; one when absent. Of any group or none, if `group` is absent. */
 export interface ApproverTerms {
@@ -50,6 +51,8 @@ export interface ApprovalTerms {
   valid_for?: string;
   /** A duration or `none`. */
   rejection_holds?: string;
+  /** The largest grants that can cover the action: for how long, and for how many uses. None when absent. */
+  grants?: { for: string; count: number };
   notify?: string[];
   /** Members of the request that approvers see first, such as `params.amount`. */
   show?: string[];
@@ -207,9 +210,19 @@ export interface RequiredApproval {
   expires_in_ms: number;
   /** How long the action can start after approval. */
   valid_for_ms: number;
+  /** The largest grants that can cover the action. Present only if every rule allows grants. */
+  grants?: GrantTerms;
   /** How long a rejection refuses the same request; 0 if it does not. */
   rejection_holds_ms: number;
   notify: string[];
+}
+
+/** The largest grants that rules allow. */
+export interface GrantTerms {
+  /** Number of uses. */
+  count: number;
+  /** Time from the grant to its end. Milliseconds. */
+  for_ms: number;
 }
 
 export interface Decision {

@@ -107,6 +107,12 @@ export const DecisionMade = Type.Object(
       Type.Object(
         {
           approvers: ApproverPlans,
+          grants: Type.Optional(
+            Type.Object(
+              { count: Type.Integer(), for_ms: Type.Integer() },
+              { description: "The largest grants that can cover the action. Absent if none can.", ...closed },
+            ),
+          ),
           mode: Mode,
           quorum: Type.Integer(),
           expires_in_ms: Type.Integer(),

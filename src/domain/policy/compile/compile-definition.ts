@@ -114,6 +114,7 @@ function compileRule(
   const valid_for_ms = duration(rule.approval?.valid_for, DEFAULT_VALIDITY_MS);
   const holds = rule.approval?.rejection_holds;
   const rejection_holds_ms = holds === undefined ? null : holds === "none" ? 0 : duration(holds, 0);
+  const { grants } = rule.approval ?? {};
   return {
     order,
     name: rule.name,
@@ -129,6 +130,7 @@ function compileRule(
             plan: compileApprovers(rule.approval ?? {}, duration),
             expires_in_ms,
             valid_for_ms,
+            grants: grants === undefined ? null : { count: grants.count, for_ms: duration(grants.for, 0) },
             rejection_holds_ms,
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }

@@ -2,7 +2,7 @@
 import type { ApproverPlan } from "../../approvers.ts";
 import type { Condition, Expression } from "../condition/condition.ts";
 import type { Window } from "../decide/window.ts";
-import type { Effect, PolicySetDocument, RequiredApproval, Risk } from "../types.ts";
+import type { Effect, GrantTerms, PolicySetDocument, RequiredApproval, Risk } from "../types.ts";
 
 export interface CompiledRule {
   /** Position in its policy, which is the order of matching. */
@@ -20,8 +20,13 @@ export interface CompiledRule {
 }
 
 /** `rejection_holds_ms` is null if the service's default applies. */
-export type CompiledApproval = Omit<RequiredApproval, "approvers" | "mode" | "quorum" | "rejection_holds_ms"> & {
+export type CompiledApproval = Omit<
+  RequiredApproval,
+  "approvers" | "grants" | "mode" | "quorum" | "rejection_holds_ms"
+> & {
   plan: ApproverPlan;
+  /** Null if no grant can cover the action. */
+  grants: GrantTerms | null;
   rejection_holds_ms: number | null;
 };
 

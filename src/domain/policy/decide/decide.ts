@@ -13,7 +13,7 @@ import { matchesAnyName } from "../compile/name-patterns.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
-import type { Decision, Effect, Facts, ReasonCode, Risk, ShadowOutcome, StopFact } from "../types.ts";
+import type { Decision, Effect, Facts, GrantTerms, ReasonCode, Risk, ShadowOutcome, StopFact } from "../types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
@@ -216,7 +216,7 @@ function strictest(findings: readonly Finding[], shadow: ShadowOutcome[], facts:
   const equals = findings.filter((finding) => finding.effect === winner.effect);
   // Members are in canonical order, so that the entry needs no sorting.
   return {
-    approval: winner.effect === "require_approval" ? strictestTerms(equals, facts) : null,
+    approval: winner.effect === "require_approval" ? strictestTerms(equals, findings, facts) : null,
     effect: winner.effect,
     policy: winner.policy.name,
     policy_version: winner.policy.version,
@@ -234,19 +234,40 @@ function highestRisk(findings: readonly Finding[]): Risk | null {
   return RISKS[highest] ?? null;
 }
 
-/** Combines the terms of several policies, so that an approval satisfies all of them. */
-function strictestTerms(findings: readonly Finding[], facts: Facts): Decision["approval"] {
+/**
+ * Combines the terms of several policies, so that an approval satisfies all of them.
+ * @param findings the answers that require approval
+ * @param all the answers of all policies
+ */
+function strictestTerms(findings: readonly Finding[], all: readonly Finding[], facts: Facts): Decision["approval"] {
   const holds = facts.rejection_holds_ms ?? DEFAULT_REJECTION_HOLDS_MS;
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   const approvers = combinePlans(terms.map(({ plan }) => plan));
+  const grants = combineGrantTerms(findings, all);
   return {
     approvers,
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
+    ...(grants === null ? {} : { grants }),
     mode: modeOf(approvers),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
     quorum: Math.max(...approvers.map(countNeeded)),
     rejection_holds_ms: Math.max(...terms.map(({ rejection_holds_ms }) => rejection_holds_ms ?? holds)),
     valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
+  };
+}
+
+/** Returns the smallest caps. Null if a rule that requires approval allows no grants, or any answer has the risk `critical`. */
+function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]): GrantTerms | null {
+  if (all.some(({ rule }) => rule.risk === "critical")) return null;
+  const terms: GrantTerms[] = [];
+  for (const { rule, reason_code } of findings) {
+    const grants = rule.approval?.grants ?? null;
+    if (grants === null || reason_code !== "POLICY_RULE") return null;
+    terms.push(grants);
+  }
+  return {
+    count: Math.min(...terms.map(({ count }) => count)),
+    for_ms: Math.min(...terms.map(({ for_ms }) => for_ms)),
   };
 }
 

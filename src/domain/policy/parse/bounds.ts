@@ -102,5 +102,8 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
 /** How long a rejection refuses the same request if neither the rule nor the configuration says. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
+/** Bounds of the grants that a rule can allow. */
+export const MAX_GRANT_MS = 30 * 86_400_000;
+export const MAX_GRANT_COUNT = 10_000;
 /** How long an approved action can start if its policy does not say. */
 export const DEFAULT_VALIDITY_MS = 3_600_000;

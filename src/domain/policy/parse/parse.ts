@@ -9,6 +9,7 @@ import { explainFault, lastPointerSegment, siblingNames } from "../../validation
 import { compileCondition, compileExpression } from "../condition/condition.ts";
 import { paramsTypeOf } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
+import { findGrantFaults } from "../check/grant-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type Purpose } from "../check/type-check.ts";
@@ -235,10 +236,10 @@ function findSemanticFaults(
         ...findLimitFaults(limit, schemas).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })),
       );
   const named = [
-    ...rules.map((rule, i) => ({ rule, kind: "rule", at: `/rules/${i}` })),
+    ...rules.map((rule, i) => ({ rule, kind: "rule" as const, at: `/rules/${i}` })),
     ...limits.map((limit, i) => ({
       rule: { ...limit, effect: limit.effect ?? "deny" },
-      kind: "limit",
+      kind: "limit" as const,
       at: `/limits/${i}`,
     })),
   ];
@@ -260,7 +261,10 @@ function findSemanticFaults(
     }
     if (rule.approval !== undefined)
       faults.push(
-        ...findApproverFaults(rule.approval).map((fault) => ({ ...fault, pointer: `${at}/approval${fault.pointer}` })),
+        ...[...findApproverFaults(rule.approval), ...findGrantFaults(rule, kind)].map((fault) => ({
+          ...fault,
+          pointer: `${at}/approval${fault.pointer}`,
+        })),
       );
     for (const name of ["expires_in", "valid_for", "rejection_holds"] as const) {
       const text = rule.approval?.[name];

@@ -1,6 +1,7 @@
 /** Schemas of policies and their tests, for validation and editors. */
 import { Type } from "@sinclair/typebox";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
+import { MAX_GRANT_COUNT } from "./bounds.ts";
 
 const Glob = (what: string) =>
   Type.String({
@@ -88,6 +89,22 @@ const Terms = Type.Object(
     expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
     valid_for: Type.Optional(Type.String({ maxLength: 40, description: Valid })),
     rejection_holds: Type.Optional(Type.String({ maxLength: 40, description: Holds })),
+    grants: Type.Optional(
+      Type.Object(
+        {
+          for: Type.String({ maxLength: 40, description: "Maximum time from a grant to its end, such as 8h." }),
+          count: Type.Integer({
+            minimum: 1,
+            maximum: MAX_GRANT_COUNT,
+            description: "Maximum number of uses of a grant.",
+          }),
+        },
+        {
+          additionalProperties: false,
+          description: "Allows approvers to grant later actions, up to these caps. No grants when absent.",
+        },
+      ),
+    ),
     notify: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to notify." }),
     ),
