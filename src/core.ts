@@ -28,7 +28,7 @@ export function defineCorePlugin<Options extends TObject>(plugin: CorePlugin<Opt
 }
 
 // The privileged host
-export type { CoreHost, LeaderLease, PasskeyResponse, SessionPasskeys } from "./contract/core-host.ts";
+export type { CoreHost, LeaderLease, Rights, PasskeyResponse, SessionPasskeys } from "./contract/core-host.ts";
 export type { AgentFacts, LedgerTransaction, Prefetch, SignedCheckpoint, UrgentJob } from "./contract/ledger.ts";
 export type { OpenActionCursor } from "./contract/containment.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
@@ -79,6 +79,7 @@ export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/p
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/channels.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
+export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export type { CompiledPolicySet } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
@@ -92,6 +93,8 @@ export { PolicySchema } from "./domain/policy/parse/schema.ts";
 export type {
   Decision,
   Facts,
+  GrantFact,
+  GrantTerms,
   LimitFact,
   PolicyDocument,
   RecordedFacts,
@@ -103,6 +106,26 @@ export type { ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
 export type { BacktestCounts, BacktestReport } from "./contract/backtest.ts";
 export { BacktestResponse, FlipFields, SpanFields, parseSpan, renderBacktest } from "./http/resource/backtest.ts";
 export { parseCandidates } from "./http/resource/candidates.ts";
+
+// Grants
+export {
+  type Grant,
+  type GrantEnd,
+  type Grants,
+  type GrantTarget,
+  findGrantEnd,
+  findOpenGrants,
+  isGrantFor,
+} from "./domain/grants.ts";
+export {
+  applyGrant,
+  findGrantUsage,
+  findGrantUse,
+  type GrantUsage,
+  grantUsageFacts,
+  grantUsePolicy,
+  matchGrant,
+} from "./domain/policy/decide/grant.ts";
 
 // Keys, agents and stops
 export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
@@ -145,6 +168,7 @@ export {
   type EntryType,
   type ErasureEntry,
   type ExecutionEntry,
+  type GrantEntry,
   type PolicyChange,
   type RedecisionEntry,
   type StopEntry,
@@ -154,7 +178,7 @@ export {
 } from "./domain/entries.ts";
 export { toActor } from "./domain/actor.ts";
 export { LedgerEntry } from "./http/resource/entry-schemas.ts";
-export { ApproverPlans, closed, orNull, text, time } from "./http/resource/entry-parts.ts";
+export { ApproverPlans, closed, count, GrantSum, orNull, text, time } from "./http/resource/entry-parts.ts";
 export { parseVkey } from "./domain/checkpoint.ts";
 export { hashLeaf } from "./domain/merkle.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";
@@ -217,7 +241,7 @@ export { type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts"
 export { FOLD } from "./domain/outline.ts";
 export { suggest } from "./domain/suggest.ts";
 export { toSingleLine } from "./domain/text.ts";
-export { parseRfc3339 } from "./domain/time.ts";
+export { parseDuration, parseRfc3339 } from "./domain/time.ts";
 export { utcOffset } from "./domain/time-zone.ts";
 
 // Deliveries

@@ -55,7 +55,14 @@ async function readVoting(
   const open = approvers.flatMap((plan) => followPlan(plan, counted, since, host.clock()).open);
   const mayVote = credential.hasScope("approvals:decide");
   const self = mayVote ? selfRelationOf(host, row, credential) : null;
-  const terms = { mode, approvers: [...approvers], open_groups: [...new Set(open)], since: toRfc3339(since) };
+  const { grants } = history.newest.decision.approval ?? {};
+  const terms = {
+    mode,
+    approvers: [...approvers],
+    open_groups: [...new Set(open)],
+    since: toRfc3339(since),
+    grants: grants === undefined ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 },
+  };
   if (!mayVote) return credential.hasScope("actions:read") ? { approval_terms: { ...terms, blocked: null } } : null;
   const blocked = approvalBlock(host, row, credential, { ...history, requirement: history.requirement, self });
   const hasVoted = votes.some((vote) => vote.principal === credential.principal);
@@ -78,6 +85,8 @@ export interface RecordOptions {
   votes?: readonly ApprovalRow[];
   /** Active policies, which name the members that approvers of a pending action see first. */
   set?: CompiledPolicySet | undefined;
+  /** The grant that the vote created. */
+  newGrant?: ActionRecord["new_grant"];
 }
 
 /** Returns the active policies for a pending action, else undefined. */
@@ -106,7 +115,7 @@ function renderAction(
   voting: Awaited<ReturnType<typeof readVoting>>,
   options: RecordOptions,
 ): ActionRecord {
-  const { permit = null, redecision } = options;
+  const { permit = null, redecision, newGrant } = options;
   const content = readContent(row);
   const { params, context, meta, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
@@ -133,6 +142,7 @@ function renderAction(
     decision_hash: row.decision_hash,
     provenance_id: row.decision_hash,
     submitted_by: row.submitted_by,
+    grant: row.grant_id,
     approvals: renderVotes(votes),
     approvals_needed: row.quorum,
     approved_until: time(row.approved_until),
@@ -151,6 +161,7 @@ function renderAction(
   if (options.set !== undefined && row.status === "pending_approval")
     record.shown_first = findMembersShownFirst(options.set, row);
   if (redecision !== undefined) record.redecision = redecision;
+  if (newGrant !== undefined) record.new_grant = newGrant;
   return record;
 }
 

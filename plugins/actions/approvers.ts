@@ -19,6 +19,7 @@ import {
   SELF_RELATION_REASONS,
   type SelfRelation,
 } from "../../src/core.ts";
+import type { SubmittedAction } from "./self-approval.ts";
 
 /** Adds the principals that share each vote. */
 export function countedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
@@ -28,7 +29,7 @@ export function countedVotes(host: CoreHost, approvals: readonly RecordedApprova
 /** Returns the groups of the approver for which a vote on this action can count, and whether the requester is in none of them. */
 export function standingOf(
   host: CoreHost,
-  row: ActionRow,
+  row: SubmittedAction,
   groups: readonly string[],
   plans: readonly ApproverPlan[],
 ): Pick<CountedVote, "groups" | "independent"> {
@@ -40,7 +41,7 @@ export function standingOf(
 }
 
 /** False if the requester is unknown, because the submitting key has no owner. */
-function isIndependent(host: CoreHost, row: ActionRow, groups: readonly string[]): boolean {
+function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[]): boolean {
   if (row.submitted_owner === null) return false;
   const makers = host.config.approvals.trust_key_makers
     ? []

@@ -5,6 +5,7 @@ import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
 import { createExpiry } from "./expiry.ts";
+import { grantRoutes } from "./grant-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetention } from "./retention.ts";
 import { createUnknownOutcomes } from "./unknown-outcome.ts";
@@ -48,6 +49,7 @@ export default defineCorePlugin({
         ...voteRoutes(host, TAG),
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
+        ...grantRoutes(host, TAG),
       ],
       async start() {
         await expiry.start();

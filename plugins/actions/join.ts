@@ -19,13 +19,18 @@ export async function findJoinableAction(
   const row = await tx.openAction(credential.key.id, requestHash, tx.now);
   if (row === null) return null;
   const { first } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
-  return (await isDeniedNow(tx, row, first)) ? null : row;
+  return (await isDeniedNow(host, tx, row, first)) ? null : row;
 }
 
 /** Whether the current policies or a stop deny the action. The caller then decides a new one, which returns the reason. */
-async function isDeniedNow(tx: LedgerTransaction, row: ActionRow, first: DecisionEntry): Promise<boolean> {
+async function isDeniedNow(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  first: DecisionEntry,
+): Promise<boolean> {
   try {
-    return (await reevaluateAction(tx, row, first)).decision.effect === "deny";
+    return (await reevaluateAction(host, tx, row, first)).decision.effect === "deny";
   } catch (error) {
     if (error instanceof Refusal && error.code === "STOPPED") return true;
     throw error;

@@ -16,7 +16,8 @@ export type LinkBody = Static<typeof LinkBody>;
 
 export const LinkVerdictBody = Type.Object(
   {
-    ...ApprovalBody.properties,
+    approve: ApprovalBody.properties.approve,
+    reason: ApprovalBody.properties.reason,
     token: Type.String({
       minLength: 1,
       maxLength: 4096,

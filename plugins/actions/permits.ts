@@ -67,7 +67,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
         "TOO_MANY_PERMITS",
         `${MAX_PERMITS} permits were issued for the action ${id}, which is the limit; start it with one of them, or submit it again`,
       );
-    const redecision = await reevaluateAction(tx, row, first);
+    const redecision = await reevaluateAction(host, tx, row, first);
     const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
     const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);

@@ -120,7 +120,7 @@ function filterOf(
   query: schema.ListQuery,
   credential: Credential,
 ): Omit<ActionFilter, "limit" | "visibility"> & Pick<Credential, "visibility"> {
-  const { status, tool, operation, request_hash, offset } = query;
+  const { status, tool, operation, request_hash, grant_id, offset } = query;
   const agent = query.agent_id ?? query.agent;
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
     throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
@@ -132,6 +132,7 @@ function filterOf(
     ...(tool === undefined ? {} : { tool }),
     ...(operation === undefined ? {} : { operation }),
     ...(request_hash === undefined ? {} : { request_hash }),
+    ...(grant_id === undefined ? {} : { grant_id }),
     ...(query.since === undefined ? {} : { since: instant("since", query.since) }),
     ...(query.until === undefined ? {} : { until: instant("until", query.until) }),
     ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, query.cursor) }),

@@ -6,6 +6,7 @@ import {
   actionEntryFields,
   type ActionRequest,
   commitFacts,
+  type CoreHost,
   decideEvaluation,
   type Decision,
   type DecisionEntry,
@@ -28,6 +29,7 @@ import {
 import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
+import { reapplyGrant } from "./grant-use.ts";
 import { readUse, releaseUses } from "./limits.ts";
 import { rereadAction } from "./rows.ts";
 import { newSalt } from "./salt.ts";
@@ -48,10 +50,12 @@ export type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
  * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action.
- * Limits use the counts of the first decision, because the action is already counted and must not count twice.
+ * Limits use the counts of the first decision, because the action is already counted and must not count twice. A grant
+ * that covered the action must still cover it.
  * @param first the action's first decision, from its entry
  */
 export async function reevaluateAction(
+  host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
   first: Pick<DecisionEntry, "facts">,
@@ -72,10 +76,12 @@ export async function reevaluateAction(
     const { policy, limit, basis } = need;
     limits.push({ policy, limit, basis, used: findUsedBefore(counted, need) ?? (await readUse(tx, need)) });
   }
-  const facts = { ...now, limits };
+  const facts: Facts = { ...now, limits };
   const decision = decideEvaluation(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decision.reason_code === "STOPPED") throw stoppedError(row, decision);
-  return { decision, policySet: digest, ...commitFacts(facts, newSalt, row.past) };
+  const granted = await reapplyGrant(host, tx, row, evaluation, { decision, facts }, counted);
+  const final = granted ?? { decision, facts };
+  return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
 }
 
 /** A stop changes no action. When it is lifted, the action continues, unless it has expired meanwhile. */

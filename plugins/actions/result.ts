@@ -12,6 +12,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { endGrantOnFailure } from "./grant-end.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, actionNotFound } from "./rows.ts";
 
@@ -77,6 +78,7 @@ export async function recordResult(
     },
     row.submitted_by,
   );
+  if (!result.success) endGrantOnFailure(tx, row, toActor(who.key, who.principal));
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status }, change));
   return { row: { ...row, ...change }, isRetry: false };

@@ -1,6 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { ACTION_STATUSES, ApproverPlans, LedgerEntry, orNull } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
+import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
 import { DENIAL_FIELDS } from "./rejection-schemas.ts";
 
 /** Names are compared, displayed and logged, so the format `name` allows no invisible or ambiguous characters. */
@@ -54,6 +55,7 @@ export const ApprovalBody = Type.Object(
     }),
     approve: Type.Boolean({ description: "False denies." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
+    grant: Type.Optional(GrantTermsBody),
   },
   { additionalProperties: false },
 );
@@ -136,6 +138,7 @@ export const ListQuery = Type.Object(
     request_hash: Type.Optional(
       Type.String({ pattern: "^[0-9a-f]{64}$", description: "`request_hash` of a record: 64 lowercase hex digits." }),
     ),
+    grant_id: Type.Optional(Type.String({ maxLength: 64, description: "Actions that this grant covered." })),
     since: Type.Optional(Time("Created at or after.")),
     until: Type.Optional(Time("Created before.")),
     ...PAGE_QUERY,
@@ -187,6 +190,18 @@ const ApprovalTerms = Type.Object(
     approvers: ApproverPlans,
     open_groups: OpenGroups,
     since: Time("When the first stage opened."),
+    grants: orNull(
+      Type.Object(
+        {
+          count: Type.Integer({ description: "Maximum uses." }),
+          for_seconds: Type.Integer({ description: "Maximum time." }),
+        },
+        {
+          additionalProperties: false,
+          description: "The largest grant that the rules allow; null if they allow none.",
+        },
+      ),
+    ),
     blocked: orNull(
       Type.Object(
         { code: Type.String(), detail: Type.String(), groups: OpenGroups },
@@ -246,6 +261,7 @@ export const ActionRecord = Type.Object(
     decision_hash: Type.String({ description: "Leaf hash of the decision's ledger entry, hex." }),
     provenance_id: Type.String({ description: "Same as `decision_hash`." }),
     submitted_by: Type.String({ description: "Key." }),
+    grant: Nullable(Type.String({ description: "Grant that covered the action when it was decided; else null." })),
     approvals: Type.Array(ApprovalRecord),
     approvals_needed: Nullable(Type.Integer({ description: "Quorum; null if no approval was required." })),
     approved_until: Nullable(Time("Deadline of the start; null unless it was allowed or approved.")),
@@ -287,6 +303,7 @@ export const ActionRecord = Type.Object(
       }),
     ),
     redecision: Type.Optional(Redecision),
+    new_grant: Type.Optional(GrantRecord),
     approval_terms: Type.Optional(ApprovalTerms),
     approval_token: Type.Optional(Type.String({ description: "Only for a credential that may vote on this action." })),
   },

@@ -3,8 +3,18 @@ import { type CoreHost, findSelfRelation, listKeyMakers, type RecordedKey, type 
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
+/** An action, or one that is about to be decided, with its submitter. */
+export type SubmittedAction = Pick<
+  ActionRow,
+  "agent_id" | "tool" | "operation" | "submitted_by" | "submitted_agent" | "submitted_owner"
+>;
+
 /** Returns why a vote of this credential would be a self-approval; null if it would not be. */
-export function selfRelationOf(host: CoreHost, row: ActionRow, { key }: Credential): SelfRelation | null {
+export function selfRelationOf(
+  host: CoreHost,
+  row: SubmittedAction,
+  { key }: Pick<Credential, "key">,
+): SelfRelation | null {
   const direct = relationOfKey(row, key);
   if (direct !== null || host.config.approvals.trust_key_makers) return direct;
   const makers = listKeyMakers(key.id, (id) => host.keys.recordedKey(id)).slice(1);
@@ -12,7 +22,7 @@ export function selfRelationOf(host: CoreHost, row: ActionRow, { key }: Credenti
 }
 
 function relationOfKey(
-  row: ActionRow,
+  row: SubmittedAction,
   { id, agent_id, owner }: Pick<RecordedKey, "id" | "agent_id" | "owner">,
 ): SelfRelation | null {
   const submitter = { key_id: row.submitted_by, agent_id: row.submitted_agent, owner: row.submitted_owner };

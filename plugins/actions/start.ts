@@ -89,7 +89,7 @@ export async function decideStart(
       "the action returned to pending after this permit was issued; get another from POST /v1/actions/{id}/permit",
     );
   const by = toActor(who.key, who.principal);
-  const redecision = await reevaluateAction(tx, row, first);
+  const redecision = await reevaluateAction(host, tx, row, first);
   const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {

@@ -14,6 +14,7 @@ import {
   type Facts,
   findCreatedResource,
   findDeniedBy,
+  findGrantUse,
   findMatchedLimits,
   idempotencyConflict,
   idempotencyLookup,
@@ -33,9 +34,11 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
 import { readUses, limitSpan, writeUses } from "./limits.ts";
+import { findGrantedDecision } from "./grant-use.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction } from "./rows.ts";
 import { newSalt } from "./salt.ts";
+import type { SubmittedAction } from "./self-approval.ts";
 import type { ActionBody } from "./schemas.ts";
 
 const SUBMIT_ROUTE = "POST /v1/actions";
@@ -171,19 +174,22 @@ export async function decideSubmission(
   };
   const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
   const uses = await readUses(tx, evaluation, baseFacts);
-  const { decision, facts } = await applyRejection(host, tx, credential, sealed.hash, evaluation, uses.facts);
+  const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const row = recordDecision(host, tx, credential, { ...submission, ...commitFacts(facts, newSalt), decision });
-  await writeUses(tx, selectCountedLimits(decision, uses.needs), id);
+  const grantUse = facts.grant === undefined ? null : findGrantUse(facts.grant, evaluation);
+  const counted = selectCountedLimits(decision, uses.needs);
+  await writeUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
   await tx.insertAction(row);
   await recordCreatedResource(tx, credential, call, id);
   return { row, origin: "created" };
 }
 
 /**
- * Decides on the facts. If the policies require approval, an active rejection of the same request denies it, and
- * otherwise the key must be below its limit of pending actions. Throws TOO_MANY_PENDING.
+ * Decides on the facts. If the policies require approval, an active rejection of the same request denies it, or else a
+ * grant that covers it allows it. Without either, the key must be below its limit of pending actions. Throws
+ * TOO_MANY_PENDING.
  */
-async function applyRejection(
+async function applyVotes(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
@@ -195,8 +201,27 @@ async function applyRejection(
   if (decided.decision.effect !== "require_approval") return decided;
   const rejection = await findActiveRejection(host, tx, requestHash, tx.now);
   if (rejection !== null) return decideForEntry(evaluation, { ...facts, rejection });
+  const granted = await findGrantedDecision(
+    host,
+    tx,
+    submittedAction(evaluation.request, credential),
+    evaluation,
+    decided,
+  );
+  if (granted !== null) return granted;
   await assertPendingLimit(host, tx, credential);
   return decided;
+}
+
+function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: Credential): SubmittedAction {
+  return {
+    agent_id,
+    tool,
+    operation,
+    submitted_by: key.id,
+    submitted_agent: key.agent_id,
+    submitted_owner: key.owner,
+  };
 }
 
 /**
@@ -286,6 +311,7 @@ function recordDecision(
     expires_at: expiresAt,
     approved_until: approvedUntil,
     rejection_until: null,
+    grant_id: facts.grant?.id ?? null,
     started_at: null,
     started_by: null,
     result: null,

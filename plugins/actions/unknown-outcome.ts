@@ -17,6 +17,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { endGrantOnFailure } from "./grant-end.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
 import { matchesLedger, verifyAgainstLedger } from "./verify-record.ts";
 
@@ -162,6 +163,7 @@ export function settleOutcome(
       },
       row.submitted_by,
     );
+    if (!success) endGrantOnFailure(tx, row, toActor(current.key, current.principal));
     const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
     if (!(await tx.updateAction(id, { status: "unknown" }, change)))
       throw new Error(`${id} was not settled although the ledger's lock was held`);

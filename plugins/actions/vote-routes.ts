@@ -6,6 +6,7 @@ import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { renderGrant } from "./grant-routes.ts";
 import { liftRejection } from "./lift-rejection.ts";
 import { LiftBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
@@ -40,10 +41,14 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "STOPPED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
+        "AGENT_MISMATCH",
+        "GRANT_NOT_ALLOWED",
+        "TOO_MANY_GRANTS",
       ],
       async handle({ credential, params, body }) {
-        const { row, votes } = await voteOn(host, { credential, id: params.id, proof: body }, body);
-        return actionReply(host, row, credential, { votes });
+        const { row, votes, grant } = await voteOn(host, { credential, id: params.id, proof: body }, body);
+        const newGrant = grant === null ? {} : { newGrant: await renderGrant(host, grant) };
+        return actionReply(host, row, credential, { votes, ...newGrant });
       },
     }),
     defineRoute({

@@ -7,6 +7,8 @@ import {
   type CoreHost,
   type CountedVote,
   countPeople,
+  type Grant,
+  type GrantTerms,
   type LedgerTransaction,
   principalsBehindVote,
   rejectionHoldMs,
@@ -25,6 +27,8 @@ import {
   combinedPlans,
 } from "./redecision.ts";
 import { assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approvers.ts";
+import { recordGrantWithVote } from "./grant-create.ts";
+import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseUses } from "./limits.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./rows.ts";
@@ -42,8 +46,11 @@ export async function voteOn(
   host: CoreHost,
   by: Ballot,
   vote: Vote,
-): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
+): Promise<{ row: ActionRow; votes: readonly ApprovalRow[]; grant: Grant | null }> {
   let votesSoFar: readonly ApprovalRow[] = [];
+  let grant: Grant | null = null;
+  assertMayCarryGrant(by, vote);
+  const grantId = host.newId();
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
   if ("link" in by) await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, by.link), by.link);
   const row = await transactAndReport(host, async (tx) => {
@@ -70,10 +77,26 @@ export async function voteOn(
       ? await countApproval(host, tx, row, history, voter)
       : countRejection(host, row, history, voter);
     if ("ended" in outcome) return outcome.ended;
+    if (vote.grant !== undefined && who !== null) {
+      const [terms, reason] = [vote.grant, vote.reason ?? null];
+      const granted = { id: grantId, terms, largest: outcome.grants, facts: history.first.facts, reason };
+      recordGrantWithVote(tx, who, outcome.row, granted);
+      grant = tx.grants.all.get(grantId) ?? null;
+    }
     votesSoFar = [...votes, await recordVote(tx, outcome, voter, vote)];
     return rereadAction(tx, row.id);
   });
-  return { row, votes: votesSoFar };
+  return { row, votes: votesSoFar, grant };
+}
+
+/** A grant comes with an approving vote by key or in a session. A signed vote does not sign the terms of a grant. */
+function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
+  if (grant === undefined || (approve && !("link" in by) && "token" in by.proof)) return;
+  throw new Refusal(
+    "VALIDATION_FAILED",
+    approve ? "a link or a signed vote cannot grant later actions" : "only an approval can grant later actions",
+    { errors: [{ pointer: "/grant", detail: "only with an approval by key or in a session, without a signature" }] },
+  );
 }
 
 /** A vote that is about to be recorded. */
@@ -87,6 +110,8 @@ interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
   validForMs: number;
   /** How long a rejection denies the same request. Milliseconds; 0 if it does not. */
   holdMs: number;
+  /** The largest grant that this approver can give together with the vote; null if none. */
+  grants: GrantTerms | null;
 }
 
 function countRejection(host: CoreHost, row: ActionRow, history: VerifiedHistory, { groups }: Voter): VoteOutcome {
@@ -98,6 +123,7 @@ function countRejection(host: CoreHost, row: ActionRow, history: VerifiedHistory
     approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
     holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
+    grants: null,
   };
 }
 
@@ -123,7 +149,7 @@ async function countApproval(
       "ALREADY_VOTED",
       `the key of ${actor.principal} and the key of an earlier approver have a common creator, or one created the other, so their votes count as one person. This key can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers`,
     );
-  const redecision = await reevaluateAction(tx, row, first);
+  const redecision = await reevaluateAction(host, tx, row, first);
   const cause = { occasion: "vote", by: actor } as const;
   if (redecision.decision.effect === "deny") return { ended: await recordDenial(tx, row, redecision, cause) };
   const recorded = history.requirement?.approvers ?? [];
@@ -146,6 +172,8 @@ async function countApproval(
   const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);
   // The shorter of the period that the decision gave and the one that the current policies give.
   const terms = [newest.decision.approval ?? first.decision.approval, redecision.decision.approval];
+  const now = redecision.decision.approval;
+  const isEnough = now !== null && satisfiesPlans(now.approvers, [vote], tx.now, tx.now);
   return {
     row: current,
     status: isApproved ? "approved" : "pending_approval",
@@ -153,6 +181,7 @@ async function countApproval(
     approvals,
     validForMs: Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs)),
     holdMs: 0,
+    grants: isEnough ? (now.grants ?? null) : null,
   };
 }
 
@@ -196,6 +225,7 @@ async function recordVote(
     seq,
     created_at: tx.now,
   };
+  if (status === "denied") endGrantsOnRejection(tx, row, actor);
   const inserted = await tx.insertApproval(vote);
   const moved = await tx.updateAction(
     id,

@@ -17,6 +17,7 @@ import {
   type VoteStatement,
 } from "../../src/core.ts";
 import { assertMayConfirm } from "./approvers.ts";
+import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
@@ -38,6 +39,8 @@ export const LINK_KEY_ID = "link";
 export interface Vote {
   approve: boolean;
   reason?: string;
+  /** Grants later actions together with this approval. */
+  grant?: GrantTermsBody;
 }
 
 /** How a vote proves that it is about this action: the token from the action's record, or a signature that was claimed. */

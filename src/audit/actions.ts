@@ -6,11 +6,12 @@ import { canonicalText } from "../domain/canonical.ts";
 import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/kept.ts";
-import { pastMatchesCommitments } from "../domain/past.ts";
+import { pastMatchesCommitments, restoreFacts } from "../domain/past.ts";
 import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
+import type { GrantsAudit } from "./grants.ts";
 import { about, compare, inGroups, settled, type AuditedStore, type Fault } from "./report.ts";
 
 const PAGE = 200;
@@ -34,6 +35,7 @@ export interface ActionsAudit {
   totals: LedgerTotals;
   /** Null when the set is not in the store, which is told elsewhere. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
+  grants: GrantsAudit;
   progress(done: number): void;
   fault: Fault;
 }
@@ -107,7 +109,11 @@ async function auditAction(
     checkKept(row, own.map(entryOf), fault);
   }
   await checkVotes(audit.store, row, history, fault);
-  if (request !== null) await checkUses(audit, request, history, entryOf(first as EntryRow) as DecisionEntry, fault);
+  if (request !== null) {
+    const decision = entryOf(first as EntryRow) as DecisionEntry & { seq: number };
+    await checkUses(audit, request, history, decision, fault);
+    await checkGrant(audit, row, request, decision, fault);
+  }
   const { size } = audit.totals;
   return {
     entries: rows.filter(({ seq }) => seq < size).length,
@@ -220,6 +226,19 @@ async function checkUses(
     const there = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
     if (!there) fault(`what it counts against the limit "${use.limit}" of "${use.policy}" is not in the store`);
   }
+}
+
+/** What a grant allowed must be what it covers. */
+async function checkGrant(
+  { compiled, grants }: ActionsAudit,
+  row: ActionRow,
+  request: ActionRequest,
+  entry: DecisionEntry & { seq: number },
+  fault: Fault,
+): Promise<void> {
+  if (entry.facts.grant === undefined) return;
+  const set = await compiled(entry.policy_set);
+  if (set !== null) grants.checkUse({ entry, request, facts: restoreFacts(entry.facts, row.past), set }, fault);
 }
 
 function keyOf({ policy, limit, subject }: MatchedLimit, at: number) {

@@ -22,6 +22,7 @@ import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { parseStoredRequest } from "../domain/request.ts";
 import { about, compare, eachRow, type AuditedStore, type Fault } from "./report.ts";
 import type { PoliciesAudit } from "./policies.ts";
+import type { GrantsAudit } from "./grants.ts";
 import type { StopsAudit } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META } from "./unrecorded.ts";
@@ -40,6 +41,7 @@ export interface RowsAudit {
   store: AuditedStore;
   policies: PoliciesAudit;
   stops: StopsAudit;
+  grants: GrantsAudit;
   /** Null where they are not looked at. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
@@ -84,7 +86,7 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
 
 /** What an idempotency key answers with must be what its key made then. */
 async function checkIdempotency(
-  { store, policies, stops }: RowsAudit,
+  { store, policies, stops, grants }: RowsAudit,
   row: IdempotencyRow,
   fault: Fault,
 ): Promise<void> {
@@ -102,6 +104,10 @@ async function checkIdempotency(
     "POST /v1/stop": async () => {
       const { placed_by, placed_at } = stops.stop(resource_id) ?? {};
       return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at };
+    },
+    "POST /v1/grants": async () => {
+      const { by, granted_at } = grants.grant(resource_id) ?? {};
+      return by === undefined ? null : { key_id: by.key_id, created_at: granted_at };
     },
     "POST /v1/policies": async () => {
       if ((await store.policy(resource_id)) === null) return null;

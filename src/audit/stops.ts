@@ -1,7 +1,7 @@
 /** Holds the ledger against the stops in it: nothing was let go while one held that is about it. */
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
-import { listActiveStops, NO_STOPS, findStopFacts, applyStopEntry, type Stop } from "../domain/stops.ts";
+import { listActiveStops, NO_STOPS, findStopFacts, applyStopEntry, type Stop, type Stops } from "../domain/stops.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import type { Body } from "./report.ts";
 
@@ -18,6 +18,8 @@ export interface StopsAudit {
   /** Takes the entries one after another. Throws RangeError for one that must not stand where it does. */
   fold(body: Body): void;
   stop(id: string): Stop | undefined;
+  /** As of the entry that was taken last. */
+  stops(): Stops;
 }
 
 export function createStopsAudit(): StopsAudit {
@@ -47,5 +49,6 @@ export function createStopsAudit(): StopsAudit {
         assertFree(body, parseEntryTime(String(body["at"])));
     },
     stop: (id) => stops.all.get(id),
+    stops: () => stops,
   };
 }

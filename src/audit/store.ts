@@ -16,6 +16,7 @@ import { createKeysAudit } from "./log-keys.ts";
 import { createPoliciesAudit } from "./policies.ts";
 import { faultsOf, settled, type AuditedStore, type Body } from "./report.ts";
 import { auditRows } from "./rows.ts";
+import { createGrantsAudit } from "./grants.ts";
 import { createStopsAudit } from "./stops.ts";
 import { createUsersAudit } from "./users.ts";
 import { auditLedger, guarded, type AuditReport } from "./ledger.ts";
@@ -54,6 +55,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const directory = createDirectoryAudit(store);
   const policies = createPoliciesAudit(store);
   const stops = createStopsAudit();
+  const grants = createGrantsAudit(() => stops.stops());
   const users = createUsersAudit(await readOrigin(store, options.vkey));
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
@@ -77,6 +79,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       policies.fold(row, body);
       stops.fold(body);
       users.fold(body);
+      grants.fold(body);
       signing.fold(row, body);
     } catch (error) {
       entryFault(`entry ${row.seq} makes no sense: ${error instanceof Error ? error.message : String(error)}`);
@@ -118,9 +121,11 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       store,
       totals,
       compiled: (digest) => policies.compiled(digest),
+      grants,
       progress: (done) => options.progress?.("actions", done, totals.decisions),
       fault: actionFault,
     });
+    grants.checkSums(actionFault);
   });
   await settled("the API keys and agents", faultsOf(faults), (fault) => directory.check(fault), catchUp);
   await settled("the keys that sign", faultsOf(faults), (fault) => signing.check(fault), catchUp);
@@ -139,6 +144,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       store,
       policies,
       stops,
+      grants,
       keys: options.vkey === undefined ? null : signing.logKeys,
       verify: options.verify,
     };

@@ -49,6 +49,8 @@ export interface Action {
   provenance_id: string;
   /** Key. */
   submitted_by: string;
+  /** Grant that covered the action when it was decided; else null. */
+  grant: string | null;
   approvals: ({
     /** Principal: `owner:<owner>` or `key:<id>`. */
     approver: string;
@@ -104,6 +106,7 @@ export interface Action {
     /** Members that differ from the previous decision. */
     changed: string[];
   };
+  new_grant?: Record<string, unknown>;
   /** Who can approve the pending action. In responses about one action. */
   approval_terms?: {
     /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. */
@@ -127,6 +130,13 @@ export interface Action {
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
+    /** The largest grant that the rules allow; null if they allow none. */
+    grants: {
+      /** Maximum uses. */
+      count: number;
+      /** Maximum time. */
+      for_seconds: number;
+    } | null;
     /** Why this credential cannot approve the action now. */
     blocked: {
       code: string;
@@ -176,6 +186,8 @@ export interface ListQuery {
   operation?: string | undefined;
   /** `request_hash` of a record: 64 lowercase hex digits. */
   request_hash?: string | undefined;
+  /** Actions that this grant covered. */
+  grant_id?: string | undefined;
   /** Created at or after. */
   since?: string | undefined;
   /** Created before. */
@@ -202,7 +214,7 @@ export interface Event {
 export interface EventsQuery {
   /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
   after?: number | undefined;
-  /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, permit_key, log_key, separated by commas */
+  /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
   type?: string | undefined;
   agent_id?: string | undefined;
   /** Events of actions with this tool. */

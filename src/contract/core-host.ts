@@ -9,6 +9,7 @@ import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import type { Containment } from "./containment.ts";
 import type { DocumentReader, DocumentWriter } from "./documents.ts";
+import type { GrantList } from "./grants.ts";
 import type { Credential, Host } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
@@ -26,6 +27,12 @@ export interface Keys {
   refresh(credential: Credential): Promise<Credential | null>;
   /** Returns a key as recorded in the ledger. Current as of the last authentication or batch start in this process. */
   recordedKey(id: string): RecordedKey | null;
+  /**
+   * Returns the rights that a key or a user has now, without a credential of theirs. Null if the key was revoked, has
+   * expired or was altered in the store, or if the user was ended.
+   * @param tx a ledger transaction, or reads of one moment
+   */
+  rightsOf(tx: RightsReader, id: string): Promise<Rights | null>;
   /** Creates a key's row and its secret value. The value is stored nowhere else. */
   mint(input: {
     name: string;
@@ -36,6 +43,15 @@ export interface Keys {
     expires_at?: number | null;
     now: number;
   }): { row: KeyRow; value: string };
+}
+
+/** What a key or a user may do. */
+export type Rights = Pick<Credential, "key" | "principal" | "groups" | "visibility" | "hasScope">;
+
+/** What `Keys.rightsOf` reads. */
+export interface RightsReader extends Pick<LedgerTransaction, "key" | "users"> {
+  /** Milliseconds. */
+  readonly now: number;
 }
 
 /** A lease on a background job, which only one of the processes that share the store runs at a time. */
@@ -169,6 +185,8 @@ export interface CoreHost extends Host {
   readonly agents: Agents;
   /** After start. */
   readonly stops: StopList;
+  /** After start. */
+  readonly grants: GrantList;
   readonly containment: Containment;
   /** After start. */
   readonly vault: Vault;

@@ -1,6 +1,7 @@
 /** The ledger as plugins and the rest of the core use it. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { EntryBody } from "../domain/entries.ts";
+import type { Grants } from "../domain/grants.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Facts } from "../domain/policy/types.ts";
 import type { Stops } from "../domain/stops.ts";
@@ -54,9 +55,11 @@ export interface LedgerTransaction extends Omit<
   readonly stops: Stops;
   /** All users, including changes made earlier in this batch. */
   readonly users: Users;
+  /** All grants, including changes made earlier in this batch. */
+  readonly grants: Grants;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Invalidates the caches of other processes after a change of a key, user, agent or stop. The job must also record an entry. */
+  /** Invalidates the caches of other processes after a change of a key, user, agent, stop or grant. The job must also record an entry. */
   bumpEpoch(): void;
 }
 

@@ -44,6 +44,8 @@ export interface RecordedAction {
   approved_until: number | null;
   /** End of the time in which this rejection refuses the same request; null if it refuses nothing. */
   rejection_until: number | null;
+  /** The grant that covered it when it was decided; null if none did. */
+  grant_id: string | null;
   started_at: number | null;
   started_by: string | null;
   /** Milliseconds from submission to the vote that closed the action; null until then. */
@@ -128,6 +130,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     expires_at: first.expires_at === null ? null : parseEntryTime(first.expires_at),
     approved_until: first.status === "allowed" ? startDeadline(first) : null,
     rejection_until: null,
+    grant_id: decision.reason_code === "GRANTED" ? (first.facts.grant?.id ?? null) : null,
     started_at: null,
     started_by: null,
     waited_ms: null,

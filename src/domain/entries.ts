@@ -16,6 +16,7 @@ import type {
 } from "./entries/actions.ts";
 import type {
   AgentEntry,
+  GrantEntry,
   KeyEntry,
   LogKeyEntry,
   PermitKeyEntry,
@@ -56,6 +57,7 @@ type CoreEntry =
   | AgentEntry
   | UserEntry
   | StopEntry
+  | GrantEntry
   | PermitKeyEntry
   | LogKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
@@ -72,6 +74,7 @@ export const ENTRY_TYPES = [
   "agent",
   "user",
   "stop",
+  "grant",
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];
@@ -83,6 +86,7 @@ export const FOLLOWED_TYPES = [
   "agent",
   "user",
   "stop",
+  "grant",
   "permit_key",
   "log_key",
 ] as const satisfies readonly EntryType[];

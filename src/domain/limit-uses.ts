@@ -3,6 +3,7 @@ import type { ActionRequest } from "./actions.ts";
 import { decodeEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { Evaluation } from "./policy/decide/evaluation.ts";
+import { findGrantUse } from "./policy/decide/grant.ts";
 import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/types.ts";
 
@@ -31,10 +32,11 @@ export function recomputeLimitUses(
   { countsAgainstLimits }: { countsAgainstLimits: boolean },
 ): readonly MatchedLimit[] {
   if (!countsAgainstLimits) return [];
-  return selectCountedLimits(
-    recorded.decision,
-    findMatchedLimits(new Evaluation(compiled, request, recorded.facts, at)),
-  );
+  const evaluation = new Evaluation(compiled, request, recorded.facts, at);
+  const limits = selectCountedLimits(recorded.decision, findMatchedLimits(evaluation));
+  const { grant } = recorded.facts;
+  const use = grant === undefined ? null : findGrantUse(grant, evaluation);
+  return use === null ? limits : [...limits, use];
 }
 
 /**

@@ -8,6 +8,7 @@ export const SCOPES = [
   "actions:erase",
   "actions:settle",
   "approvals:decide",
+  "grants:write",
   "policies:read",
   "policies:write",
   "policies:activate",
@@ -52,7 +53,7 @@ export function defineScopes<const Name extends string>(
 
 export const PRESETS = {
   agent: ["actions:submit", "actions:read_own", "actions:execute", "events:read"],
-  approver: ["approvals:decide", "actions:read", "actions:settle", "events:read", "policies:read"],
+  approver: ["approvals:decide", "grants:write", "actions:read", "actions:settle", "events:read", "policies:read"],
   auditor: [
     "actions:read",
     "policies:read",

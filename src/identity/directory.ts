@@ -8,12 +8,14 @@ import {
   decodeEntry,
   type AgentEntry,
   type FollowedType,
+  type GrantEntry,
   type KeyEntry,
   type PermitKeyEntry,
   type StopEntry,
   type UserEntry,
 } from "../domain/entries.ts";
 import { equalBytes } from "../domain/hash.ts";
+import { applyGrantEntries, NO_GRANTS, type Grants } from "../domain/grants.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
 import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
@@ -44,6 +46,8 @@ export interface Directory {
   users(): Users;
   /** As the last commit that was followed left them. */
   stops(): Stops;
+  /** As the last commit that was followed left them. */
+  grants(): Grants;
   /** Registered ids that are this agent, whose name is folded, and are written otherwise. */
   spellings(folded: string): readonly string[];
   /** What the ledger says of keys that sign permits, in order. */
@@ -57,11 +61,13 @@ export function createDirectory(): Directory {
   /** Of agents that were registered under another name than the folded one. */
   const spelt = new Map<string, string[]>();
   const permitKeys: RecordedPermitKey[] = [];
-  const next: Record<DirectoryType, number> = { api_key: 0, agent: 0, user: 0, stop: 0, permit_key: 0 };
+  const next: Record<DirectoryType, number> = { api_key: 0, agent: 0, user: 0, stop: 0, grant: 0, permit_key: 0 };
   // Replaced, not changed, when entries arrive: a batch and a request keep the users that they began with.
   let users = new Map<string, User>();
   let stops: Stops = NO_STOPS;
+  let grants: Grants = NO_GRANTS;
   let followed = -1;
+  let newGrants: (GrantEntry & { seq: number })[] = [];
   /** What a row was found to be as the ledger has it. */
   const unaltered = new WeakMap<KeyRow, RecordedKey>();
 
@@ -73,6 +79,8 @@ export function createDirectory(): Directory {
     else if (type === "api_key") takeKey(row);
     else if (type === "agent") takeAgent(row);
     else if (type === "user") takeUser(row);
+    // A page of them is applied at once.
+    else if (type === "grant") newGrants.push(decodeEntry<GrantEntry>(row.bytes));
     else takePermitKey(row);
     next[type] = row.seq + 1;
   }
@@ -122,12 +130,15 @@ export function createDirectory(): Directory {
           const rows = await reader.entriesOfType(type, next[type], PAGE);
           if (type === "user" && rows.length > 0) users = new Map(users);
           for (const row of rows) take(row, type);
+          grants = applyGrantEntries(grants, newGrants);
+          newGrants = [];
           if (rows.length < PAGE) break;
         }
       }
       followed = Math.max(followed, epoch);
     },
     stops: () => stops,
+    grants: () => grants,
     key(id) {
       const user = users.get(id);
       return keys.get(id) ?? (user === undefined ? null : userAsKey(user));

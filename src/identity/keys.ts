@@ -17,7 +17,7 @@ import { listKeyMakers } from "../domain/standing.ts";
 import type { Visibility } from "../domain/visibility.ts";
 import type { User } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
-import { groupsOfUser, type UserService } from "./users.ts";
+import { groupsOfUser, rightsOfUser, type UserService } from "./users.ts";
 
 const CACHE_LIMIT = 10_000;
 
@@ -139,6 +139,20 @@ export function createKeys(options: KeysOptions): KeyService {
     },
 
     recordedKey: (id) => options.directory.key(id),
+
+    async rightsOf(tx, id) {
+      const user = tx.users.get(id);
+      if (user !== undefined) return user.ended_at === null ? rightsOfUser(user, options.groups) : null;
+      const row = await tx.key(id);
+      if (row === null || !isLive(row, tx.now) || options.directory.altered(row).length > 0) return null;
+      const makers = listKeyMakers(row.created_by ?? "", (maker) => options.directory.key(maker));
+      return toCredential(
+        row,
+        0,
+        options.groups,
+        makers.flatMap((maker) => tx.users.get(maker.id) ?? []),
+      );
+    },
 
     mint(input) {
       const value = formatKey(randomBytes(32));

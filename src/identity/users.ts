@@ -3,7 +3,7 @@
  * was taken away, and an ended user, are refused from the next request on.
  */
 import { Refusal } from "../contract/errors.ts";
-import type { Groups, UserList, VerifiedSession } from "../contract/core-host.ts";
+import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
 import type { Credential, Session } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
@@ -76,7 +76,11 @@ export function groupsOfUser(groups: Pick<Groups, "of">, user: User): readonly s
 }
 
 function createUserCredential(session: Session, epoch: number, groups: Groups): Credential {
-  const { user } = session;
+  return { ...rightsOfUser(session.user, groups), epoch, session };
+}
+
+/** Returns what a user may do, whether or not they are signed in. */
+export function rightsOfUser(user: User, groups: Groups): Rights {
   const memberOf = groupsOfUser(groups, user);
   const scopes = scopesOfRoles(user.roles);
   return {
@@ -94,11 +98,9 @@ function createUserCredential(session: Session, epoch: number, groups: Groups): 
       revoked_at: user.ended_at === null ? null : parseRfc3339(user.ended_at),
       last_used_at: null,
     },
-    epoch,
     principal: principalOfUser(user.id),
     groups: memberOf,
     visibility: hasScope(scopes, "actions:read") ? groups.visibility(memberOf) : { key_id: user.id },
-    session,
     hasScope: (scope: Scope) => hasScope(scopes, scope),
   };
 }

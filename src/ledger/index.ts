@@ -6,6 +6,7 @@ import { Refusal } from "../contract/errors.ts";
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
 import { currentVkey } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
+import { NO_GRANTS } from "../domain/grants.ts";
 import { NO_USERS } from "../domain/users.ts";
 import { auditLedger } from "../audit/ledger.ts";
 import { appendCheckpoints } from "./witness/appended-checkpoints.ts";
@@ -66,6 +67,8 @@ export interface LedgerOptions {
   stops?: BatchContext["stops"];
   /** Absent: there are none. */
   users?: BatchContext["users"];
+  /** Absent: there are none. */
+  grants?: BatchContext["grants"];
   /** Absent: no one signs in. */
   confirmSession?: BatchContext["confirmSession"];
   outbox: BatchContext["outbox"];
@@ -208,6 +211,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       agentFacts: options.agentFacts,
       stops: options.stops ?? (() => NO_STOPS),
       users: options.users ?? (() => NO_USERS),
+      grants: options.grants ?? (() => NO_GRANTS),
       confirmSession: options.confirmSession ?? (() => Promise.reject(new Error("no one signs in here"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),

@@ -159,6 +159,9 @@ function createPrivileged(
     get stops() {
       return part("stops");
     },
+    get grants() {
+      return part("grants");
+    },
     get vault() {
       return part("vault");
     },

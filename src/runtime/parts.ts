@@ -2,10 +2,12 @@
 import type { Config } from "../config/index.ts";
 import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
+import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createDirectory } from "../identity/directory.ts";
 import { createAgents, type AgentService } from "../identity/agents.ts";
+import { createGrants } from "../identity/grants.ts";
 import { createStops } from "../identity/stops.ts";
 import { createUsers } from "../identity/users.ts";
 import { createProcesses } from "../cluster/processes.ts";
@@ -44,6 +46,7 @@ export interface Parts {
   users: UserList;
   agents: AgentService;
   stops: StopList;
+  grants: GrantList;
   vault: Vault;
   permits: PermitKeyService;
   /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
@@ -129,6 +132,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
   });
   const stops = createStops({ storage, directory, head, clock });
+  const grants = createGrants({ storage, directory, head });
   const visibleReads = createBacktestReader(storage);
   const trials = createTrials({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: () => trials.close() });
@@ -171,6 +175,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     stops: directory.stops,
     users: directory.users,
+    grants: directory.grants,
     confirmSession: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
@@ -184,6 +189,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     users,
     agents,
     stops,
+    grants,
     vault,
     permits,
     rotateLogKey: (rotation) =>

@@ -316,6 +316,25 @@ describe("every operation", () => {
       body: { policy: definition, actions: [{ agent_id: "a", tool: "walk", operation: "x" }] },
     });
 
+    const rule = {
+      name: "r",
+      tool: "granted",
+      effect: "require_approval",
+      approval: { grants: { for: "1h", count: 2 } },
+    };
+    const granting = (await send("POST", "/v1/policies", { body: { policy: "granting", rules: [rule] } })).body;
+    await send("POST", "/v1/policies/{id}/activate", { at: { id: granting.id as string }, body: { version: 1 } });
+    const terms = { agent_id: "grantee", tool: "granted", operation: "x", for: "1h", count: 1 };
+    const grant = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
+    const doubtful = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
+    await send("POST", "/v1/grants/{id}/revoke", { at: grant, body: { reason: "walk" } });
+    await send("GET", "/v1/grants", { query: "?active=true" });
+    await send("GET", "/v1/grants/{id}", { at: grant });
+    const request = { agent_id: "grantee", tool: "granted", operation: "x" };
+    const use = (await send("POST", "/v1/actions", { key: service.agent, body: request })).body;
+    assert.equal(use.grant, doubtful.id);
+    await send("POST", "/v1/grants/{id}/flag", { at: doubtful, body: { action_id: use.id, reason: "walk" } });
+
     await send("GET", "/v1/events/page", { query: "?limit=1000" });
     await send("GET", "/v1/events", { headers: { accept: "text/event-stream" } });
     for (const path of [

@@ -95,6 +95,8 @@ export interface ActionFilter {
   tool?: string;
   operation?: string;
   request_hash?: string;
+  /** Only uses of this grant. */
+  grant_id?: string;
   /** Inclusive. */
   since?: number;
   /** Exclusive. */

@@ -135,6 +135,38 @@ export interface StopEntry {
   by: Actor;
 }
 
+/** An approver granted later actions, or a grant ended. A grant also ends without an entry: at its time, and at a stop. */
+export interface GrantEntry {
+  type: "grant";
+  v: 1;
+  at: string;
+  change: "granted" | "ended";
+  /** The agent that may act. */
+  agent_id: string;
+  /** The grant as it was granted. */
+  grant: {
+    id: string;
+    tool: string;
+    operation: string;
+    /** CEL over the request; null covers every request. */
+    scope: string | null;
+    /** Number of uses. */
+    count: number;
+    /** Sum of a CEL expression over all uses; null for no such cap. */
+    sum: { of: string; at_most: number } | null;
+    until: string;
+    /** Whether a failed result of a use ends it. */
+    ends_on_failure: boolean;
+  };
+  /** Null when it was granted. */
+  cause: "revoked" | "rejection" | "flag" | "failure" | null;
+  /** The action that it was granted with, that was rejected or flagged, or that failed; null if there is none. */
+  related_action: string | null;
+  comment: string | null;
+  /** The grantor, or the credential that ended it. */
+  by: Actor;
+}
+
 /** A new key signs permits from this entry on. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";

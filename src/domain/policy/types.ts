@@ -161,6 +161,27 @@ export interface Facts {
   rejection_holds_ms?: number;
   /** Present if the policies require approval and a person rejected the same request. */
   rejection?: RejectionFact;
+  /** Present if the policies require approval and this grant covers the action. */
+  grant?: GrantFact;
+}
+
+/** A grant that covers an action, and the standing of its grantor at this moment. `limits` has what was used of it. */
+export interface GrantFact {
+  id: string;
+  /** Principal of the grantor. */
+  by: string;
+  /** RFC 3339. */
+  granted_at: string;
+  until: string;
+  /** Number of uses. */
+  count: number;
+  /** CEL; null covers every request. */
+  scope: string | null;
+  sum: { of: string; at_most: number } | null;
+  /** Groups of the grantor that the rules name. */
+  groups: string[];
+  /** Whether the grantor is in none of the requester's groups. False if those are unknown. */
+  independent: boolean;
 }
 
 /** A person's rejection of an earlier action with the same request. */

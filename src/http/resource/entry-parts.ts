@@ -23,6 +23,11 @@ export const Actor = Type.Object(
   { title: "Actor", ...closed },
 );
 
+export const GrantSum = Type.Object(
+  { of: text("CEL that gives a number."), at_most: Type.Number({ minimum: 0 }) },
+  { description: "Maximum sum over all uses.", ...closed },
+);
+
 export const Facts = Type.Object(
   {
     principal: Type.Object(
@@ -66,7 +71,23 @@ export const Facts = Type.Object(
         closed,
       ),
     ),
-    past: Type.Optional(digest("Commitment to what limits had used.")),
+    grant: Type.Optional(
+      Type.Object(
+        {
+          id: Type.String(),
+          by: text("Principal of the grantor."),
+          granted_at: time("When it was granted."),
+          until: time("End of its time."),
+          count: count("Number of uses."),
+          scope: orNull(text("CEL over the request; null covers every request.")),
+          sum: orNull(GrantSum),
+          groups: Type.Array(Type.String(), { description: "Groups of the grantor that the rules name." }),
+          independent: Type.Boolean({ description: "Whether the grantor is in none of the requester's groups." }),
+        },
+        { description: "The grant that covers the action.", ...closed },
+      ),
+    ),
+    past: Type.Optional(digest("Commitment to what limits, and the grant, had used.")),
   },
   { title: "Facts", description: "What the decision read besides request, policies and clock.", ...closed },
 );

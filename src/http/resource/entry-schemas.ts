@@ -7,6 +7,7 @@ import type {
   ENTRY_TYPES,
   ErasureEntry,
   ExecutionEntry,
+  GrantEntry,
   KeyEntry,
   LogKeyEntry,
   PermitKeyEntry,
@@ -28,6 +29,7 @@ import {
   Actor,
   ApproverPlans,
   Facts,
+  GrantSum,
   DecisionMade,
 } from "./entry-parts.ts";
 
@@ -253,6 +255,28 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     comment: orNull(text("Of whoever lifts it.")),
     approvals: count("People who asked for it to be lifted so far."),
     needed: count("How many it takes."),
+    by: Actor,
+  }),
+  grant: entry<GrantEntry>("GrantEntry", "grant", {
+    at: time("When."),
+    change: oneOf("What became of it.", "granted", "ended"),
+    agent_id: text("The agent that may act."),
+    grant: Type.Object(
+      {
+        id: Type.String(),
+        tool: Type.String(),
+        operation: Type.String(),
+        scope: orNull(text("CEL over the request; null covers every request.")),
+        count: count("Number of uses."),
+        sum: orNull(GrantSum),
+        until: time("End of its time."),
+        ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends it." }),
+      },
+      { description: "As it was granted.", ...closed },
+    ),
+    cause: orNull(oneOf("Why it ended; null when it was granted.", "revoked", "rejection", "flag", "failure")),
+    related_action: orNull(text("The action that it was granted with, that was rejected or flagged, or that failed.")),
+    comment: orNull(text("Of the grantor, or of whoever ended it.")),
     by: Actor,
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {

@@ -10,10 +10,12 @@ import {
   isCoreEntry,
   encodeEntry,
   type EntryBody,
+  type GrantEntry,
   type PluginEntry,
   type StopEntry,
   type UserEntry,
 } from "../../domain/entries.ts";
+import { applyGrantEntries, type Grants } from "../../domain/grants.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
@@ -45,6 +47,8 @@ export interface BatchContext {
   stops(): Stops;
   /** As the head that the batch begins with left them. */
   users(): Users;
+  /** As the head that the batch begins with left them. */
+  grants(): Grants;
   /** Confirms a session's credential, which `confirm` does not know. */
   confirmSession(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
@@ -123,6 +127,7 @@ class Batch {
   private sealed = false;
   private stops: Stops;
   private users: Users;
+  private grants: Grants;
   private prefetched: Prefetched | null = null;
   /** What is read of agents is no longer what a commit has made lasting, also before the epoch says so. */
   private agentsChanged = false;
@@ -136,6 +141,7 @@ class Batch {
     this.epoch = head.epoch;
     this.stops = context.stops();
     this.users = context.users();
+    this.grants = context.grants();
     this.store = createJobTransaction({
       tx,
       entries: withOwn(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
@@ -201,6 +207,7 @@ class Batch {
     const { tx, context } = this;
     const stops = (): Stops => this.stops;
     const users = (): Users => this.users;
+    const grants = (): Grants => this.grants;
     return {
       now: context.now,
       activePolicies,
@@ -209,6 +216,9 @@ class Batch {
       },
       get users() {
         return users();
+      },
+      get grants() {
+        return grants();
       },
       stopFacts: (action) => findStopFacts(stops(), action, context.now),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
@@ -246,6 +256,7 @@ class Batch {
     const { bytes, leafHash } = encodeEntry(entry, seq);
     if (entry.type === "stop") this.stops = applyStopEntry(this.stops, { ...(entry as StopEntry), seq });
     if (entry.type === "user") this.users = withUser(this.users, entry as UserEntry);
+    if (entry.type === "grant") this.grants = applyGrantEntries(this.grants, [{ ...(entry as GrantEntry), seq }]);
     this.edge = appendToEdge(this.edge, seq, leafHash);
     this.recorded.push({ seq, body: entry });
     this.rows.push({

@@ -44,6 +44,7 @@ export interface SequencerOptions extends TrustedHistory {
   agentFacts: BatchContext["agentFacts"];
   stops: BatchContext["stops"];
   users: BatchContext["users"];
+  grants: BatchContext["grants"];
   confirmSession: BatchContext["confirmSession"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
@@ -301,7 +302,7 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly Pending[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, stops, users, confirmSession, outbox, jobMs, entryFault } =
+    const { clock, policies, confirm, agentFacts, stops, users, grants, confirmSession, outbox, jobMs, entryFault } =
       this.options;
     return {
       now: clock.now(),
@@ -310,6 +311,7 @@ export class Sequencer {
       agentFacts,
       stops,
       users,
+      grants,
       confirmSession,
       outbox,
       jobMs,

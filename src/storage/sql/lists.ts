@@ -17,7 +17,17 @@ type Dialect = Pick<SqlDialect, "expectsRows" | "unindexed">;
 /** One statement for each combination of filters, written when it is first asked for. */
 export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
-  const optional = ["status", "agent_id", "tool", "operation", "request_hash", "since", "until", "before_seq"] as const;
+  const optional = [
+    "status",
+    "agent_id",
+    "tool",
+    "operation",
+    "request_hash",
+    "grant_id",
+    "since",
+    "until",
+    "before_seq",
+  ] as const;
   return (filter) => {
     const visible = "all" in filter.visibility ? "all" : "agent_id" in filter.visibility ? "agent" : "key";
     const { status } = filter;
@@ -26,8 +36,8 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Few actions have one hash: no other index is looked at then.
-      const hashed = filter.request_hash !== undefined;
+      // Few actions have one hash, or one grant: no other index is looked at then.
+      const hashed = filter.request_hash !== undefined || filter.grant_id !== undefined;
       // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
@@ -35,7 +45,8 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
       const text = (column: "agent_id" | "submitted_by" | "tool" | "operation" | "status") =>
         hashed ? dialect.unindexed(column) : sql<string>`${sql.ref(column)}`;
       const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
-      if (hashed) query = query.where("request_hash", "=", param("request_hash", "hash"));
+      if (filter.request_hash !== undefined) query = query.where("request_hash", "=", param("request_hash", "hash"));
+      if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
       if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key", "uuid"));
       for (const name of ["agent_id", "tool", "operation"] as const) {

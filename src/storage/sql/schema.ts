@@ -127,6 +127,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   expires_at: true,
   approved_until: true,
   rejection_until: true,
+  grant_id: true,
   started_at: true,
   started_by: true,
   result: true,

@@ -4,6 +4,54 @@
  *   ASSENT_UPDATE=1 node test/run.mjs test/types/console-types.slow.test.ts
  */
 
+export interface Grant {
+  id: string;
+  /** used_up: no uses are left. blocked: the grantor may not vote or grant any more. */
+  status: "active" | "used_up" | "blocked" | "ended";
+  agent_id: string;
+  tool: string;
+  operation: string;
+  /** CEL; null covers every request. */
+  scope: string | null;
+  /** Maximum number of uses. */
+  count: number;
+  /** Maximum sum over all uses. */
+  sum: {
+    /** CEL that gives a number. */
+    of: string;
+    at_most: number;
+  } | null;
+  used: {
+    /** Uses so far. */
+    count: number;
+    /** Sum so far; null without `sum`. */
+    sum: number | null;
+  };
+  /** End of its time. */
+  until: string;
+  ends_on_failure: boolean;
+  /** Principal. */
+  granted_by: string;
+  /** When it was granted. */
+  granted_at: string;
+  /** The action that was approved together with it. */
+  granted_with: string | null;
+  /** Of the grantor. */
+  comment: string | null;
+  ended: {
+    /** rejection: of an action of the same agent, tool and operation. */
+    cause: "revoked" | "rejection" | "flag" | "failure" | "stop" | "time";
+    /** When. */
+    at: string;
+    /** Principal; null for the end of its time. */
+    by: string | null;
+    /** The action that was rejected or flagged, or that failed. */
+    action_id: string | null;
+    /** What was written. */
+    comment: string | null;
+  } | null;
+}
+
 export interface Action {
   id: string;
   agent_id: string;
@@ -49,6 +97,8 @@ export interface Action {
   provenance_id: string;
   /** Key. */
   submitted_by: string;
+  /** Grant that covered the action when it was decided; else null. */
+  grant: string | null;
   approvals: ({
     /** Principal: `owner:<owner>` or `key:<id>`. */
     approver: string;
@@ -104,6 +154,7 @@ export interface Action {
     /** Members that differ from the previous decision. */
     changed: string[];
   };
+  new_grant?: Grant;
   /** Who can approve the pending action. In responses about one action. */
   approval_terms?: {
     /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. */
@@ -127,6 +178,13 @@ export interface Action {
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
+    /** The largest grant that the rules allow; null if they allow none. */
+    grants: {
+      /** Maximum uses. */
+      count: number;
+      /** Maximum time. */
+      for_seconds: number;
+    } | null;
     /** Why this credential cannot approve the action now. */
     blocked: {
       code: string;
@@ -183,7 +241,31 @@ export interface Facts {
     at: string;
     until: string;
   };
-  /** Commitment to what limits had used. */
+  /** The grant that covers the action. */
+  grant?: {
+    id: string;
+    /** Principal of the grantor. */
+    by: string;
+    /** When it was granted. */
+    granted_at: string;
+    /** End of its time. */
+    until: string;
+    /** Number of uses. */
+    count: number;
+    /** CEL over the request; null covers every request. */
+    scope: string | null;
+    /** Maximum sum over all uses. */
+    sum: {
+      /** CEL that gives a number. */
+      of: string;
+      at_most: number;
+    } | null;
+    /** Groups of the grantor that the rules name. */
+    groups: string[];
+    /** Whether the grantor is in none of the requester's groups. */
+    independent: boolean;
+  };
+  /** Commitment to what limits, and the grant, had used. */
   past?: string;
 }
 
@@ -212,6 +294,11 @@ export interface Decision {
         })[];
       })[];
     })[];
+    /** The largest grants that can cover the action. Absent if none can. */
+    grants?: {
+      count: number;
+      for_ms: number;
+    };
     /** Who may confirm. */
     mode: "maker_checker" | "self_confirm";
     quorum: number;
@@ -570,6 +657,47 @@ export interface StopEntry {
   by: Actor;
 }
 
+export interface GrantEntry {
+  type: "grant";
+  /** Version of the entry type. */
+  v: 1;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** What became of it. */
+  change: "granted" | "ended";
+  /** The agent that may act. */
+  agent_id: string;
+  /** As it was granted. */
+  grant: {
+    id: string;
+    tool: string;
+    operation: string;
+    /** CEL over the request; null covers every request. */
+    scope: string | null;
+    /** Number of uses. */
+    count: number;
+    /** Maximum sum over all uses. */
+    sum: {
+      /** CEL that gives a number. */
+      of: string;
+      at_most: number;
+    } | null;
+    /** End of its time. */
+    until: string;
+    /** Whether a failed result of a use ends it. */
+    ends_on_failure: boolean;
+  };
+  /** Why it ended; null when it was granted. */
+  cause: "revoked" | "rejection" | "flag" | "failure" | null;
+  /** The action that it was granted with, that was rejected or flagged, or that failed. */
+  related_action: string | null;
+  /** Of the grantor, or of whoever ended it. */
+  comment: string | null;
+  by: Actor;
+}
+
 export interface PermitKeyEntry {
   type: "permit_key";
   /** Version of the entry type. */
@@ -924,6 +1052,13 @@ export interface PolicyDefinition {
       valid_for?: string;
       /** How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
       rejection_holds?: string;
+      /** Allows approvers to grant later actions, up to these caps. No grants when absent. */
+      grants?: {
+        /** Maximum time from a grant to its end, such as 8h. */
+        for: string;
+        /** Maximum number of uses of a grant. */
+        count: number;
+      };
       /** Channels to notify. */
       notify?: string[];
       /** What approvers see first, such as params.amount or context.ticket. */
@@ -997,6 +1132,13 @@ export interface PolicyDefinition {
       valid_for?: string;
       /** How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
       rejection_holds?: string;
+      /** Allows approvers to grant later actions, up to these caps. No grants when absent. */
+      grants?: {
+        /** Maximum time from a grant to its end, such as 8h. */
+        for: string;
+        /** Maximum number of uses of a grant. */
+        count: number;
+      };
       /** Channels to notify. */
       notify?: string[];
       /** What approvers see first, such as params.amount or context.ticket. */
@@ -1206,7 +1348,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -1253,6 +1395,8 @@ export interface Api {
       operation?: string | undefined;
       /** `request_hash` of a record: 64 lowercase hex digits. */
       request_hash?: string | undefined;
+      /** Actions that this grant covered. */
+      grant_id?: string | undefined;
       /** Created at or after. */
       since?: string | undefined;
       /** Created before. */
@@ -1287,6 +1431,24 @@ export interface Api {
       approve: boolean;
       /** Recorded in the ledger. */
       reason?: string | undefined;
+      /** Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action. */
+      grant?: {
+        /** Time from now to the end of the grant, such as 30m or 8h. */
+        for: string;
+        /** Number of actions that it covers. */
+        count: number;
+        /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
+        scope?: string | undefined;
+        /** Absent: no such cap. */
+        sum?: {
+          /** CEL that gives a number, such as `params.amount`. */
+          of: string;
+          /** Maximum sum over all uses. */
+          at_most: number;
+        } | undefined;
+        /** true: a failed result of a use ends the grant. false when absent. */
+        ends_on_failure?: boolean | undefined;
+      } | undefined;
     };
     response: Action;
   };
@@ -1471,7 +1633,7 @@ export interface Api {
       name: string;
       /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
-      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "approvals:decide" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "approvals:decide" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
       /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
@@ -1534,12 +1696,12 @@ export interface Api {
   "POST /v1/approval-link/verdict": {
     query: never;
     body: {
-      /** Link token: the part of the link after `#`. */
-      token: string;
       /** False denies. */
       approve: boolean;
       /** Recorded in the ledger. */
       reason?: string | undefined;
+      /** Link token: the part of the link after `#`. */
+      token: string;
     };
     response: LinkAnswer;
   };
@@ -1624,7 +1786,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, permit_key, log_key, separated by commas */
+      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -1640,7 +1802,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, permit_key, log_key, separated by commas */
+      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -1693,6 +1855,74 @@ export interface Api {
       /** Whether the active rules deny this operation for all parameters and contexts. */
       never_allowed: boolean;
     };
+  };
+  "GET /v1/grants": {
+    query: {
+      /** true: only grants that have not ended. false: only ended ones. */
+      active?: boolean | undefined;
+      agent_id?: string | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    body: never;
+    response: {
+      grants: Grant[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/grants": {
+    query: never;
+    body: {
+      /** Agent that may act. */
+      agent_id: string;
+      /** Tool that it may use. */
+      tool: string;
+      /** Operation of the tool. */
+      operation: string;
+      /** Time from now to the end of the grant, such as 30m or 8h. */
+      for: string;
+      /** Number of actions that it covers. */
+      count: number;
+      /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
+      scope?: string | undefined;
+      /** Absent: no such cap. */
+      sum?: {
+        /** CEL that gives a number, such as `params.amount`. */
+        of: string;
+        /** Maximum sum over all uses. */
+        at_most: number;
+      } | undefined;
+      /** true: a failed result of a use ends the grant. false when absent. */
+      ends_on_failure?: boolean | undefined;
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Grant;
+  };
+  "GET /v1/grants/{id}": {
+    query: never;
+    body: never;
+    response: Grant;
+  };
+  "POST /v1/grants/{id}/flag": {
+    query: never;
+    body: {
+      /** Action that the grant covered. */
+      action_id: string;
+      /** Recorded in the ledger. */
+      reason: string;
+    };
+    response: Grant;
+  };
+  "POST /v1/grants/{id}/revoke": {
+    query: never;
+    body: {
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Grant;
   };
   "GET /v1/me": {
     query: never;

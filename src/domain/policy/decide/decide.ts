@@ -8,6 +8,7 @@ import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } f
 import { rulesForTool } from "../compile/rule-index.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
+import { applyGrant } from "./grant.ts";
 import { isExceeded, matchLimit, evaluateLimits, findUsedBefore } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { displayPrincipal } from "../../owner.ts";
@@ -77,7 +78,8 @@ function combineFindings(evaluation: Evaluation, facts: Facts): { decision: Deci
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  return { decision: unlessRejected(strictest(findings, shadow, facts), facts, evaluation.now) };
+  const decision = unlessRejected(strictest(findings, shadow, facts), facts, evaluation.now);
+  return { decision: applyGrant(decision, evaluation, facts) };
 }
 
 /**

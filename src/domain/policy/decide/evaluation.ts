@@ -27,6 +27,10 @@ export class Evaluation {
   readonly activation: Activation;
   /** Results of limits that were already evaluated. */
   readonly limitMatches = new Map<CompiledLimit, LimitMatch>();
+  /** Amounts of grants that were already matched against the request, by id; null for a grant that does not cover it. */
+  readonly grantMatches = new Map<string, number | null>();
+  /** Activation for grants. Its steps are its own, so that a grant cannot make a condition fail. */
+  readonly grantActivation: Activation;
   private readonly written: Names;
   private readonly folded: Names;
   private ofSubjects: Activation | null = null;
@@ -38,6 +42,7 @@ export class Evaluation {
     this.request = request;
     this.now = now;
     this.activation = new Activation(request, facts, now);
+    this.grantActivation = new Activation(request, facts, now);
     this.written = { tool, operation, agent };
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }

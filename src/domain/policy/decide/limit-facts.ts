@@ -106,10 +106,10 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
     const result = limit.sum.of.evaluate(activation, policy.shadow);
     if ("error" in result)
       return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
-    const value = typeof result.value === "bigint" ? Number(result.value) : result.value;
-    if (typeof value !== "number" || !(value >= 0 && value <= MAX_AMOUNT))
+    const micros = toAmount(result.value);
+    if (micros === null)
       return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
-    amount = toMicros(value);
+    amount = micros;
   }
   return { kind: "match", subject, amount };
 }
@@ -160,6 +160,12 @@ export function findUnknownLimit(compiled: CompiledPolicySet, names: readonly st
   return (
     names.find((name) => !compiled.policies.some(({ limits }) => limits.some(({ rule }) => rule.name === name))) ?? null
   );
+}
+
+/** Returns an evaluated amount in millionths; null if it is not a number from 0 to MAX_AMOUNT. */
+export function toAmount(result: unknown): number | null {
+  const value = typeof result === "bigint" ? Number(result) : result;
+  return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT ? toMicros(value) : null;
 }
 
 /** Rounds up; otherwise any number of amounts below half a millionth would add up to 0. */

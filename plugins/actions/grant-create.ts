@@ -1,0 +1,187 @@
+/** Creates grants: with an approving vote, or alone. */
+import {
+  type ActionRequest,
+  canSee,
+  confirmWithScope,
+  type CoreHost,
+  Evaluation,
+  type Facts,
+  findCreatedResource,
+  findGrantExpressionFault,
+  findLargestGrantTerms,
+  findOpenGrants,
+  foldName,
+  type Grant,
+  type GrantTarget,
+  type GrantTerms,
+  type IdempotentCall,
+  type LedgerTransaction,
+  matchGrant,
+  parseDuration,
+  recordCreatedResource,
+  SELF_RELATION_REASONS,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import type { GrantBody, GrantTermsBody } from "./grant-schemas.ts";
+import { selfRelationOf } from "./self-approval.ts";
+
+/** Maximum number of open grants for one agent, tool and operation, because a decision tries each of them. */
+const MAX_OPEN = 20;
+
+/** Creates a grant without a vote. Returns the earlier grant for a repeated request. */
+export async function createGrant(
+  host: CoreHost,
+  credential: Credential,
+  body: GrantBody,
+  call: IdempotentCall | null,
+): Promise<{ grant: Grant; replayed: boolean }> {
+  const id = host.newId();
+  await assertNotOwnAgent(host, credential, body);
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "grants:write");
+    const earlier = await findCreatedResource(tx, who, call);
+    if (earlier !== null) return { grant: tx.grants.all.get(earlier) as Grant, replayed: true };
+    const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
+    recordGrant(tx, who, { id, target: body, terms: body, largest, comment: body.reason ?? null, grantedWith: null });
+    await recordCreatedResource(tx, who, call, id);
+    return { grant: tx.grants.all.get(id) as Grant, replayed: false };
+  });
+}
+
+/**
+ * Grants later actions of the same kind together with the vote that approves this one.
+ * @param largest caps of the rules that require this approval; null if they allow no grants, or require more approvers
+ */
+export function recordGrantWithVote(
+  tx: LedgerTransaction,
+  who: Credential,
+  row: ActionRow,
+  {
+    id,
+    terms,
+    largest,
+    facts,
+    reason,
+  }: {
+    id: string;
+    terms: GrantTermsBody;
+    largest: GrantTerms | null;
+    facts: Pick<Facts, "principal">;
+    reason: string | null;
+  },
+): void {
+  const request = JSON.parse(row.request) as ActionRequest;
+  recordGrant(tx, who, { id, target: row, terms, largest, comment: reason, grantedWith: row.id }, () => {
+    const { scope = null, sum = null } = terms;
+    const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
+    if (matchGrant({ id, scope, sum }, evaluation) === null)
+      throw invalidTerms("/grant/scope", "the scope or the sum does not cover the action that you approve");
+  });
+}
+
+interface NewGrant {
+  id: string;
+  target: GrantTarget;
+  terms: GrantTermsBody;
+  largest: GrantTerms | null;
+  comment: string | null;
+  grantedWith: string | null;
+}
+
+function recordGrant(
+  tx: LedgerTransaction,
+  who: Credential,
+  { id, target, terms, largest, comment, grantedWith }: NewGrant,
+  assertCovers: () => void = () => undefined,
+): void {
+  const { agent_id, tool, operation } = target;
+  const { count, scope = null, sum = null, ends_on_failure = false } = terms;
+  assertMayGrant(who, target);
+  const duration = assertWithin(terms, largest);
+  assertExpressions(tx, target, terms, grantedWith === null ? "" : "/grant");
+  assertCovers();
+  if (findOpenGrants(tx.grants, target, tx.stops, tx.now).length >= MAX_OPEN)
+    throw new Refusal(
+      "TOO_MANY_GRANTS",
+      `${MAX_OPEN} grants for this agent, tool and operation are open, which is the limit; revoke one first`,
+    );
+  tx.record({
+    type: "grant",
+    v: 1,
+    at: toRfc3339(tx.now),
+    change: "granted",
+    agent_id,
+    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(tx.now + duration), ends_on_failure },
+    cause: null,
+    related_action: grantedWith,
+    comment,
+    by: toActor(who.key, who.principal),
+  });
+  tx.bumpEpoch();
+}
+
+/** Throws unless the credential may vote and grant, for this agent and tool. */
+function assertMayGrant(who: Credential, { agent_id, tool }: GrantTarget): void {
+  for (const scope of ["approvals:decide", "grants:write"] as const)
+    if (!who.hasScope(scope))
+      throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope ${scope}`);
+  if (who.key.agent_id !== null)
+    throw new Refusal(
+      "AGENT_MISMATCH",
+      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; grant with a key that is bound to none`,
+    );
+  if (!canSee(who.visibility, { agent_id, tool, submitted_by: null }))
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");
+}
+
+/** Throws GRANT_NOT_ALLOWED above the caps of the rules. Returns the duration in milliseconds. */
+function assertWithin({ for: text, count }: GrantTermsBody, largest: GrantTerms | null): number {
+  if (largest === null)
+    throw new Refusal(
+      "GRANT_NOT_ALLOWED",
+      "no active rule allows grants here (approval.grants), or the rules require more than one approver; approve each action on its own",
+    );
+  const duration = parseDuration(text);
+  if (duration === null || duration < 1000) throw invalidTerms("/for", `"${text}" is not a duration such as 30m or 8h`);
+  if (duration > largest.for_ms || count > largest.count)
+    throw new Refusal(
+      "GRANT_NOT_ALLOWED",
+      `the rules allow grants for up to ${largest.for_ms / 60_000} minutes and ${largest.count} uses; got ${duration / 60_000} minutes and ${count} uses`,
+    );
+  return duration;
+}
+
+function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: GrantTermsBody, at: string): void {
+  const { compiled } = tx.activePolicies;
+  const { scope, sum } = terms;
+  const inScope = scope === undefined ? null : findGrantExpressionFault(compiled, target, scope, "condition");
+  if (inScope !== null) throw invalidTerms(`${at}/scope`, inScope);
+  const inSum = sum === undefined ? null : findGrantExpressionFault(compiled, target, sum.of, "sum");
+  if (inSum !== null) throw invalidTerms(`${at}/sum/of`, inSum);
+}
+
+function invalidTerms(pointer: string, detail: string): Refusal {
+  return new Refusal("VALIDATION_FAILED", `the grant is not valid: ${detail}`, { errors: [{ pointer, detail }] });
+}
+
+/**
+ * Throws SELF_APPROVAL if a live key of the agent is the caller's own. Each use is checked against the key that submits
+ * it; this only reports it early.
+ */
+async function assertNotOwnAgent(host: CoreHost, who: Credential, target: GrantTarget): Promise<void> {
+  const { agent_id, tool, operation } = target;
+  const now = host.clock();
+  for (const key of await host.storage.keys()) {
+    if (key.agent_id === null || key.revoked_at !== null || (key.expires_at ?? Infinity) <= now) continue;
+    const submitter = { submitted_by: key.id, submitted_agent: key.agent_id, submitted_owner: key.owner };
+    const isAgents = foldName(key.agent_id) === foldName(agent_id);
+    const self = isAgents ? selfRelationOf(host, { agent_id, tool, operation, ...submitter }, who) : null;
+    if (self !== null)
+      throw new Refusal(
+        "SELF_APPROVAL",
+        `the key "${key.name}" of the agent would submit the actions, and ${SELF_RELATION_REASONS[self]}; someone else must grant them`,
+      );
+  }
+}

@@ -1,0 +1,45 @@
+/** Ends grants: each end is an entry, in the transaction of what caused it. */
+import {
+  type Actor,
+  findOpenGrants,
+  type Grant,
+  type GrantEntry,
+  type GrantTarget,
+  type LedgerTransaction,
+} from "../../src/core.ts";
+import { toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+
+type Tx = Pick<LedgerTransaction, "record" | "bumpEpoch" | "now" | "grants" | "stops">;
+type End = Pick<GrantEntry, "cause" | "related_action" | "comment"> & { by: Actor };
+
+/** Ends the grants for the agent, tool and operation of an action that somebody rejected. */
+export function endGrantsOnRejection(tx: Tx, row: GrantTarget & Pick<ActionRow, "id">, by: Actor): void {
+  for (const grant of findOpenGrants(tx.grants, row, tx.stops, tx.now))
+    endGrant(tx, grant, { cause: "rejection", related_action: row.id, comment: null, by });
+}
+
+/** Ends the grant that covered an action whose result is a failure, if the grant says so. */
+export function endGrantOnFailure(tx: Tx, { id, grant_id }: Pick<ActionRow, "id" | "grant_id">, by: Actor): void {
+  const grant = tx.grants.all.get(grant_id ?? "");
+  if (grant === undefined || !grant.ends_on_failure || grant.ended !== null) return;
+  endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
+}
+
+/** Records the end of a grant that has no recorded end. It holds in every process from the commit on. */
+export function endGrant(tx: Tx, grant: Grant, { cause, related_action, comment, by }: End): void {
+  const { id, agent_id, tool, operation, scope, count, sum, until, ends_on_failure } = grant;
+  tx.record({
+    type: "grant",
+    v: 1,
+    at: toRfc3339(tx.now),
+    change: "ended",
+    agent_id,
+    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(until), ends_on_failure },
+    cause,
+    related_action,
+    comment,
+    by,
+  });
+  tx.bumpEpoch();
+}

@@ -1,0 +1,256 @@
+/** Routes that create, read, revoke and flag grants. */
+import {
+  type Actor,
+  canSee,
+  confirmWithScope,
+  type CoreHost,
+  findGrantEnd,
+  foldName,
+  type Grant,
+  type LedgerTransaction,
+  readIdempotentCall,
+  REPLAYED_HEADERS,
+  type Rights,
+  toActor,
+} from "../../src/core.ts";
+import {
+  type Credential,
+  cutPage,
+  decodeCursor,
+  DEFAULT_LIMIT,
+  defineRoute,
+  nextLink,
+  Refusal,
+  type Route,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import { createGrant } from "./grant-create.ts";
+import { endGrant } from "./grant-end.ts";
+import * as schema from "./grant-schemas.ts";
+import { mayGrant, readGrantUsage } from "./grant-use.ts";
+import { visibleAction } from "./rows.ts";
+
+const LIST = "grants";
+const READERS = ["grants:write", "actions:read"] as const;
+const BODY_BYTES = 16_384;
+const MICROS_PER_UNIT = 1_000_000;
+
+export function grantRoutes(host: CoreHost, tag: string): Route[] {
+  return [...readRoutes(host, tag), ...changeRoutes(host, tag)];
+}
+
+function readRoutes(host: CoreHost, tag: string): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/grants",
+      tag,
+      summary: "List grants, newest first",
+      description:
+        "Grants for agents and tools that this key may see. `GET /v1/actions?grant_id=…` lists the uses of one.",
+      scope: READERS,
+      query: schema.GrantQuery,
+      responses: { 200: { description: "A page.", schema: schema.GrantList } },
+      errors: ["INVALID_CURSOR"],
+      async handle({ query, credential }) {
+        const { grants, stops } = await host.grants.list();
+        const now = host.clock();
+        const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
+        const limit = query.limit ?? DEFAULT_LIMIT;
+        const matches = (grant: Grant): boolean =>
+          grant.seq < before &&
+          isVisible(credential, grant) &&
+          (query.agent_id === undefined || foldName(query.agent_id) === foldName(grant.agent_id)) &&
+          (query.active === undefined || query.active === (findGrantEnd(grant, stops, now) === null));
+        const found = [...grants.all.values()].reverse().filter(matches);
+        const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
+        const records = await renderGrants(host, page.rows);
+        return {
+          status: 200,
+          json: { grants: records, next_cursor: page.next_cursor },
+          headers: nextLink("/v1/grants", query, page.next_cursor),
+        };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/grants/:id",
+      tag,
+      summary: "Read a grant and its usage",
+      scope: READERS,
+      params: schema.GrantParams,
+      responses: { 200: { description: "The grant.", schema: schema.GrantRecord } },
+      errors: ["GRANT_NOT_FOUND"],
+      async handle({ params: { id }, credential }) {
+        const { grants } = await host.grants.list();
+        return { status: 200, json: await renderGrant(host, visibleGrant(grants.all, id, credential)) };
+      },
+    }),
+  ];
+}
+
+function changeRoutes(host: CoreHost, tag: string): Route[] {
+  const one = { description: "The grant.", schema: schema.GrantRecord };
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/grants",
+      tag,
+      summary: "Grant later actions",
+      description:
+        "Allows later actions of an agent with one tool and operation in advance, where the policies would require the approval of one person (`approval.grants`). Each use is decided again; whatever denies wins. Stops, rejections, flags and the caps end the grant.",
+      scope: "grants:write",
+      body: schema.GrantBody,
+      bodyLimit: BODY_BYTES,
+      idempotent: true,
+      responses: {
+        200: { ...one, description: "An earlier request with this Idempotency-Key created the grant." },
+        201: one,
+      },
+      errors: [
+        "AGENT_MISMATCH",
+        "SELF_APPROVAL",
+        "APPROVER_NOT_ELIGIBLE",
+        "GRANT_NOT_ALLOWED",
+        "TOO_MANY_GRANTS",
+        "IDEMPOTENCY_CONFLICT",
+      ],
+      async handle({ body, headers, credential }) {
+        const call = readIdempotentCall(headers, "POST /v1/grants", body);
+        const { grant, replayed } = await createGrant(host, credential, body, call);
+        return {
+          status: replayed ? 200 : 201,
+          json: await renderGrant(host, grant),
+          headers: { Location: `/v1/grants/${grant.id}`, ...(replayed ? REPLAYED_HEADERS : {}) },
+        };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/grants/:id/revoke",
+      tag,
+      summary: "Revoke a grant",
+      description:
+        "Takes effect on every process before the response is sent. Available to everyone who may grant and sees the grant.",
+      scope: "grants:write",
+      params: schema.GrantParams,
+      body: schema.RevokeBody,
+      bodyLimit: BODY_BYTES,
+      responses: { 200: one },
+      errors: ["GRANT_NOT_FOUND", "GRANT_ENDED"],
+      async handle({ params, body, credential }) {
+        const comment = body.reason ?? null;
+        const grant = await host.ledger.transact(async (tx) => {
+          const who = await confirmWithScope(tx, credential, "grants:write");
+          const before = visibleGrant(tx.grants.all, params.id, who);
+          if (findGrantEnd(before, tx.stops, tx.now) !== null) throw endedError(before.id);
+          return end(tx, before, { cause: "revoked", related_action: null, comment, by: actorOf(who) });
+        });
+        return { status: 200, json: await renderGrant(host, grant) };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/grants/:id/flag",
+      tag,
+      summary: "Flag a use of a grant",
+      description:
+        "Records that an action should not have been covered, and ends the grant. Available also after the end of its time.",
+      scope: "approvals:decide",
+      params: schema.GrantParams,
+      body: schema.FlagBody,
+      bodyLimit: BODY_BYTES,
+      responses: { 200: one },
+      errors: ["GRANT_NOT_FOUND", "GRANT_ENDED", "ACTION_NOT_FOUND"],
+      async handle({ params, body: { action_id, reason }, credential }) {
+        const grant = await host.ledger.transact(async (tx) => {
+          const who = await confirmWithScope(tx, credential, "approvals:decide");
+          const before = visibleGrant(tx.grants.all, params.id, who);
+          const row = await visibleAction(tx, action_id, who);
+          if (row.grant_id !== before.id)
+            throw new Refusal("VALIDATION_FAILED", `the grant ${before.id} did not cover the action ${action_id}`, {
+              errors: [{ pointer: "/action_id", detail: "an action that the grant covered" }],
+            });
+          if (before.ended !== null) throw endedError(before.id);
+          return end(tx, before, { cause: "flag", related_action: action_id, comment: reason, by: actorOf(who) });
+        });
+        return { status: 200, json: await renderGrant(host, grant) };
+      },
+    }),
+  ];
+}
+
+const actorOf = ({ key, principal }: Credential): Actor => toActor(key, principal);
+
+function end(tx: LedgerTransaction, grant: Grant, how: Parameters<typeof endGrant>[2]): Grant {
+  endGrant(tx, grant, how);
+  return tx.grants.all.get(grant.id) as Grant;
+}
+
+function isVisible({ visibility }: Pick<Credential, "visibility">, { agent_id, tool }: Grant): boolean {
+  return canSee(visibility, { agent_id, tool, submitted_by: null });
+}
+
+function visibleGrant(all: ReadonlyMap<string, Grant>, id: string, credential: Credential): Grant {
+  const grant = all.get(id);
+  if (grant === undefined || !isVisible(credential, grant))
+    throw new Refusal("GRANT_NOT_FOUND", `there is no grant "${id}" that this key may see`);
+  return grant;
+}
+
+function endedError(id: string): Refusal {
+  return new Refusal("GRANT_ENDED", `the grant ${id} has already ended`);
+}
+
+/** Returns the record of a grant, as of now. */
+export async function renderGrant(host: CoreHost, grant: Grant): Promise<schema.GrantRecord> {
+  const [record] = await renderGrants(host, [grant]);
+  return record as schema.GrantRecord;
+}
+
+async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<schema.GrantRecord[]> {
+  const { stops } = await host.grants.list();
+  const now = host.clock();
+  const reader = { key: (id: string) => host.storage.key(id), users: await host.users.list(), now };
+  const records: schema.GrantRecord[] = [];
+  for (const grant of grants) {
+    const used = await readGrantUsage(host.storage, grant);
+    const rights = await host.keys.rightsOf(reader, grant.by.key_id);
+    const ended = findGrantEnd(grant, stops, now);
+    const status =
+      ended !== null ? "ended" : isBlocked(rights, grant) ? "blocked" : used.count < grant.count ? "active" : "used_up";
+    const { id, agent_id, tool, operation, scope, count, sum, ends_on_failure, granted_with, comment } = grant;
+    records.push({
+      id,
+      status,
+      agent_id,
+      tool,
+      operation,
+      scope,
+      count,
+      sum,
+      used: { count: used.count, sum: sum === null ? null : used.sum / MICROS_PER_UNIT },
+      until: toRfc3339(grant.until),
+      ends_on_failure,
+      granted_by: grant.by.principal,
+      granted_at: toRfc3339(grant.granted_at),
+      granted_with,
+      comment,
+      ended:
+        ended === null
+          ? null
+          : {
+              cause: ended.cause,
+              at: toRfc3339(ended.at),
+              by: ended.by?.principal ?? null,
+              action_id: ended.related_action,
+              comment: ended.comment,
+            },
+    });
+  }
+  return records;
+}
+
+function isBlocked(rights: Rights | null, grant: Grant): boolean {
+  return rights === null || !mayGrant(rights, grant) || !isVisible(rights, grant);
+}

@@ -1,0 +1,130 @@
+/** Schemas of grants. */
+import { Type, type Static } from "@sinclair/typebox";
+import { closed, count, GrantSum, orNull, text, time } from "../../src/core.ts";
+import { PAGE_QUERY } from "../../src/plugin.ts";
+
+/** Expressions are stored in each use's entry, so they are short and have no control characters. */
+const Expression = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]+$", description });
+const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
+const Comment = Type.Optional(Type.String({ maxLength: 500, description: "Recorded in the ledger." }));
+
+/** The terms of a grant, with a vote or alone. */
+const TERMS = {
+  for: Type.String({ maxLength: 40, description: "Time from now to the end of the grant, such as 30m or 8h." }),
+  count: Type.Integer({ minimum: 1, maximum: 10_000, description: "Number of actions that it covers." }),
+  scope: Type.Optional(
+    Expression(
+      500,
+      'Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever.',
+    ),
+  ),
+  sum: Type.Optional(
+    Type.Object(
+      {
+        of: Expression(200, "CEL that gives a number, such as `params.amount`."),
+        at_most: Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Maximum sum over all uses." }),
+      },
+      { ...closed, description: "Absent: no such cap." },
+    ),
+  ),
+  ends_on_failure: Type.Optional(
+    Type.Boolean({ description: "true: a failed result of a use ends the grant. false when absent." }),
+  ),
+};
+
+export const GrantTermsBody = Type.Object(TERMS, {
+  ...closed,
+  description:
+    "Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action.",
+});
+export type GrantTermsBody = Static<typeof GrantTermsBody>;
+
+export const GrantBody = Type.Object(
+  {
+    agent_id: Name("Agent that may act."),
+    tool: Name("Tool that it may use."),
+    operation: Name("Operation of the tool."),
+    ...TERMS,
+    reason: Comment,
+  },
+  {
+    ...closed,
+    examples: [
+      { agent_id: "release-bot", tool: "ci", operation: "deploy", for: "8h", count: 20, scope: 'params.repo == "web"' },
+    ],
+  },
+);
+export type GrantBody = Static<typeof GrantBody>;
+
+export const RevokeBody = Type.Object({ reason: Comment }, closed);
+
+export const FlagBody = Type.Object(
+  {
+    action_id: Type.String({ format: "uuid", description: "Action that the grant covered." }),
+    reason: Type.String({ minLength: 1, maxLength: 500, description: "Recorded in the ledger." }),
+  },
+  closed,
+);
+
+export const GrantParams = Type.Object(
+  { id: Type.String({ minLength: 1, maxLength: 64, description: "Grant." }) },
+  closed,
+);
+
+export const GrantQuery = Type.Object(
+  {
+    active: Type.Optional(
+      Type.Boolean({ description: "true: only grants that have not ended. false: only ended ones." }),
+    ),
+    agent_id: Type.Optional(Type.String({ maxLength: 256 })),
+    limit: PAGE_QUERY.limit,
+    cursor: PAGE_QUERY.cursor,
+  },
+  closed,
+);
+
+export const GrantRecord = Type.Object(
+  {
+    id: Type.String(),
+    status: Type.Union(
+      (["active", "used_up", "blocked", "ended"] as const).map((status) => Type.Literal(status)),
+      { description: "used_up: no uses are left. blocked: the grantor may not vote or grant any more." },
+    ),
+    agent_id: Type.String(),
+    tool: Type.String(),
+    operation: Type.String(),
+    scope: orNull(text("CEL; null covers every request.")),
+    count: count("Maximum number of uses."),
+    sum: orNull(GrantSum),
+    used: Type.Object(
+      { count: count("Uses so far."), sum: orNull(Type.Number({ description: "Sum so far; null without `sum`." })) },
+      closed,
+    ),
+    until: time("End of its time."),
+    ends_on_failure: Type.Boolean(),
+    granted_by: text("Principal."),
+    granted_at: time("When it was granted."),
+    granted_with: orNull(text("The action that was approved together with it.")),
+    comment: orNull(text("Of the grantor.")),
+    ended: orNull(
+      Type.Object(
+        {
+          cause: Type.Union(
+            (["revoked", "rejection", "flag", "failure", "stop", "time"] as const).map((cause) => Type.Literal(cause)),
+            { description: "rejection: of an action of the same agent, tool and operation." },
+          ),
+          at: time("When."),
+          by: orNull(text("Principal; null for the end of its time.")),
+          action_id: orNull(text("The action that was rejected or flagged, or that failed.")),
+          comment: orNull(text("What was written.")),
+        },
+        closed,
+      ),
+    ),
+  },
+  { title: "Grant", ...closed },
+);
+export type GrantRecord = Static<typeof GrantRecord>;
+
+export const GrantList = Type.Object({ grants: Type.Array(GrantRecord), next_cursor: orNull(Type.String()) }, closed);

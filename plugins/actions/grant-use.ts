@@ -1,0 +1,127 @@
+/** Finds the grant that covers an action, under the ledger's lock: for its decision, and again for its start. */
+import {
+  applyGrant,
+  canSee,
+  type CoreHost,
+  type Decision,
+  type Evaluation,
+  type Facts,
+  findGrantEnd,
+  findGrantUsage,
+  findOpenGrants,
+  type Grant,
+  type GrantFact,
+  grantUsageFacts,
+  type GrantUsage,
+  grantUsePolicy,
+  isGrantFor,
+  type LedgerTransaction,
+  matchGrant,
+  type Rights,
+} from "../../src/core.ts";
+import { toRfc3339 } from "../../src/plugin.ts";
+import { standingOf } from "./approvers.ts";
+import { selfRelationOf, type SubmittedAction } from "./self-approval.ts";
+
+/** A decision that requires approval, and the facts that it was made from. */
+export interface Uncovered {
+  decision: Decision;
+  facts: Facts;
+}
+
+/**
+ * Returns the decision that the oldest grant allows, with the facts to record; null if none covers the action.
+ * @param action the action with its submitter
+ */
+export async function findGrantedDecision(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  action: SubmittedAction,
+  evaluation: Evaluation,
+  uncovered: Uncovered,
+): Promise<{ decision: Decision; facts: Facts } | null> {
+  if (uncovered.decision.approval?.grants === undefined) return null;
+  for (const grant of findOpenGrants(tx.grants, action, tx.stops, tx.now)) {
+    const granted = await applyOpenGrant(host, tx, action, evaluation, uncovered, grant, readGrantUsage);
+    if (granted !== null) return granted;
+  }
+  return null;
+}
+
+/**
+ * Decides an action that a grant covered again. Returns null unless the same grant still covers it. Its own use is
+ * counted already, so the usage before it is the one that its decision recorded.
+ * @param first the facts of its first decision
+ */
+export function reapplyGrant(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  action: SubmittedAction,
+  evaluation: Evaluation,
+  uncovered: Uncovered,
+  first: Facts,
+): Promise<{ decision: Decision; facts: Facts } | null> {
+  const grant = tx.grants.all.get(first.grant?.id ?? "");
+  const usage = findGrantUsage(first);
+  if (grant === undefined || usage === null || !isGrantFor(grant, action)) return Promise.resolve(null);
+  if (findGrantEnd(grant, tx.stops, tx.now) !== null) return Promise.resolve(null);
+  return applyOpenGrant(host, tx, action, evaluation, uncovered, grant, () => Promise.resolve(usage));
+}
+
+async function applyOpenGrant(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  action: SubmittedAction,
+  evaluation: Evaluation,
+  { decision, facts }: Uncovered,
+  grant: Grant,
+  readUsage: (tx: LedgerTransaction, grant: Grant) => Promise<GrantUsage>,
+): Promise<{ decision: Decision; facts: Facts } | null> {
+  const standing = await findStanding(host, tx, action, decision, grant);
+  // The scope first: it reads nothing from the store.
+  if (standing === null || matchGrant(grant, evaluation) === null) return null;
+  const { id, by, granted_at, until, count, scope, sum } = grant;
+  const fact: GrantFact = {
+    id,
+    by: by.principal,
+    granted_at: toRfc3339(granted_at),
+    until: toRfc3339(until),
+    count,
+    scope,
+    sum,
+    ...standing,
+  };
+  const usage = grantUsageFacts(grant, await readUsage(tx, grant));
+  const covered = { ...facts, limits: [...(facts.limits ?? []), ...usage], grant: fact };
+  const granted = applyGrant(decision, evaluation, covered);
+  return granted.effect === "allow" ? { decision: granted, facts: covered } : null;
+}
+
+/** Returns the usage of a grant so far, including earlier actions of this batch. */
+export async function readGrantUsage(
+  reader: Pick<LedgerTransaction, "limitUsed">,
+  { id, granted_at }: Pick<Grant, "id" | "granted_at">,
+): Promise<GrantUsage> {
+  return reader.limitUsed(grantUsePolicy(id), "uses", "", granted_at);
+}
+
+/** Returns the standing of the grantor for this action now; null if their vote on it would not be accepted. */
+async function findStanding(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  action: SubmittedAction,
+  decision: Decision,
+  grant: Grant,
+): Promise<Pick<GrantFact, "groups" | "independent"> | null> {
+  const rights = await host.keys.rightsOf(tx, grant.by.key_id);
+  if (rights === null || !mayGrant(rights, grant)) return null;
+  if (!canSee(rights.visibility, action) || selfRelationOf(host, action, rights) !== null) return null;
+  const { groups, independent } = standingOf(host, action, rights.groups, decision.approval?.approvers ?? []);
+  return { groups: [...groups].sort(), independent };
+}
+
+/** Whether the grantor may still vote and grant. */
+export function mayGrant({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
+  const isSame = principal === by.principal && key.agent_id === null;
+  return isSame && hasScope("approvals:decide") && hasScope("grants:write");
+}

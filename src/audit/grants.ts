@@ -1,0 +1,210 @@
+/**
+ * Checks the grants in the ledger, and each decision that a grant allowed: the grant was open, its grantor could still
+ * grant, and its caps were not exceeded. Keeps some 200 bytes for each use.
+ */
+import { parseEntryTime } from "../domain/action-history.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import { canonicalText } from "../domain/canonical.ts";
+import type { Actor, DecisionEntry, GrantEntry, KeyEntry, RedecisionEntry, UserEntry } from "../domain/entries.ts";
+import { applyGrantEntries, findGrantEnd, isGrantFor, NO_GRANTS, type Grant } from "../domain/grants.ts";
+import type { JsonValue } from "../domain/json.ts";
+import { userOfPrincipal } from "../domain/owner.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { decideEvaluation } from "../domain/policy/decide/decide.ts";
+import { Evaluation } from "../domain/policy/decide/evaluation.ts";
+import { findGrantUsage, findGrantUse } from "../domain/policy/decide/grant.ts";
+import type { Facts, GrantFact } from "../domain/policy/types.ts";
+import { scopesOfRoles } from "../domain/roles.ts";
+import { hasScope } from "../domain/scopes.ts";
+import type { Stops } from "../domain/stops.ts";
+import type { Body, Fault } from "./report.ts";
+
+export interface GrantsAudit {
+  /** Reads the entries one after another. Throws RangeError for an entry that contradicts earlier ones. */
+  fold(body: Body): void;
+  grant(id: string): Grant | undefined;
+  /** Decides an action that a grant allowed again, and compares the decision and the usage that it read. */
+  checkUse(use: AuditedUse, fault: Fault): void;
+  /** Compares the sums that the decisions read with the amounts of the uses before them. Call it after all actions. */
+  checkSums(fault: Fault): void;
+}
+
+/** A decision with its restored inputs. */
+export interface AuditedUse {
+  entry: DecisionEntry & { seq: number };
+  request: ActionRequest;
+  facts: Facts;
+  set: CompiledPolicySet;
+}
+
+/** A use of a grant, in the order of the ledger. */
+interface Use {
+  grant: string;
+  seq: number;
+  status: string;
+  /** Uses that counted before it. */
+  count: number;
+  /** Sequence number of the entry that gave the use back; null while it counts. */
+  released: number | null;
+  /** Millionths, and the sum that the decision read; null until the action was read. */
+  sum: { amount: number; used: number } | null;
+}
+
+interface Grantor {
+  scopes: readonly string[];
+  isBound: boolean;
+  expires_at: number;
+  hasEnded: boolean;
+}
+
+/** @param stops the stops as of the entry that is folded */
+export function createGrantsAudit(stops: () => Stops): GrantsAudit {
+  let grants = NO_GRANTS;
+  const grantors = new Map<string, Grantor>();
+  const uses = new Map<string, Use>();
+  const counts = new Map<string, number>();
+
+  function foldGrantor(body: Body): void {
+    if (body["type"] === "api_key") {
+      const { change, key } = body as unknown as KeyEntry;
+      const { scopes, agent_id } = key;
+      const expires_at = key.expires_at === null ? Infinity : parseEntryTime(key.expires_at);
+      grantors.set(key.id, { scopes, isBound: agent_id !== null, expires_at, hasEnded: change === "revoked" });
+    } else if (body["type"] === "user") {
+      const { id, roles, ended_at } = (body as unknown as UserEntry).user;
+      const scopes = scopesOfRoles(roles);
+      grantors.set(id, { scopes, isBound: false, expires_at: Infinity, hasEnded: ended_at !== null });
+    }
+  }
+
+  function assertMayGrant({ key_id, principal }: Actor, at: number): void {
+    const grantor = grantors.get(userOfPrincipal(principal) ?? key_id);
+    if (grantor === undefined || grantor.hasEnded || grantor.isBound || grantor.expires_at <= at)
+      throw new RangeError(`${principal} could not grant then`);
+    for (const scope of ["approvals:decide", "grants:write"] as const)
+      if (!hasScope(grantor.scopes, scope)) throw new RangeError(`${principal} lacked the scope ${scope}`);
+  }
+
+  /** The grant that a decision names, which must be as its entry granted it, and open. */
+  function assertOpen(fact: GrantFact, at: number): Grant {
+    const grant = grants.all.get(fact.id);
+    if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never given`);
+    const end = findGrantEnd(grant, stops(), at);
+    if (end !== null) throw new RangeError(`the grant ${fact.id} had ended (${end.cause})`);
+    const recorded = {
+      by: grant.by.principal,
+      count: grant.count,
+      granted_at: grant.granted_at,
+      scope: grant.scope,
+      sum: grant.sum,
+      until: grant.until,
+    };
+    const { by, count, scope, sum } = fact;
+    const [granted_at, until] = [parseEntryTime(fact.granted_at), parseEntryTime(fact.until)];
+    const named = { by, count, granted_at, scope, sum, until };
+    if (canonicalText(named as unknown as JsonValue) !== canonicalText(recorded as unknown as JsonValue))
+      throw new RangeError(`the terms of the grant ${fact.id} are not those that were granted`);
+    assertMayGrant(grant.by, at);
+    return grant;
+  }
+
+  function foldDecision(entry: (DecisionEntry | RedecisionEntry) & { seq: number }): void {
+    const { grant: fact } = entry.facts;
+    const isGranted = entry.decision.reason_code === "GRANTED";
+    if (fact === undefined) {
+      if (isGranted) throw new RangeError("it is allowed by a grant that it does not name");
+      return;
+    }
+    if (!isGranted) throw new RangeError(`it names the grant ${fact.id}, which did not allow it`);
+    const grant = assertOpen(fact, parseEntryTime(entry.at));
+    if (entry.type === "redecision") {
+      if (uses.get(entry.action_id)?.grant !== grant.id)
+        throw new RangeError(`the grant ${grant.id} did not cover the action when it was decided`);
+      return;
+    }
+    if (!isGrantFor(grant, entry))
+      throw new RangeError(`the grant ${grant.id} is for another agent, tool or operation`);
+    const count = counts.get(grant.id) ?? 0;
+    if (count >= grant.count) throw new RangeError(`the grant ${grant.id} was used ${count} times, which is its cap`);
+    uses.set(entry.action_id, {
+      grant: grant.id,
+      seq: entry.seq,
+      status: entry.status,
+      count,
+      released: null,
+      sum: null,
+    });
+    counts.set(grant.id, count + 1);
+  }
+
+  /** An operator who cancels an action that could start states that it has not run, which gives the use back. */
+  function foldStatus(body: Body): void {
+    const use = uses.get(String(body["action_id"]));
+    if (use === undefined || typeof body["status"] !== "string") return;
+    const couldStart = use.status === "allowed" || use.status === "approved";
+    if (body["status"] === "cancelled" && couldStart) {
+      use.released = Number(body["seq"]);
+      counts.set(use.grant, (counts.get(use.grant) ?? 1) - 1);
+    }
+    use.status = body["status"];
+  }
+
+  return {
+    fold(body) {
+      const type = body["type"];
+      if (type === "grant") {
+        const entry = body as unknown as GrantEntry & { seq: number };
+        grants = applyGrantEntries(grants, [entry]);
+        if (entry.change === "granted") assertMayGrant(entry.by, parseEntryTime(entry.at));
+      } else if (type === "decision" || type === "redecision") {
+        foldDecision(body as unknown as (DecisionEntry | RedecisionEntry) & { seq: number });
+        if (type === "redecision") foldStatus(body);
+      } else if (type === "approval" || type === "execution") foldStatus(body);
+      else foldGrantor(body);
+    },
+    grant: (id) => grants.all.get(id),
+    checkUse({ entry, request, facts, set }, fault) {
+      const use = uses.get(entry.action_id);
+      if (facts.grant === undefined || use === undefined) return;
+      const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
+      const again = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
+      if (again !== canonicalText(entry.decision as unknown as JsonValue))
+        fault(`the grant ${use.grant} did not cover it: decided again, the answer is another`);
+      const usage = findGrantUsage(facts);
+      const amount = findGrantUse(facts.grant, evaluation)?.amount;
+      if (usage?.count !== use.count)
+        fault(`it read another number of uses of the grant ${use.grant} than the ledger has`);
+      if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
+    },
+    checkSums(fault) {
+      for (const [id, list] of groupByGrant(uses)) if (grants.all.get(id)?.sum != null) checkSumsOf(id, list, fault);
+    },
+  };
+}
+
+function groupByGrant(uses: ReadonlyMap<string, Use>): Map<string, Use[]> {
+  const groups = new Map<string, Use[]>();
+  for (const use of uses.values()) {
+    const group = groups.get(use.grant);
+    if (group === undefined) groups.set(use.grant, [use]);
+    else group.push(use);
+  }
+  return groups;
+}
+
+function checkSumsOf(id: string, uses: readonly Use[], fault: Fault): void {
+  const changes = uses
+    .flatMap((use) => [
+      { seq: use.seq, use, amount: use.sum?.amount ?? null },
+      ...(use.released === null ? [] : [{ seq: use.released, use: null, amount: -(use.sum?.amount ?? 0) }]),
+    ])
+    .sort((a, b) => a.seq - b.seq);
+  let total = 0;
+  for (const { seq, use, amount } of changes) {
+    // An erased use no longer tells its amount.
+    if (amount === null) return;
+    if (use !== null && use.sum?.used !== total)
+      fault(`entry ${seq} read another sum of the grant ${id} than its uses add up to`);
+    total += amount;
+  }
+}

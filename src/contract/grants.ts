@@ -1,0 +1,8 @@
+/** Grants, as privileged plugins can read them. */
+import type { Grants } from "../domain/grants.ts";
+import type { Stops } from "../domain/stops.ts";
+
+export interface GrantList {
+  /** Returns the grants and the stops, which end grants, at the newest commit that this process knows. Rejects with StorageError. */
+  list(): Promise<{ grants: Grants; stops: Stops }>;
+}

@@ -1,0 +1,114 @@
+/**
+ * Grants: the vote of one approver for later actions of an agent with one tool and operation. They are stored only as
+ * ledger entries and are rebuilt from them, so a write to the database can neither add a grant nor widen one.
+ */
+import type { ActionRequest } from "./actions.ts";
+import type { Actor, GrantEntry } from "./entries.ts";
+import { foldName } from "./names.ts";
+import { stopApplies, type Stops } from "./stops.ts";
+import { parseRfc3339 } from "./time.ts";
+
+/** What a grant is about. Names are compared without regard to case, as policies and stops do. */
+export type GrantTarget = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
+
+export interface Grant extends GrantTarget {
+  id: string;
+  /** CEL; null covers every request. */
+  scope: string | null;
+  /** Number of uses. */
+  count: number;
+  sum: { of: string; at_most: number } | null;
+  ends_on_failure: boolean;
+  /** Milliseconds. */
+  granted_at: number;
+  until: number;
+  /** The grantor. */
+  by: Actor;
+  comment: string | null;
+  /** The action that it was granted with; null if it was granted alone. */
+  granted_with: string | null;
+  /** Sequence number of the entry that granted it. */
+  seq: number;
+  /** The end that an entry records; null if none does. */
+  ended: GrantEnd | null;
+}
+
+export interface GrantEnd {
+  cause: NonNullable<GrantEntry["cause"]> | "stop" | "time";
+  /** Milliseconds. */
+  at: number;
+  /** Null for the end of its time. */
+  by: Actor | null;
+  related_action: string | null;
+  comment: string | null;
+}
+
+/** All grants that were ever given, by id in the order of the ledger, and by target those without a recorded end. */
+export interface Grants {
+  readonly all: ReadonlyMap<string, Grant>;
+  readonly open: ReadonlyMap<string, readonly Grant[]>;
+}
+
+export const NO_GRANTS: Grants = { all: new Map(), open: new Map() };
+
+/** Applies grant entries in their order. Throws RangeError if one contradicts earlier ones. */
+export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry & { seq: number })[]): Grants {
+  if (entries.length === 0) return grants;
+  const all = new Map(grants.all);
+  const open = new Map(grants.open);
+  for (const entry of entries) {
+    const grant = applyGrantEntry(all.get(entry.grant.id) ?? null, entry);
+    all.set(grant.id, grant);
+    const key = targetKey(grant);
+    // Grants whose time is over are dropped here, so that the list stays short.
+    const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > timeOf(entry.at));
+    const kept = grant.ended === null ? [...others, grant] : others;
+    if (kept.length === 0) open.delete(key);
+    else open.set(key, kept);
+  }
+  return { all, open };
+}
+
+function applyGrantEntry(before: Grant | null, entry: GrantEntry & { seq: number }): Grant {
+  const { change, cause, grant, agent_id, by, comment, related_action, seq } = entry;
+  const at = timeOf(entry.at);
+  if (change === "granted") {
+    if (before !== null) throw new RangeError(`the grant ${grant.id} is granted twice`);
+    if (cause !== null) throw new RangeError(`the grant ${grant.id} is granted with the cause of an end`);
+    const { until, ...terms } = grant;
+    const granted = { agent_id, granted_at: at, until: timeOf(until), by, comment, granted_with: related_action, seq };
+    return { ...terms, ...granted, ended: null };
+  }
+  if (before === null || before.ended !== null) throw new RangeError(`there is no grant ${grant.id} to end`);
+  if (cause === null) throw new RangeError(`the grant ${grant.id} ends without a cause`);
+  return { ...before, ended: { cause, at, by, related_action, comment } };
+}
+
+/** Returns the end of a grant, with the causes that no entry records; null while it is open. */
+export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd | null {
+  const ends: GrantEnd[] = grant.ended === null ? [] : [grant.ended];
+  const stop = [...stops.all.values()].find(({ seq, ...about }) => seq > grant.seq && stopApplies(about, grant));
+  if (stop !== undefined)
+    ends.push({ cause: "stop", at: stop.placed_at, by: stop.placed_by, related_action: null, comment: stop.reason });
+  if (grant.until <= now) ends.push({ cause: "time", at: grant.until, by: null, related_action: null, comment: null });
+  return ends.reduce<GrantEnd | null>((first, end) => (first === null || end.at < first.at ? end : first), null);
+}
+
+/** Returns the grants of exactly this target that have not ended, oldest first. */
+export function findOpenGrants({ open }: Grants, target: GrantTarget, stops: Stops, now: number): Grant[] {
+  return (open.get(targetKey(target)) ?? []).filter((grant) => findGrantEnd(grant, stops, now) === null);
+}
+
+/** Whether the grant is about this agent, tool and operation. */
+export function isGrantFor(grant: GrantTarget, target: GrantTarget): boolean {
+  return targetKey(grant) === targetKey(target);
+}
+
+const targetKey = ({ agent_id, tool, operation }: GrantTarget): string =>
+  JSON.stringify([agent_id, tool, operation].map(foldName));
+
+function timeOf(text: string): number {
+  const at = parseRfc3339(text);
+  if (at === null) throw new RangeError(`${text} is no time`);
+  return at;
+}

@@ -1,0 +1,56 @@
+/** Checks the terms of a grant against the policies before it is recorded. */
+import { compileCondition, compileExpression } from "../condition/condition.ts";
+import type { CompiledPolicySet } from "../compile/compile.ts";
+import { rulesForTool } from "../compile/rule-index.ts";
+import { Evaluation } from "../decide/evaluation.ts";
+import type { GrantTerms } from "../types.ts";
+import type { ActionRequest } from "../../actions.ts";
+import { paramsTypeOf } from "./params-type.ts";
+import { findTypeFault } from "./type-check.ts";
+
+type Target = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
+
+/**
+ * Returns why an expression of a grant can never be evaluated, with the tool schemas of the policies; null if it can.
+ * @param purpose `condition` for the scope, `sum` for the amount
+ */
+export function findGrantExpressionFault(
+  { document }: Pick<CompiledPolicySet, "document">,
+  { tool, operation }: Target,
+  source: string,
+  purpose: "condition" | "sum",
+): string | null {
+  const compiled = purpose === "condition" ? compileCondition(source) : compileExpression(source, "expression of sum");
+  if (!compiled.ok) return compiled.message;
+  const untyped = findTypeFault(source, purpose);
+  if (untyped !== null) return untyped.message;
+  for (const { definition } of document.policies) {
+    if (definition.tools === undefined) continue;
+    const fault = findTypeFault(source, purpose, paramsTypeOf({ tool, operation }, definition));
+    if (fault !== null) return fault.message;
+  }
+  return null;
+}
+
+/**
+ * Returns the largest caps of the rules that could require approval for this agent, tool and operation, whatever the
+ * parameters are. Null if no rule allows grants. Each use is decided with the rules that match it.
+ */
+export function findLargestGrantTerms(compiled: CompiledPolicySet, target: Target): GrantTerms | null {
+  const request = { ...target, params: {}, context: {} };
+  const principal = { key_id: "", name: "", agent_id: null, owner: null };
+  const evaluation = new Evaluation(compiled, request, { principal }, 0);
+  const possible = evaluation
+    .applicablePolicies()
+    .filter(({ shadow }) => !shadow)
+    .flatMap((policy) =>
+      [...rulesForTool(policy, evaluation.names(policy).tool)]
+        .filter((rule) => evaluation.matchesRule(policy, rule))
+        .flatMap((rule) => rule.approval?.grants ?? []),
+    );
+  if (possible.length === 0) return null;
+  return {
+    count: Math.max(...possible.map(({ count }) => count)),
+    for_ms: Math.max(...possible.map(({ for_ms }) => for_ms)),
+  };
+}

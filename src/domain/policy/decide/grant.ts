@@ -1,0 +1,151 @@
+/**
+ * Covers an action that requires approval by a grant. The grant's terms, its use and the grantor's standing are facts of
+ * the decision, so a replay and the audit come to the same answer. This module reads no counter.
+ */
+import { satisfiesPlans } from "../../approvers.ts";
+import { displayPrincipal } from "../../owner.ts";
+import { clipText } from "../../text.ts";
+import { parseRfc3339 } from "../../time.ts";
+import { Activation, compileCondition, compileExpression } from "../condition/condition.ts";
+import type { Decision, Facts, GrantFact, LimitFact } from "../types.ts";
+import type { Evaluation } from "./evaluation.ts";
+import { MICROS_PER_UNIT, toAmount, type MatchedLimit } from "./limit-facts.ts";
+
+const MAX_REASON = 500;
+/** Compiled expressions of grants that are kept, by their text. */
+const MAX_COMPILED = 1_000;
+
+/** What was used of a grant before. `sum` in millionths; 0 for a grant without a sum. */
+export interface GrantUsage {
+  count: number;
+  sum: number;
+}
+
+/** Returns the facts that record the usage. No policy has the name `grant:<id>`. */
+export function grantUsageFacts(
+  { id, sum: cap }: Pick<GrantFact, "id" | "sum">,
+  { count, sum }: GrantUsage,
+): LimitFact[] {
+  const fact = (limit: string, used: number): LimitFact => ({ policy: grantUsePolicy(id), limit, basis: "", used });
+  return [fact("count", count), ...(cap === null ? [] : [fact("sum", sum)])];
+}
+
+/** Returns the name under which the uses of a grant are counted. */
+export const grantUsePolicy = (id: string): string => `grant:${id}`;
+
+/** Returns the usage that the facts record; null if they do not. */
+export function findGrantUsage(facts: Pick<Facts, "limits" | "grant">): GrantUsage | null {
+  const { grant, limits = [] } = facts;
+  if (grant === undefined) return null;
+  const used = (name: string): number | undefined =>
+    limits.find(({ policy, limit }) => policy === grantUsePolicy(grant.id) && limit === name)?.used;
+  const count = used("count");
+  const sum = grant.sum === null ? 0 : used("sum");
+  return count === undefined || sum === undefined ? null : { count, sum };
+}
+
+/**
+ * Allows an action that requires approval if the grant in the facts covers it. Changes no other decision. Whether the
+ * grant has ended is not decided here: a grant that has must not be in the facts.
+ */
+export function applyGrant(decision: Decision, evaluation: Evaluation, facts: Facts): Decision {
+  const { grant } = facts;
+  if (grant === undefined || !isCovered(decision, evaluation, { ...facts, grant })) return decision;
+  const reason = `covered by the grant ${grant.id} of ${displayPrincipal(grant.by)}; without it: ${decision.reason}`;
+  return {
+    ...decision,
+    approval: null,
+    effect: "allow",
+    reason: clipText(reason, MAX_REASON),
+    reason_code: "GRANTED",
+  };
+}
+
+function isCovered(
+  { effect, approval }: Decision,
+  evaluation: Evaluation,
+  facts: Facts & { grant: GrantFact },
+): boolean {
+  const { now } = evaluation;
+  const { grant } = facts;
+  const terms = approval?.grants;
+  if (effect !== "require_approval" || approval === null || terms === undefined) return false;
+  const [granted, until] = [parseRfc3339(grant.granted_at), parseRfc3339(grant.until)];
+  if (granted === null || until === null || now >= Math.min(until, granted + terms.for_ms)) return false;
+  const used = findGrantUsage(facts);
+  if (used === null || used.count + 1 > Math.min(grant.count, terms.count)) return false;
+  const { by, groups, independent } = grant;
+  const vote = { principals: [by], groups, independent, self: false, signed: false, at: now };
+  if (!satisfiesPlans(approval.approvers, [vote], now, now)) return false;
+  const amount = matchGrant(grant, evaluation);
+  return (
+    amount !== null && (grant.sum === null || used.sum + amount <= Math.round(grant.sum.at_most * MICROS_PER_UNIT))
+  );
+}
+
+/** Returns the use to record for an action that the grant covers; null if it does not cover the request. */
+export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedLimit | null {
+  const amount = matchGrant(grant, evaluation);
+  if (amount === null) return null;
+  const since = parseRfc3339(grant.granted_at) ?? 0;
+  const until = parseRfc3339(grant.until) ?? 0;
+  return {
+    policy: grantUsePolicy(grant.id),
+    limit: "uses",
+    basis: "",
+    subject: "",
+    since,
+    until,
+    amount,
+    unit: "count",
+  };
+}
+
+/**
+ * Returns the amount that the request adds to the grant's sum, in millionths; 0 without a sum. Null if the scope is not
+ * true for the request, or if the scope or the amount cannot be evaluated. All grants of one evaluation share the steps
+ * of one decision, so that they cannot delay it further.
+ */
+export function matchGrant(
+  { id, scope, sum }: Pick<GrantFact, "id" | "scope" | "sum">,
+  evaluation: Evaluation,
+): number | null {
+  const { grantMatches, grantActivation } = evaluation;
+  const known = grantMatches.get(id);
+  if (known !== undefined) return known;
+  const amount = coversRequest(scope, grantActivation) ? (sum === null ? 0 : amountOf(sum.of, grantActivation)) : null;
+  grantMatches.set(id, amount);
+  return amount;
+}
+
+function coversRequest(scope: string | null, activation: Activation): boolean {
+  if (scope === null) return true;
+  const compiled = cached(conditions, scope, compileCondition);
+  if (!compiled.ok) return false;
+  const result = compiled.condition.evaluate(activation);
+  return "value" in result && result.value;
+}
+
+function amountOf(of: string, activation: Activation): number | null {
+  const compiled = cached(expressions, of, (source) => compileExpression(source, "expression of sum"));
+  if (!compiled.ok) return null;
+  const result = compiled.expression.evaluate(activation);
+  return "value" in result ? toAmount(result.value) : null;
+}
+
+const conditions = new Map<string, ReturnType<typeof compileCondition>>();
+const expressions = new Map<string, ReturnType<typeof compileExpression>>();
+
+function cached<Compiled>(
+  cache: Map<string, Compiled>,
+  source: string,
+  compile: (source: string) => Compiled,
+): Compiled {
+  const compiled = cache.get(source) ?? compile(source);
+  // Move the entry to the end, so that the least recently used is evicted first.
+  cache.delete(source);
+  cache.set(source, compiled);
+  const [oldest] = cache.keys();
+  if (cache.size > MAX_COMPILED && oldest !== undefined) cache.delete(oldest);
+  return compiled;
+}

@@ -1,0 +1,19 @@
+/** Reads grants outside the ledger's lock. Each process follows their entries under the head's epoch, as it follows keys. */
+import type { GrantList } from "../contract/grants.ts";
+import type { LedgerHead, StorageReader } from "../contract/storage.ts";
+import type { Directory } from "./directory.ts";
+
+export function createGrants(options: {
+  storage: StorageReader;
+  directory: Directory;
+  head(): Promise<LedgerHead>;
+}): GrantList {
+  const { directory, storage } = options;
+  return {
+    async list() {
+      const { epoch } = await options.head();
+      await directory.follow(storage, epoch);
+      return { grants: directory.grants(), stops: directory.stops() };
+    },
+  };
+}

@@ -1,0 +1,448 @@
+/** Grants: what they cover, how their caps are counted, and how they end. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { auditStore } from "../../../src/testing/index.ts";
+import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+
+const POLICY = `policy: work
+rules:
+  - { name: no, tool: ci, operation: deploy, when: 'has(params.forbidden)', effect: deny }
+  - { name: prod, tool: ci, operation: deploy, when: 'has(params.critical)', risk: critical, effect: require_approval }
+  - { name: deploy, tool: ci, operation: deploy, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: pay, tool: bank, operation: pay, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: limited, tool: bank, operation: limited, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: both, tool: bank, operation: both, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: alone, tool: bank, operation: alone, effect: require_approval }
+limits:
+  - { name: three, tool: bank, operation: limited, count: 3, window: 24h }
+---
+policy: other
+rules:
+  - { name: both, tool: bank, operation: both, when: 'has(params.other)', effect: require_approval }
+`;
+
+let service: Service;
+let alice: string;
+let bob: string;
+let n = 0;
+
+before(async () => {
+  service = await startService({ policy: POLICY, change: (config) => (config.approvals.trust_key_makers = true) });
+  alice = (await makeKey(service, { name: "alice", preset: "approver", owner: "Alice" })).key;
+  bob = (await makeKey(service, { name: "bob", preset: "approver", owner: "bob" })).key;
+});
+after(() => service.close());
+
+interface Submission {
+  agent_id: string;
+  tool?: string;
+  operation?: string;
+  params?: object;
+}
+
+const freshAgent = (): string => `bot-${++n}`;
+const submit = (body: Submission, headers: Record<string, string> = {}): Promise<Answer> =>
+  service.call("POST", "/v1/actions", {
+    key: service.agent,
+    headers,
+    body: { tool: "ci", operation: "deploy", params: { n: ++n }, ...body },
+  });
+const grant = (body: object, key = alice, headers: Record<string, string> = {}): Promise<Answer> =>
+  service.call("POST", "/v1/grants", {
+    key,
+    headers,
+    body: { tool: "ci", operation: "deploy", for: "1h", count: 10, ...body },
+  });
+const readGrant = async (id: string): Promise<Answer["body"]> =>
+  (await service.call("GET", `/v1/grants/${id}`, { key: alice })).body;
+async function granted(body: object, key = alice): Promise<string> {
+  const answer = await grant(body, key);
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return answer.body.id;
+}
+async function vote(id: string, body: object, key = alice): Promise<Answer> {
+  const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key })).body;
+  return service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, ...body } });
+}
+async function statusOf(body: Submission): Promise<string> {
+  return (await submit(body)).body.status;
+}
+async function run(body: Submission, success = true): Promise<string> {
+  const { id } = (await submit(body)).body;
+  const started = await service.call("POST", `/v1/actions/${id}/start`, { key: service.agent, body: {} });
+  assert.equal(started.status, 200, JSON.stringify(started.body));
+  await service.call("POST", `/v1/actions/${id}/result`, { key: service.agent, body: { success } });
+  return id;
+}
+
+describe("a use", () => {
+  test("is allowed, names the grant, and is counted", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id, scope: 'params.repo == "web"' });
+    const answer = await submit({ agent_id, params: { repo: "web" } });
+    assert.deepEqual(
+      [answer.status, answer.body.status, answer.body.decision, answer.body.reason_code, answer.body.grant],
+      [200, "allowed", "allow", "GRANTED", id],
+    );
+    assert.match(answer.body.reason, new RegExp(`^covered by the grant ${id} of alice; without it: `));
+    assert.deepEqual((await readGrant(id)).used, { count: 1, sum: null });
+    const uses = await service.call("GET", `/v1/actions?grant_id=${id}`, { key: alice });
+    assert.deepEqual(
+      uses.body.actions.map((action: { id: string }) => action.id),
+      [answer.body.id],
+    );
+  });
+
+  test("needs the same agent, tool and operation, whatever their case, and a true scope", async () => {
+    const agent_id = freshAgent();
+    await granted({ agent_id, scope: "params.amount <= 5" });
+    assert.equal(await statusOf({ agent_id: agent_id.toUpperCase(), tool: "CI", params: { amount: 5 } }), "allowed");
+    assert.equal(await statusOf({ agent_id, params: { amount: 6 } }), "pending_approval");
+    assert.equal(await statusOf({ agent_id, params: { amount: "5" } }), "pending_approval");
+    assert.equal(await statusOf({ agent_id, params: {} }), "pending_approval");
+    assert.equal(await statusOf({ agent_id: freshAgent(), params: { amount: 5 } }), "pending_approval");
+    assert.equal(
+      await statusOf({ agent_id, tool: "bank", operation: "pay", params: { amount: 5 } }),
+      "pending_approval",
+    );
+  });
+
+  test("is not counted twice when a submission is repeated", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id, count: 2 });
+    const headers = { "idempotency-key": `k-${n}` };
+    const body = { agent_id, params: { same: true } };
+    const [first, second] = [await submit(body, headers), await submit(body, headers)];
+    assert.equal(first.body.id, second.body.id);
+    const joined = await service.call("POST", "/v1/actions?join=open", {
+      key: service.agent,
+      body: { tool: "ci", operation: "deploy", ...body },
+    });
+    assert.equal(joined.body.id, first.body.id);
+    assert.equal((await readGrant(id)).used.count, 1);
+  });
+
+  test("is decided again at its start: an ended grant sends it to the approvers", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id });
+    const { body: action } = await submit({ agent_id });
+    await service.call("POST", `/v1/grants/${id}/revoke`, { key: bob, body: {} });
+    const start = await service.call("POST", `/v1/actions/${action.id}/start`, { key: service.agent, body: {} });
+    assert.deepEqual([start.status, start.body.code], [409, "MORE_APPROVALS_NEEDED"]);
+    assert.equal((await vote(action.id, { approve: true })).body.status, "approved");
+    assert.equal(
+      (await service.call("POST", `/v1/actions/${action.id}/start`, { key: service.agent, body: {} })).status,
+      200,
+    );
+  });
+
+  test("starts while the grant is open, also the last one", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id, count: 1 });
+    await run({ agent_id });
+    assert.equal(await statusOf({ agent_id }), "pending_approval");
+    assert.equal((await readGrant(id)).status, "used_up");
+  });
+});
+
+describe("the caps", () => {
+  test("on uses hold exactly, also when submissions arrive together", async () => {
+    const agent_id = freshAgent();
+    await granted({ agent_id, count: 7 });
+    const statuses = await Promise.all(Array.from({ length: 20 }, () => statusOf({ agent_id })));
+    assert.equal(statuses.filter((status) => status === "allowed").length, 7);
+    assert.equal(statuses.filter((status) => status === "pending_approval").length, 13);
+  });
+
+  test("on the sum hold exactly, in millionths", async () => {
+    const agent_id = freshAgent();
+    const pay = (amount: unknown) => statusOf({ agent_id, tool: "bank", operation: "pay", params: { amount, n: ++n } });
+    const sum = { of: "params.amount", at_most: 0.3 };
+    const id = await granted({ agent_id, tool: "bank", operation: "pay", sum });
+    assert.deepEqual([await pay(0.1), await pay(0.2), await pay(0.000001)], ["allowed", "allowed", "pending_approval"]);
+    assert.deepEqual(
+      [await pay(-1), await pay("1"), await pay(0)],
+      ["pending_approval", "pending_approval", "allowed"],
+    );
+    assert.deepEqual((await readGrant(id)).used, { count: 3, sum: 0.3 });
+  });
+
+  test("on the time end it", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id, for: "2s" });
+    const { body: action } = await submit({ agent_id });
+    assert.equal(action.status, "allowed");
+    service.clock.now += 2_000;
+    assert.equal(await statusOf({ agent_id }), "pending_approval");
+    assert.equal((await readGrant(id)).ended.cause, "time");
+    const start = await service.call("POST", `/v1/actions/${action.id}/start`, { key: service.agent, body: {} });
+    assert.equal(start.body.code, "MORE_APPROVALS_NEEDED");
+  });
+
+  test("of several grants are used one after the other", async () => {
+    const agent_id = freshAgent();
+    const first = await granted({ agent_id, count: 1 });
+    const second = await granted({ agent_id, count: 1 });
+    const grants = [(await submit({ agent_id })).body.grant, (await submit({ agent_id })).body.grant];
+    assert.deepEqual(grants, [first, second]);
+    assert.equal(await statusOf({ agent_id }), "pending_approval");
+  });
+
+  test("cannot exceed those of the rules", async () => {
+    const agent_id = freshAgent();
+    for (const body of [{ for: "9h" }, { count: 51 }, { tool: "bank", operation: "alone" }, { tool: "unknown" }]) {
+      const answer = await grant({ agent_id, ...body });
+      assert.deepEqual([answer.status, answer.body.code], [403, "GRANT_NOT_ALLOWED"], JSON.stringify(body));
+    }
+  });
+});
+
+describe("no grant widens", () => {
+  test("a deny, a critical rule, or another rule that allows no grants", async () => {
+    const agent_id = freshAgent();
+    await granted({ agent_id });
+    await granted({ agent_id, tool: "bank", operation: "both" });
+    assert.equal(await statusOf({ agent_id, params: { forbidden: 1 } }), "denied");
+    assert.equal(await statusOf({ agent_id, params: { critical: 1 } }), "pending_approval");
+    const both = { agent_id, tool: "bank", operation: "both" };
+    assert.equal(await statusOf({ ...both, params: { n: ++n } }), "allowed");
+    assert.equal(await statusOf({ ...both, params: { other: 1 } }), "pending_approval");
+  });
+
+  test("a limit", async () => {
+    const agent_id = freshAgent();
+    const limited = { agent_id, tool: "bank", operation: "limited" };
+    await granted({ ...limited, count: 10 });
+    const statuses: string[] = [];
+    for (let i = 0; i < 4; i++) statuses.push(await statusOf(limited));
+    assert.deepEqual(statuses, ["allowed", "allowed", "allowed", "denied"]);
+  });
+
+  test("a rejection of the same request that holds", async () => {
+    const agent_id = freshAgent();
+    const request = { agent_id, params: { once: 1 } };
+    const { body: action } = await submit(request);
+    await vote(action.id, { approve: false });
+    await granted({ agent_id });
+    assert.equal((await submit(request)).body.reason_code, "EARLIER_REJECTION");
+    assert.equal(await statusOf({ agent_id }), "allowed");
+  });
+
+  test("a suspension of the agent", async () => {
+    const agent_id = freshAgent();
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: agent_id, name: agent_id } });
+    await granted({ agent_id });
+    await service.call("POST", `/v1/agents/${agent_id}/suspend`, { key: service.admin, body: { reason: "x" } });
+    assert.equal((await submit({ agent_id })).body.reason_code, "AGENT_SUSPENDED");
+  });
+});
+
+describe("a grant ends", () => {
+  const ended = async (id: string): Promise<string> => (await readGrant(id)).ended?.cause;
+
+  test("when it is revoked, once", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id });
+    const revoke = () => service.call("POST", `/v1/grants/${id}/revoke`, { key: alice, body: { reason: "enough" } });
+    const answer = await revoke();
+    assert.deepEqual(
+      [answer.status, answer.body.status, answer.body.ended.cause, answer.body.ended.comment],
+      [200, "ended", "revoked", "enough"],
+    );
+    assert.deepEqual([(await revoke()).body.code, await statusOf({ agent_id })], ["GRANT_ENDED", "pending_approval"]);
+  });
+
+  test("when anyone rejects a request of the same agent, tool and operation", async () => {
+    const agent_id = freshAgent();
+    const [web, api] = [
+      await granted({ agent_id, scope: 'params.repo == "web"' }),
+      await granted({ agent_id, scope: 'params.repo == "api"' }),
+    ];
+    const other = await granted({ agent_id, tool: "bank", operation: "pay" });
+    const { body: action } = await submit({ agent_id, params: { repo: "docs" } });
+    await vote(action.id, { approve: false }, bob);
+    assert.deepEqual([await ended(web), await ended(api), await ended(other)], ["rejection", "rejection", undefined]);
+    assert.equal((await readGrant(web)).ended.action_id, action.id);
+    assert.equal(await statusOf({ agent_id, params: { repo: "web" } }), "pending_approval");
+  });
+
+  test("when a person flags one of its uses, and of no other action", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id, scope: "has(params.ok)" });
+    const { body: use } = await submit({ agent_id, params: { ok: 1 } });
+    const { body: stranger } = await submit({ agent_id });
+    const flag = (action_id: string) =>
+      service.call("POST", `/v1/grants/${id}/flag`, { key: bob, body: { action_id, reason: "wrong repo" } });
+    assert.equal((await flag(stranger.id)).status, 422);
+    assert.equal((await flag(use.id)).body.ended.cause, "flag");
+    assert.equal(await statusOf({ agent_id, params: { ok: 2 } }), "pending_approval");
+  });
+
+  test("at a stop that covers it, and stays ended when the stop is lifted", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id });
+    const other = await granted({ agent_id: freshAgent() });
+    const stop = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "x", agent: agent_id } });
+    assert.equal(await statusOf({ agent_id }), "denied");
+    await service.call("POST", `/v1/stop/${stop.body.id}/lift`, { key: service.admin, body: {} });
+    assert.deepEqual([await ended(id), await ended(other)], ["stop", undefined]);
+    assert.equal(await statusOf({ agent_id }), "pending_approval");
+  });
+
+  test("at a failed result, if it says so", async () => {
+    const agent_id = freshAgent();
+    const lasting = await granted({ agent_id, scope: "has(params.lasting)" });
+    const brittle = await granted({ agent_id, scope: "has(params.brittle)", ends_on_failure: true });
+    await run({ agent_id, params: { lasting: 1 } }, false);
+    await run({ agent_id, params: { brittle: 1 } }, true);
+    assert.deepEqual([await ended(lasting), await ended(brittle)], [undefined, undefined]);
+    await run({ agent_id, params: { brittle: 2 } }, false);
+    assert.deepEqual([await ended(lasting), await ended(brittle)], [undefined, "failure"]);
+  });
+});
+
+describe("the grantor", () => {
+  test("must still be able to vote and grant at each use", async () => {
+    const agent_id = freshAgent();
+    const { key, id: keyId } = await makeKey(service, { name: "carol", preset: "approver", owner: "carol" });
+    const id = await granted({ agent_id }, key);
+    assert.equal(await statusOf({ agent_id }), "allowed");
+    assert.equal((await service.call("DELETE", `/v1/api-keys/${keyId}`, { key: service.admin })).status < 300, true);
+    assert.equal(await statusOf({ agent_id }), "pending_approval");
+    assert.equal((await readGrant(id)).status, "blocked");
+  });
+
+  test("cannot grant to their own agent, and a grant covers none of their own actions", async () => {
+    const agent_id = freshAgent();
+    const id = await granted({ agent_id });
+    const own = await makeKey(service, { name: `own-${n}`, preset: "agent", agent_id, owner: "ALICE" });
+    const answer = await service.call("POST", "/v1/actions", {
+      key: own.key,
+      body: { agent_id, tool: "ci", operation: "deploy" },
+    });
+    assert.deepEqual([answer.body.status, answer.body.grant], ["pending_approval", null]);
+    assert.equal(await statusOf({ agent_id }), "allowed");
+    assert.equal((await readGrant(id)).used.count, 1);
+    assert.equal((await grant({ agent_id })).body.code, "SELF_APPROVAL");
+    assert.equal((await grant({ agent_id }, bob)).status, 201);
+  });
+
+  test("needs the scope, and no binding to an agent", async () => {
+    const agent_id = freshAgent();
+    assert.equal((await grant({ agent_id }, service.agent)).status, 403);
+    const scopes = ["approvals:decide", "actions:read"];
+    const voter = await makeKey(service, { name: "voter", scopes, owner: "dan" });
+    assert.equal((await grant({ agent_id }, voter.key)).status, 403);
+    const { body: action } = await submit({ agent_id });
+    const answer = await vote(action.id, { approve: true, grant: { for: "1h", count: 1 } }, voter.key);
+    assert.deepEqual([answer.status, answer.body.code], [403, "INSUFFICIENT_SCOPE"]);
+    assert.equal(
+      (await service.call("GET", `/v1/actions/${action.id}`, { key: alice })).body.status,
+      "pending_approval",
+    );
+  });
+});
+
+describe("a grant with a vote", () => {
+  test("approves the action and covers later ones", async () => {
+    const agent_id = freshAgent();
+    const { body: action } = await submit({ agent_id, params: { repo: "web" } });
+    const read = await service.call("GET", `/v1/actions/${action.id}`, { key: alice });
+    assert.deepEqual(read.body.approval_terms.grants, { count: 50, for_seconds: 28_800 });
+    const terms = { for: "1h", count: 1, scope: 'params.repo == "web"' };
+    const answer = await vote(action.id, { approve: true, grant: terms, reason: "routine" });
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    const { new_grant: created } = answer.body;
+    assert.deepEqual(
+      [answer.body.status, answer.body.grant, created.granted_with, created.used.count, created.comment],
+      ["approved", null, action.id, 0, "routine"],
+    );
+    assert.equal((await submit({ agent_id, params: { repo: "web", n: 2 } })).body.grant, created.id);
+    assert.equal(await statusOf({ agent_id, params: { repo: "web", n: 3 } }), "pending_approval");
+  });
+
+  test("is refused as a whole if the terms are not valid", async () => {
+    const agent_id = freshAgent();
+    const { body: action } = await submit({ agent_id, params: { repo: "web" } });
+    const refused: [object, number, string][] = [
+      [{ for: "9h", count: 1 }, 403, "GRANT_NOT_ALLOWED"],
+      [{ for: "1h", count: 1, scope: 'params.repo == "api"' }, 422, "VALIDATION_FAILED"],
+      [{ for: "1h", count: 1, scope: "params.repo ==" }, 422, "VALIDATION_FAILED"],
+      [{ for: "soon", count: 1 }, 422, "VALIDATION_FAILED"],
+      [{ for: "1h", count: 0 }, 422, "VALIDATION_FAILED"],
+    ];
+    for (const [terms, status, code] of refused) {
+      const answer = await vote(action.id, { approve: true, grant: terms });
+      assert.deepEqual([answer.status, answer.body.code], [status, code], JSON.stringify(terms));
+    }
+    const rejection = await vote(action.id, { approve: false, grant: { for: "1h", count: 1 } });
+    assert.equal(rejection.status, 422);
+    assert.equal((await vote(action.id, { approve: true })).body.status, "approved");
+  });
+});
+
+test("hostile scopes are refused, or cover nothing", async () => {
+  const agent_id = freshAgent();
+  const refused = [
+    "parms.repo == 'web'",
+    "params.repo = 'web'",
+    "tool > 5",
+    "1 + 1",
+    "principal.ownr == 'a'",
+    "true\u0000",
+    "a".repeat(501),
+    "(".repeat(200) + "true" + ")".repeat(200),
+  ];
+  for (const scope of refused) assert.equal((await grant({ agent_id, scope })).status, 422, scope);
+  assert.equal((await grant({ agent_id, sum: { of: "'text'", at_most: 1 } })).status, 422);
+  // Each would need more steps than one decision has, and must not keep a later grant or the decision from working.
+  const items = Array.from({ length: 2_000 }, (_, i) => i);
+  for (let i = 0; i < 3; i++)
+    await granted({ agent_id, scope: `params.items.all(a, params.items.exists(b, b == a + ${i} && b >= 0))` });
+  assert.equal(await statusOf({ agent_id, params: { items } }), "pending_approval");
+});
+
+test("at most 20 grants of one agent, tool and operation are open", async () => {
+  const agent_id = freshAgent();
+  const ids: string[] = [];
+  for (let i = 0; i < 20; i++) ids.push(await granted({ agent_id }));
+  assert.deepEqual([(await grant({ agent_id })).body.code], ["TOO_MANY_GRANTS"]);
+  await service.call("POST", `/v1/grants/${ids[0]}/revoke`, { key: alice, body: {} });
+  assert.equal((await grant({ agent_id })).status, 201);
+});
+
+test("a repeated creation with the same idempotency key creates one grant", async () => {
+  const agent_id = freshAgent();
+  const headers = { "idempotency-key": "grant-once" };
+  const [first, second] = [await grant({ agent_id }, alice, headers), await grant({ agent_id }, alice, headers)];
+  assert.deepEqual([first.status, second.status, first.body.id], [201, 200, second.body.id]);
+  assert.equal((await grant({ agent_id, count: 2 }, alice, headers)).body.code, "IDEMPOTENCY_CONFLICT");
+});
+
+test("lists show grants newest first, by agent and by whether they are open", async () => {
+  const agent_id = freshAgent();
+  const ids = [await granted({ agent_id }), await granted({ agent_id }), await granted({ agent_id })];
+  await service.call("POST", `/v1/grants/${ids[1]}/revoke`, { key: alice, body: {} });
+  const list = async (query: string): Promise<Answer["body"]> =>
+    (await service.call("GET", `/v1/grants?agent_id=${agent_id}${query}`, { key: alice })).body;
+  const idsOf = ({ grants }: Answer["body"]): string[] => grants.map(({ id }: { id: string }) => id);
+  assert.deepEqual(idsOf(await list("")), [ids[2], ids[1], ids[0]]);
+  assert.deepEqual(idsOf(await list("&active=true")), [ids[2], ids[0]]);
+  assert.deepEqual(idsOf(await list("&active=false")), [ids[1]]);
+  const first = await list("&limit=2");
+  assert.deepEqual(idsOf(await list(`&cursor=${first.next_cursor}`)), [ids[0]]);
+  assert.equal((await service.call("GET", "/v1/grants/none", { key: alice })).body.code, "GRANT_NOT_FOUND");
+});
+
+test("grants survive a restart, and replay and audit come to the same answers", async () => {
+  const agent_id = freshAgent();
+  const id = await granted({ agent_id, count: 2, sum: { of: "1.5", at_most: 10 } });
+  const { body: action } = await submit({ agent_id });
+  await service.restart();
+  assert.equal((await submit({ agent_id })).body.grant, id);
+  assert.equal(await statusOf({ agent_id }), "pending_approval");
+  const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: action.id } });
+  assert.equal(replay.status, 200, JSON.stringify(replay.body));
+  assert.equal(JSON.stringify(replay.body).includes('"equal":false'), false, JSON.stringify(replay.body));
+  assert.deepEqual((await auditStore(service.storage)).faults, []);
+});
