@@ -29,6 +29,7 @@ import { endGrant } from "./grant-end.ts";
 import * as schema from "./grant-schemas.ts";
 import { mayGrant, readGrantUsage } from "./grant-use.ts";
 import { visibleAction } from "./rows.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
 
 const LIST = "grants";
 const READERS = ["grants:write", "actions:read"] as const;
@@ -161,12 +162,13 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
       body: schema.FlagBody,
       bodyLimit: BODY_BYTES,
       responses: { 200: one },
-      errors: ["GRANT_NOT_FOUND", "GRANT_ENDED", "ACTION_NOT_FOUND"],
+      errors: ["GRANT_NOT_FOUND", "GRANT_ENDED", "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params, body: { action_id, reason }, credential }) {
         const grant = await host.ledger.transact(async (tx) => {
           const who = await confirmWithScope(tx, credential, "approvals:decide");
           const before = visibleGrant(tx.grants.all, params.id, who);
           const row = await visibleAction(tx, action_id, who);
+          await verifyAgainstLedger(host, tx, row);
           if (row.grant_id !== before.id)
             throw new Refusal("VALIDATION_FAILED", `the grant ${before.id} did not cover the action ${action_id}`, {
               errors: [{ pointer: "/action_id", detail: "an action that the grant covered" }],

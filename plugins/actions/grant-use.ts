@@ -42,6 +42,7 @@ export async function findGrantedDecision(
 ): Promise<{ decision: Decision; facts: Facts } | null> {
   if (uncovered.decision.approval?.grants === undefined) return null;
   for (const grant of findOpenGrants(tx.grants, action, tx.stops, tx.now)) {
+    if (!isGrantFor(grant, action)) continue;
     const granted = await applyOpenGrant(host, tx, action, evaluation, uncovered, grant, readGrantUsage);
     if (granted !== null) return granted;
   }
@@ -77,9 +78,10 @@ async function applyOpenGrant(
   grant: Grant,
   readUsage: (tx: LedgerTransaction, grant: Grant) => Promise<GrantUsage>,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
-  const standing = await findStanding(host, tx, action, decision, grant);
   // The scope first: it reads nothing from the store.
-  if (standing === null || matchGrant(grant, evaluation) === null) return null;
+  if (matchGrant(grant, evaluation) === null) return null;
+  const standing = await findStanding(host, tx, action, decision, grant);
+  if (standing === null) return null;
   const { id, by, granted_at, until, count, scope, sum } = grant;
   const fact: GrantFact = {
     id,

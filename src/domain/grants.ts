@@ -8,7 +8,7 @@ import { foldName } from "./names.ts";
 import { stopApplies, type Stops } from "./stops.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** What a grant is about. Names are compared without regard to case, as policies and stops do. */
+/** What a grant is about. It covers only actions with exactly these names, because policies can be case-sensitive. */
 export type GrantTarget = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
 export interface Grant extends GrantTarget {
@@ -43,7 +43,7 @@ export interface GrantEnd {
   comment: string | null;
 }
 
-/** All grants that were ever given, by id in the order of the ledger, and by target those without a recorded end. */
+/** All grants that were ever given, by id in the order of the ledger, and by folded target those without a recorded end. */
 export interface Grants {
   readonly all: ReadonlyMap<string, Grant>;
   readonly open: ReadonlyMap<string, readonly Grant[]>;
@@ -94,14 +94,14 @@ export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd 
   return ends.reduce<GrantEnd | null>((first, end) => (first === null || end.at < first.at ? end : first), null);
 }
 
-/** Returns the grants of exactly this target that have not ended, oldest first. */
+/** Returns the grants for this target, in any case of its names, that have not ended. Oldest first. */
 export function findOpenGrants({ open }: Grants, target: GrantTarget, stops: Stops, now: number): Grant[] {
   return (open.get(targetKey(target)) ?? []).filter((grant) => findGrantEnd(grant, stops, now) === null);
 }
 
-/** Whether the grant is about this agent, tool and operation. */
-export function isGrantFor(grant: GrantTarget, target: GrantTarget): boolean {
-  return targetKey(grant) === targetKey(target);
+/** Whether the grant can cover an action with these names. */
+export function isGrantFor(grant: GrantTarget, { agent_id, tool, operation }: GrantTarget): boolean {
+  return grant.agent_id === agent_id && grant.tool === tool && grant.operation === operation;
 }
 
 const targetKey = ({ agent_id, tool, operation }: GrantTarget): string =>

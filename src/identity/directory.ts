@@ -105,6 +105,20 @@ export function createDirectory(): Directory {
     }
   }
 
+  function takeGrants(): void {
+    const entries = newGrants;
+    newGrants = [];
+    try {
+      grants = applyGrantEntries(grants, entries);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw new StorageError(
+        "corrupt",
+        `the grants in the ledger contradict each other: ${error.message}; run assent audit`,
+      );
+    }
+  }
+
   function takePermitKey({ bytes }: EntryRow): void {
     const { public_key, previous, previous_until } = decodeEntry<PermitKeyEntry>(bytes);
     permitKeys.push({ public_key, previous, previous_until: parseRfc3339(previous_until) as number });
@@ -130,8 +144,7 @@ export function createDirectory(): Directory {
           const rows = await reader.entriesOfType(type, next[type], PAGE);
           if (type === "user" && rows.length > 0) users = new Map(users);
           for (const row of rows) take(row, type);
-          grants = applyGrantEntries(grants, newGrants);
-          newGrants = [];
+          takeGrants();
           if (rows.length < PAGE) break;
         }
       }

@@ -93,10 +93,12 @@ describe("a use", () => {
     );
   });
 
-  test("needs the same agent, tool and operation, whatever their case, and a true scope", async () => {
+  test("needs exactly the same agent, tool and operation, and a true scope", async () => {
     const agent_id = freshAgent();
     await granted({ agent_id, scope: "params.amount <= 5" });
-    assert.equal(await statusOf({ agent_id: agent_id.toUpperCase(), tool: "CI", params: { amount: 5 } }), "allowed");
+    assert.equal(await statusOf({ agent_id, params: { amount: 5 } }), "allowed");
+    assert.equal(await statusOf({ agent_id, tool: "CI", params: { amount: 5 } }), "pending_approval");
+    assert.equal(await statusOf({ agent_id: agent_id.toUpperCase(), params: { amount: 5 } }), "pending_approval");
     assert.equal(await statusOf({ agent_id, params: { amount: 6 } }), "pending_approval");
     assert.equal(await statusOf({ agent_id, params: { amount: "5" } }), "pending_approval");
     assert.equal(await statusOf({ agent_id, params: {} }), "pending_approval");
@@ -259,7 +261,7 @@ describe("a grant ends", () => {
       await granted({ agent_id, scope: 'params.repo == "api"' }),
     ];
     const other = await granted({ agent_id, tool: "bank", operation: "pay" });
-    const { body: action } = await submit({ agent_id, params: { repo: "docs" } });
+    const { body: action } = await submit({ agent_id: agent_id.toUpperCase(), params: { repo: "docs" } });
     await vote(action.id, { approve: false }, bob);
     assert.deepEqual([await ended(web), await ended(api), await ended(other)], ["rejection", "rejection", undefined]);
     assert.equal((await readGrant(web)).ended.action_id, action.id);

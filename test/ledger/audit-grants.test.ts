@@ -1,0 +1,141 @@
+/** The audit finds every use that a grant in the ledger did not cover. */
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { createGrantsAudit, type GrantsAudit } from "../../src/audit/grants.ts";
+import type { StopEntry } from "../../src/domain/entries.ts";
+import { applyStopEntry, NO_STOPS, type Stops } from "../../src/domain/stops.ts";
+
+const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
+const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const TERMS = {
+  id: "g",
+  tool: "ci",
+  operation: "deploy",
+  scope: null,
+  count: 2,
+  sum: null,
+  until: at(50),
+  ends_on_failure: false,
+};
+const FACT = {
+  id: "g",
+  by: "owner:ada",
+  granted_at: at(1),
+  until: at(50),
+  count: 2,
+  scope: null,
+  sum: null,
+  groups: [],
+  independent: true,
+};
+const SCOPES = ["approvals:decide", "grants:write"];
+
+let audit: GrantsAudit;
+let stops: Stops;
+let seq: number;
+
+const key = (scopes: string[], more: object = {}, change = "created") => ({
+  type: "api_key",
+  change,
+  key: { id: "k", scopes, agent_id: null, expires_at: null, ...more },
+});
+const granted = (more: object = {}) => ({
+  type: "grant",
+  at: at(1),
+  change: "granted",
+  agent_id: "bot",
+  grant: TERMS,
+  cause: null,
+  related_action: null,
+  comment: null,
+  by,
+  ...more,
+});
+const ended = (cause = "revoked") => granted({ change: "ended", cause, at: at(2) });
+const use = (action_id: string, fact: object = {}, more: object = {}) => ({
+  type: "decision",
+  at: at(5),
+  action_id,
+  agent_id: "bot",
+  tool: "ci",
+  operation: "deploy",
+  status: "allowed",
+  facts: { grant: { ...FACT, ...fact } },
+  decision: { effect: "allow", reason_code: "GRANTED" },
+  ...more,
+});
+const redecision = (action_id: string, more: object = {}) => ({
+  ...use(action_id, {}, more),
+  type: "redecision",
+});
+const cancelled = (action_id: string) => ({ type: "approval", at: at(6), action_id, status: "cancelled" });
+
+const fold = (...bodies: object[]): void => {
+  for (const body of bodies) audit.fold({ seq: seq++, ...body });
+};
+const refuses = (expected: RegExp, ...bodies: object[]): void => assert.throws(() => fold(...bodies), expected);
+
+beforeEach(() => {
+  stops = NO_STOPS;
+  audit = createGrantsAudit(() => stops);
+  seq = 0;
+  fold(key(SCOPES));
+});
+
+test("uses within the terms are right, up to the cap", () => {
+  fold(granted(), use("a"), redecision("a"), use("b"));
+  refuses(/the grant g was used 2 times, which is its cap/, use("c"));
+});
+
+test("a use that an operator took back no longer counts", () => {
+  fold(granted(), use("a"), use("b"), cancelled("a"), use("c"));
+  refuses(/its cap/, use("d"));
+});
+
+const forged: [string, RegExp, () => object[]][] = [
+  ["of a grant that nobody gave", /never given/, () => [use("a")]],
+  ["of a revoked grant", /had ended \(revoked\)/, () => [granted(), ended(), use("a")]],
+  ["after its time", /had ended \(time\)/, () => [granted(), use("a", {}, { at: at(50) })]],
+  ["by another agent", /another agent, tool or operation/, () => [granted(), use("a", {}, { agent_id: "other" })]],
+  ["with another tool", /another agent, tool or operation/, () => [granted(), use("a", {}, { tool: "CI" })]],
+  ["with a wider scope", /terms of the grant g/, () => [granted({ grant: { ...TERMS, scope: "false" } }), use("a")]],
+  ["with a larger cap", /terms of the grant g/, () => [granted(), use("a", { count: 3 })]],
+  ["with a later end", /terms of the grant g/, () => [granted(), use("a", { until: at(59) })]],
+  ["with another grantor", /terms of the grant g/, () => [granted(), use("a", { by: "owner:eve" })]],
+  ["after the key was revoked", /could not grant/, () => [granted(), key(SCOPES, {}, "revoked"), use("a")]],
+  ["after the key expired", /could not grant/, () => [key(SCOPES, { expires_at: at(4) }), granted(), use("a")]],
+  ["that the decision does not name", /does not name/, () => [granted(), use("a", {}, { facts: {} })]],
+  [
+    "in a decision with another reason",
+    /did not allow it/,
+    () => [granted(), use("a", {}, { decision: { effect: "allow", reason_code: "POLICY_RULE" } })],
+  ],
+  ["in a redecision of another action", /did not cover the action/, () => [granted(), redecision("a")]],
+];
+for (const [name, expected, bodies] of forged)
+  test(`finds a use ${name}`, () => {
+    const all = bodies();
+    fold(...all.slice(0, -1));
+    refuses(expected, all.at(-1) as object);
+  });
+
+test("finds a use after a stop that covers it, lifted or not", () => {
+  fold(granted());
+  const stop = { id: "s", agent: null, tool: "ci", policy: null, reason: "r", until: null };
+  const placed = { type: "stop", v: 1, at: at(3), change: "placed", stop, comment: null, approvals: 0, needed: 0, by };
+  stops = applyStopEntry(stops, { ...placed, seq: seq++ } as StopEntry & { seq: number });
+  const lifted = { ...placed, at: at(4), change: "lifted", approvals: 1, needed: 1, seq: seq++ };
+  stops = applyStopEntry(stops, lifted as StopEntry & { seq: number });
+  refuses(/had ended \(stop\)/, use("a"));
+});
+
+test("finds a grant by a credential that could not grant, and one that is given or ended twice", () => {
+  fold(key(["approvals:decide"]));
+  refuses(/lacked the scope grants:write/, granted());
+  fold(key(SCOPES, { agent_id: "bot" }));
+  refuses(/could not grant/, granted({ grant: { ...TERMS, id: "h" } }));
+  fold(key(SCOPES), granted({ grant: { ...TERMS, id: "i" } }));
+  refuses(/granted twice/, granted({ grant: { ...TERMS, id: "i" } }));
+  fold(granted({ change: "ended", cause: "flag", grant: { ...TERMS, id: "i" } }));
+  refuses(/no grant i to end/, granted({ change: "ended", cause: "flag", grant: { ...TERMS, id: "i" } }));
+});
