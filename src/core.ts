@@ -117,6 +117,7 @@ export {
   findOpenGrants,
   isGrantFor,
 } from "./domain/grants.ts";
+export { type EarlierRequest, type ScopeSuggestion, suggestScopes } from "./domain/grant-suggestions.ts";
 export {
   applyGrant,
   findGrantUsage,

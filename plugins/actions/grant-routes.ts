@@ -27,6 +27,7 @@ import {
 import { createGrant } from "./grant-create.ts";
 import { endGrant } from "./grant-end.ts";
 import * as schema from "./grant-schemas.ts";
+import { suggestionRoute } from "./grant-suggestions.ts";
 import { mayGrant, readGrantUsage } from "./grant-use.ts";
 import { visibleAction } from "./rows.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -37,7 +38,7 @@ const BODY_BYTES = 16_384;
 const MICROS_PER_UNIT = 1_000_000;
 
 export function grantRoutes(host: CoreHost, tag: string): Route[] {
-  return [...readRoutes(host, tag), ...changeRoutes(host, tag)];
+  return [...readRoutes(host, tag), ...changeRoutes(host, tag), suggestionRoute(host, tag)];
 }
 
 function readRoutes(host: CoreHost, tag: string): Route[] {

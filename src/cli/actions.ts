@@ -1,5 +1,6 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command } from "./command.ts";
+import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
 import { client, privilegedClient, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
 
 export const submit: Command = {
@@ -61,26 +62,45 @@ function voteCommand(approve: boolean): Command {
   const verb = approve ? "approve" : "deny";
   return {
     summary: `${verb} a pending action`,
-    help: `usage: assent ${verb} ID [--reason TEXT] [--json]
+    help: `usage: assent ${verb} ID [--reason TEXT] ${approve ? "[--for DURATION --count N [--scope CEL] ...] " : ""}[--json]
 
 Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can be the beginning of the id of one
 pending action, of 8 characters or more.
-
+${approve ? GRANT_HELP : ""}
 examples:
   assent ${verb} 019346a0-0000-7000-8000-000000000000 --reason "checked with the customer"
-`,
+${approve ? EXAMPLE_WITH_GRANT : ""}`,
     async run(args, io) {
-      const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
+      const { values, positionals } = parse(args, {
+        reason: { type: "string" },
+        json: { type: "boolean" },
+        ...(approve ? GRANT_OPTIONS : {}),
+      });
+      const grant = approve ? grantTerms(values) : undefined;
       const service = await privilegedClient();
       const text = onlyId(positionals, verb);
       const action = await reaching(async () =>
-        service.vote(await completeId(service, text), approve, { reason: values.reason }),
+        service.vote(await completeId(service, text), approve, { reason: values.reason, grant }),
       );
       showAction(io, action, values.json === true);
+      if (values.json !== true && action.new_grant !== undefined)
+        showGrant(io, action.new_grant as unknown as GrantView, false);
       return EXIT.ok;
     },
   };
 }
+
+const GRANT_HELP = `
+With --for and --count, it also grants later actions of the same agent, tool and operation, where the rules allow that:
+
+  --for DURATION       time from now to the end of the grant: 30m, 8h
+  --count N            number of uses
+  --scope CEL          condition on later requests, which must also be true for this one; without it, all are covered
+  --sum CEL            number to add up over all uses, with --at-most N as the maximum
+  --ends-on-failure    a failed result of a use ends the grant
+`;
+const EXAMPLE_WITH_GRANT = `  assent approve 019346a0-0000-7000-8000-000000000000 --for 8h --count 20 --scope 'params.repo == "web"'
+`;
 
 export const approve = voteCommand(true);
 export const deny = voteCommand(false);

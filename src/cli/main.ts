@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   deny: async () => (await import("./actions.ts")).deny,
   lift: async () => (await import("./actions.ts")).lift,
   actions: async () => (await import("./actions.ts")).actions,
+  grants: async () => (await import("./grants.ts")).grants,
   stop: async () => (await import("./stop.ts")).stop,
   erase: async () => (await import("./erase.ts")).erase,
   verify: async () => (await import("./verify.ts")).verify,

@@ -69,6 +69,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
       ({ approve, approver, reason }) =>
         `  vote      ${approve ? "approved" : "rejected"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
     ),
+    ...(action.grant === null ? [] : [`  grant     ${action.grant}`]),
     ...(action.denied_by === null ? [] : [`  denied by ${action.denied_by.replace("_", " ")}`]),
     ...(action.rejection === null ? [] : rejectionLines(action.rejection)),
     ...(action.status === "pending_approval" && action.expires_at !== null ? [`  expires   ${action.expires_at}`] : []),

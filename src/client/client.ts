@@ -15,6 +15,7 @@ import type {
   LedgerEvent,
   StartOptions,
   SubmitOptions,
+  ApproveOptions,
   VoteOptions,
   WaitOptions,
 } from "./types.ts";
@@ -93,14 +94,18 @@ export function createAssent(options: AssentOptions = {}) {
     record(id, "GET", "", { query: { wait }, wait, signal });
 
   /** Votes with the caller's approval token, which it reads first. */
-  async function vote(id: string, approve: boolean, { reason, signal }: VoteOptions = {}): Promise<ActionRecord> {
+  async function vote(
+    id: string,
+    approve: boolean,
+    { reason, grant, signal }: ApproveOptions = {},
+  ): Promise<ActionRecord> {
     const { approval_token: token, status } = await action(id, { signal });
     if (token === undefined)
       throw new RequestRefused(
         `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
         { status: 403, code: "NO_TOKEN" },
       );
-    return record(id, "POST", "/approval", { body: { token, approve, reason }, signal });
+    return record(id, "POST", "/approval", { body: { token, approve, reason, grant }, signal });
   }
 
   async function* listOf(path: string, query: ActionQuery, { signal }: CallOptions = {}) {
@@ -205,7 +210,7 @@ export function createAssent(options: AssentOptions = {}) {
     },
     cancel: (id: string, { reason, signal }: VoteOptions = {}) =>
       record(id, "POST", "/cancel", { body: { reason }, signal }),
-    approve: (id: string, how?: VoteOptions) => vote(id, true, how),
+    approve: (id: string, how?: ApproveOptions) => vote(id, true, how),
     deny: (id: string, how?: VoteOptions) => vote(id, false, how),
     /** The same request requires approval again. With a key that may approve the action. */
     liftRejection: (id: string, { reason, signal }: VoteOptions = {}) =>

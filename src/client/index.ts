@@ -32,6 +32,8 @@ export type {
   LedgerEvent,
   StartOptions,
   SubmitOptions,
+  ApproveOptions,
+  GrantTerms,
   VoteOptions,
   WaitOptions,
 } from "./types.ts";

@@ -48,6 +48,25 @@ export interface VoteOptions extends CallOptions {
   reason?: string | undefined;
 }
 
+/** Terms of a grant, which allows later actions of the same agent, tool and operation in advance. */
+export interface GrantTerms {
+  /** Time from now to its end, such as `8h`. */
+  for: string;
+  /** Number of uses. */
+  count: number;
+  /** Condition in CEL. Absent: covers every request. */
+  scope?: string;
+  /** Maximum sum of a CEL expression over all uses. */
+  sum?: { of: string; at_most: number };
+  /** Whether a failed result of a use ends it. */
+  ends_on_failure?: boolean;
+}
+
+export interface ApproveOptions extends VoteOptions {
+  /** Grants later actions together with the approval. */
+  grant?: GrantTerms | undefined;
+}
+
 /** A ledger entry as an event. */
 export type LedgerEvent = Event;
 

@@ -14,6 +14,7 @@ export const CORE_COMMANDS = [
   "deny",
   "lift",
   "actions",
+  "grants",
   "stop",
   "erase",
   "verify",

@@ -255,6 +255,43 @@ describe("against a running service", () => {
     assert.match((await as(`${grace.key.slice(0, -1)}x`, ["actions"])).err, /checksum is wrong/);
   });
 
+  test("approve grants later actions, and grants lists and revokes them", async () => {
+    const rule = { name: "r", tool: "ci", effect: "require_approval", approval: { grants: { for: "8h", count: 50 } } };
+    const post = async (path: string, body: object): Promise<{ id: string }> =>
+      (await fetch(`${service.url}${path}`, of(keys.admin, body))).json() as Promise<{ id: string }>;
+    const { id: policy } = await post("/v1/policies", { policy: "granting", rules: [rule] });
+    await post(`/v1/policies/${policy}/activate`, { version: 1 });
+    const made = ["keys", "create", "greta", "--preset", "approver", "--owner", "greta", "--json"];
+    const { key } = JSON.parse((await as(keys.admin, made)).out) as { key: string };
+    const named = ["submit", "--agent", "support-bot", "--tool", "ci", "--operation", "deploy", "--json"];
+    const deploy = (repo: string) => as(keys.agent, [...named, "--params", JSON.stringify({ repo })]);
+    const pending = JSON.parse((await deploy("web")).out) as { id: string };
+    const terms = ["--for", "8h", "--count", "2", "--scope", 'params.repo == "web"', "--sum", "1.5", "--at-most", "9"];
+    const approved = await as(key, ["approve", pending.id, ...terms]);
+    assert.equal(approved.code, EXIT.ok, approved.err);
+    assert.match(approved.out, /\nactive {2}ci deploy by .*\n {2}scope {5}params.repo == "web"\n {2}used {6}0 of 2\n/s);
+    const use = JSON.parse((await deploy("web")).out) as { status: string; grant: string };
+    assert.equal(use.status, "allowed");
+    const listed = await as(key, ["grants"]);
+    assert.match(listed.out, /\n {2}used {6}1 of 2\n {2}sum {7}1.5 of 9 \(1.5\)\n/);
+    assert.match((await as(key, ["grants", use.grant])).out, new RegExp(`id {8}${use.grant}`));
+    const revoked = await as(key, ["grants", "--revoke", use.grant, "--reason", "done"]);
+    assert.match(revoked.out, /^ended .*\n {2}ended {5}revoked at 20.* by owner:greta\n {2}comment {3}done\n/s);
+    assert.match((await as(key, ["grants"])).out, /no grant is active/);
+    assert.match((await as(key, ["grants", "--all"])).out, /^ended /);
+    for (const [args, words] of [
+      [["approve", pending.id, "--count", "2"], /--count grants later actions, which also needs --for and --count/],
+      [["approve", pending.id, "--for", "soon", "--count", "2"], /--for takes a duration/],
+      [["approve", pending.id, "--for", "8h", "--count", "0"], /--count takes a number of uses/],
+      [["approve", pending.id, "--for", "8h", "--count", "2", "--sum", "1"], /--sum and --at-most go together/],
+      [["deny", pending.id, "--for", "8h"], /--for/],
+      [["grants", "--revoke", "x", "--all"], /--revoke takes only --reason/],
+    ] as [string[], RegExp][]) {
+      const wrong = await as(key, args);
+      assert.deepEqual([wrong.code, words.test(wrong.err)], [EXIT.usage, true], wrong.err);
+    }
+  });
+
   test("verify accepts the proof and refuses every changed one", async () => {
     const action = JSON.parse((await as(keys.agent, [...refund(5), "--json"])).out) as { decision_hash: string };
     const get = async (path: string): Promise<string> =>

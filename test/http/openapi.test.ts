@@ -332,6 +332,8 @@ describe("every operation", () => {
     await send("GET", "/v1/grants/{id}", { at: grant });
     const request = { agent_id: "grantee", tool: "granted", operation: "x" };
     const use = (await send("POST", "/v1/actions", { key: service.agent, body: request })).body;
+    const pending = (await send("POST", "/v1/actions", { key: service.agent, body: request })).body;
+    await send("GET", "/v1/actions/{id}/grant-suggestions", { at: { id: pending.id as string } });
     assert.equal(use.grant, doubtful.id);
     await send("POST", "/v1/grants/{id}/flag", { at: doubtful, body: { action_id: use.id, reason: "walk" } });
 

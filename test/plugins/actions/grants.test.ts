@@ -383,6 +383,70 @@ describe("a grant with a vote", () => {
   });
 });
 
+describe("suggestions", () => {
+  const suggest = async (id: string): Promise<Answer["body"]> =>
+    (await service.call("GET", `/v1/actions/${id}/grant-suggestions`, { key: alice })).body;
+
+  test("go from all parameters over the most frequent one to no restriction, with what they would have covered", async () => {
+    const agent_id = freshAgent();
+    for (const params of [
+      { repo: "web", amount: 5 },
+      { repo: "web", amount: 50 },
+      { repo: "web", amount: 500 },
+      { repo: "api", amount: 500 },
+      { other: true },
+    ])
+      await submit({ agent_id, params });
+    const { body: action } = await submit({ agent_id, params: { repo: "web", amount: 60, list: [1] } });
+    const answer = await suggest(action.id);
+    assert.deepEqual(answer, {
+      considered: 5,
+      suggestions: [
+        { scope: 'params.repo == "web" && params.amount <= 60', covered: 2 },
+        { scope: 'params.repo == "web"', covered: 3 },
+        { scope: null, covered: 5 },
+      ],
+    });
+    const scope = answer.suggestions[1]?.scope;
+    const terms = { for: "1h", count: 1, scope };
+    assert.equal((await vote(action.id, { approve: true, grant: terms })).status, 200, "a suggestion can be granted");
+  });
+
+  test("would have covered no request that a person rejected", async () => {
+    const agent_id = freshAgent();
+    const { body: rejected } = await submit({ agent_id, params: { repo: "web", force: true } });
+    await vote(rejected.id, { approve: false });
+    await submit({ agent_id, params: { repo: "web", force: false } });
+    const { body: action } = await submit({ agent_id, params: { repo: "web", force: false, n: 1 } });
+    const { suggestions } = await suggest(action.id);
+    assert.deepEqual(
+      suggestions.map(({ scope }: { scope: string | null }) => scope),
+      ['params.repo == "web" && params.force == false && params.n <= 1', "params.force == false"],
+    );
+  });
+
+  test("quote whatever the agent wrote", async () => {
+    const agent_id = freshAgent();
+    const params = { 'a"] || true || params["b': '" || true || "', in: "x\u202Ey\u0000", "\\": "\\" };
+    const { body: action } = await submit({ agent_id, params });
+    const { suggestions } = await suggest(action.id);
+    const { scope } = suggestions[0];
+    assert.equal(
+      scope,
+      'params["a\\"] || true || params[\\"b"] == "\\" || true || \\"" && params["in"] == "x\\u202ey\\u0000" && params["\\\\"] == "\\\\"',
+    );
+    await granted({ agent_id, scope });
+    assert.equal(await statusOf({ agent_id, params: { anything: 1 } }), "pending_approval");
+    assert.equal(await statusOf({ agent_id, params }), "allowed");
+  });
+
+  test("are for pending actions", async () => {
+    const agent_id = freshAgent();
+    await granted({ agent_id });
+    assert.equal((await suggest((await submit({ agent_id })).body.id)).code, "ACTION_NOT_PENDING");
+  });
+});
+
 test("hostile scopes are refused, or cover nothing", async () => {
   const agent_id = freshAgent();
   const refused = [

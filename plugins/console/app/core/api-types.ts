@@ -1483,6 +1483,21 @@ export interface Api {
       })[];
     };
   };
+  "GET /v1/actions/{id}/grant-suggestions": {
+    query: never;
+    body: never;
+    response: {
+      /** Earlier requests of the agent with this tool and operation that the scopes were tried on. */
+      considered: number;
+      /** The narrowest first, at most three. None would have covered a request that a person rejected. */
+      suggestions: ({
+        /** Condition in CEL; null covers every request of the agent, tool and operation. */
+        scope: string | null;
+        /** Number of those requests that it would have covered. */
+        covered: number;
+      })[];
+    };
+  };
   "POST /v1/actions/{id}/lift-rejection": {
     query: never;
     body: {

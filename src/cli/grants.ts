@@ -1,0 +1,138 @@
+/** `assent grants` lists and revokes grants, and the flags of `assent approve` that create one. */
+import type { GrantTerms } from "../client/index.ts";
+import { parseDuration } from "../domain/time.ts";
+import { colour, EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { client, privilegedClient, reaching } from "./remote.ts";
+
+/** A grant as the service describes it. */
+export interface GrantView {
+  id: string;
+  status: "active" | "used_up" | "blocked" | "ended";
+  agent_id: string;
+  tool: string;
+  operation: string;
+  scope: string | null;
+  count: number;
+  sum: { of: string; at_most: number } | null;
+  used: { count: number; sum: number | null };
+  until: string;
+  granted_by: string;
+  granted_at: string;
+  ended: { cause: string; at: string; by: string | null; comment: string | null } | null;
+}
+
+export const grants: Command = {
+  summary: "list grants, or revoke one",
+  help: `usage: assent grants [ID] [--all] [--agent AGENT] [--json]
+       assent grants --revoke ID [--reason TEXT] [--json]
+
+A grant allows later actions of an agent in advance. Create one with "assent approve ID --for 8h --count 20".
+
+  --all            also list grants that have ended
+  --agent AGENT    only grants for this agent
+  --revoke ID      end a grant at once, on every process
+  --reason TEXT    recorded in the ledger
+  --json           print JSON
+
+examples:
+  assent grants --agent release-bot
+  assent grants --revoke 019346a0-0000-7000-8000-000000000000 --reason "the release is done"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      all: { type: "boolean" },
+      agent: { type: "string" },
+      revoke: { type: "string" },
+      reason: { type: "string" },
+      json: { type: "boolean" },
+    });
+    const { all = false, agent, revoke, reason, json = false } = values;
+    const [id, ...more] = positionals;
+    if (more.length > 0) throw usage("assent grants takes one grant id");
+    if (revoke !== undefined) {
+      if (all || agent !== undefined || id !== undefined) throw usage("--revoke takes only --reason");
+      const body = reason === undefined ? {} : { reason };
+      const service = await privilegedClient();
+      showGrant(io, await reaching(() => service.call<GrantView>("POST", `${pathOf(revoke)}/revoke`, body)), json);
+      return EXIT.ok;
+    }
+    if (reason !== undefined) throw usage("--reason is only for --revoke");
+    const service = await client();
+    if (id !== undefined) showGrant(io, await reaching(() => service.call<GrantView>("GET", pathOf(id))), json);
+    else await listGrants(io, service, { all, agent, json });
+    return EXIT.ok;
+  },
+};
+
+const pathOf = (id: string): string => `/v1/grants/${encodeURIComponent(id)}`;
+
+async function listGrants(
+  io: Output,
+  service: Awaited<ReturnType<typeof client>>,
+  { all, agent, json }: { all: boolean; agent: string | undefined; json: boolean },
+): Promise<void> {
+  const query = new URLSearchParams({
+    limit: "100",
+    ...(all ? {} : { active: "true" }),
+    ...(agent === undefined ? {} : { agent_id: agent }),
+  });
+  const page = await reaching(() =>
+    service.call<{ grants: GrantView[]; next_cursor: string | null }>("GET", `/v1/grants?${query.toString()}`),
+  );
+  if (json) return io.out(JSON.stringify(page));
+  if (page.grants.length === 0) io.out(all ? "there are no grants" : "no grant is active");
+  for (const grant of page.grants) showGrant(io, grant, false);
+  if (page.next_cursor !== null) io.out("there are more; narrow the list with --agent");
+}
+
+/** Prints a grant. */
+export function showGrant(io: Output, grant: GrantView, json: boolean): void {
+  if (json) return io.out(JSON.stringify(grant));
+  const { status, sum, used, ended } = grant;
+  const tint = status === "active" ? "green" : "red";
+  io.out(`${colour(io, tint, status)}  ${safe(grant.tool)} ${safe(grant.operation)} by ${safe(grant.agent_id)}`);
+  const lines: [string, string | null][] = [
+    ["id", grant.id],
+    ["scope", grant.scope ?? "every request"],
+    ["used", `${used.count} of ${grant.count}`],
+    ["sum", sum === null ? null : `${used.sum ?? 0} of ${sum.at_most} (${sum.of})`],
+    ["granted", `${grant.granted_at} by ${grant.granted_by}`],
+    ["until", ended === null ? grant.until : null],
+    ["ended", ended === null ? null : `${ended.cause} at ${ended.at}${ended.by === null ? "" : ` by ${ended.by}`}`],
+    ["comment", ended?.comment ?? null],
+  ];
+  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+}
+
+/** Options of `assent approve` that grant later actions, as `parse` takes them. */
+export const GRANT_OPTIONS = {
+  for: { type: "string" },
+  count: { type: "string" },
+  scope: { type: "string" },
+  sum: { type: "string" },
+  "at-most": { type: "string" },
+  "ends-on-failure": { type: "boolean" },
+} as const;
+
+type GrantFlags = { [name in keyof typeof GRANT_OPTIONS]?: string | boolean | undefined };
+
+/** Returns the terms that the flags describe; undefined without flags. Throws CommandError. */
+export function grantTerms(flags: GrantFlags): GrantTerms | undefined {
+  const given = Object.keys(GRANT_OPTIONS).filter((name) => flags[name as keyof GrantFlags] !== undefined);
+  if (given.length === 0) return undefined;
+  const { for: duration, count, scope, sum, "at-most": atMost } = flags;
+  if (typeof duration !== "string" || typeof count !== "string")
+    throw usage(`--${given[0] ?? ""} grants later actions, which also needs --for and --count`);
+  if (parseDuration(duration) === null) throw usage(`--for takes a duration such as 30m or 8h, not "${duration}"`);
+  if (!/^[1-9]\d{0,4}$/.test(count)) throw usage(`--count takes a number of uses, not "${count}"`);
+  if ((sum === undefined) !== (atMost === undefined)) throw usage("--sum and --at-most go together");
+  if (atMost !== undefined && (atMost === "" || !Number.isFinite(Number(atMost))))
+    throw usage(`--at-most takes a number, not "${String(atMost)}"`);
+  return {
+    for: duration,
+    count: Number(count),
+    ...(typeof scope === "string" ? { scope } : {}),
+    ...(typeof sum === "string" ? { sum: { of: sum, at_most: Number(atMost) } } : {}),
+    ...(flags["ends-on-failure"] === true ? { ends_on_failure: true } : {}),
+  };
+}

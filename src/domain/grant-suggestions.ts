@@ -1,0 +1,96 @@
+/**
+ * Suggests scopes for a grant from the parameters of one request. Values appear only as quoted literals, and each
+ * suggestion says how many earlier requests it would have covered.
+ */
+import type { ActionRequest } from "./actions.ts";
+import type { JsonObject } from "./json.ts";
+import type { Evaluation } from "./policy/decide/evaluation.ts";
+import { matchGrant } from "./policy/decide/grant.ts";
+
+/** A request that was decided before. */
+export interface EarlierRequest {
+  evaluation: Evaluation;
+  /** Whether a person rejected it. */
+  isRejected: boolean;
+}
+
+export interface ScopeSuggestion {
+  /** CEL; null covers every request of the agent, tool and operation. */
+  scope: string | null;
+  /** Number of earlier requests that it would have covered. */
+  covered: number;
+}
+
+const MAX_MEMBERS = 6;
+const MAX_TEXT = 100;
+const MAX_SCOPE = 500;
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** Words that CEL does not accept as the name of a member after a dot. */
+const RESERVED = new Set([
+  "in",
+  "true",
+  "false",
+  "null",
+  "as",
+  "break",
+  "const",
+  "continue",
+  "else",
+  "for",
+  "function",
+]);
+
+/**
+ * Returns up to three scopes, the narrowest first: all parameters, the one parameter that earlier requests share most,
+ * and no restriction. Leaves out scopes that would have covered a request that a person rejected, and scopes that cover
+ * no more requests than a narrower one.
+ */
+export function suggestScopes(
+  { params }: Pick<ActionRequest, "params">,
+  earlier: readonly EarlierRequest[],
+): ScopeSuggestion[] {
+  const conditions = conditionsOf(params);
+  const all = conditions.join(" && ");
+  const singles = countCovered(conditions, earlier).sort((a, b) => b.covered - a.covered);
+  const whole = all.length > 0 && all.length <= MAX_SCOPE ? countCovered([all], earlier) : [];
+  const suggestions: ScopeSuggestion[] = [];
+  for (const candidate of [...whole, ...singles.slice(0, 1), ...countCovered([null], earlier)]) {
+    const narrower = suggestions.at(-1);
+    if (narrower === undefined || candidate.covered > narrower.covered) suggestions.push(candidate);
+  }
+  return suggestions;
+}
+
+/** Returns the scopes that cover no rejected request, with the number of requests that each covers. */
+function countCovered(scopes: readonly (string | null)[], earlier: readonly EarlierRequest[]): ScopeSuggestion[] {
+  const suggestions: ScopeSuggestion[] = [];
+  for (const scope of scopes) {
+    const covered = earlier.filter(
+      ({ evaluation }) => matchGrant({ id: scope ?? "", scope, sum: null }, evaluation) !== null,
+    );
+    if (!covered.some(({ isRejected }) => isRejected)) suggestions.push({ scope, covered: covered.length });
+  }
+  return suggestions;
+}
+
+/** Returns a condition for each of the first parameters that are texts, numbers or booleans. Numbers are upper bounds. */
+function conditionsOf(params: JsonObject): string[] {
+  const conditions: string[] = [];
+  for (const [name, value] of Object.entries(params)) {
+    const isText = typeof value === "string" && value.length <= MAX_TEXT;
+    if (!isText && typeof value !== "number" && typeof value !== "boolean") continue;
+    const member = IDENTIFIER.test(name) && !RESERVED.has(name) ? `params.${name}` : `params[${literal(name)}]`;
+    const condition = `${member} ${typeof value === "number" ? "<=" : "=="} ${literal(value)}`;
+    if (condition.length <= MAX_SCOPE) conditions.push(condition);
+    if (conditions.length === MAX_MEMBERS) break;
+  }
+  return conditions;
+}
+
+/** Returns a CEL literal in which no character is invisible. */
+function literal(value: string | number | boolean): string {
+  return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (character) => {
+    const point = character.codePointAt(0) ?? 0;
+    return point > 0xffff ? `\\U${point.toString(16).padStart(8, "0")}` : `\\u${point.toString(16).padStart(4, "0")}`;
+  });
+}
