@@ -57,54 +57,75 @@ interface Grantor {
   hasEnded: boolean;
 }
 
+/** The credentials that could grant, as of the entry that was folded last. */
+interface Grantors {
+  fold(body: Body): void;
+  /** Throws RangeError unless the credential could vote and grant at this time. */
+  assertMayGrant(actor: Actor, at: number): void;
+}
+
+function createGrantors(): Grantors {
+  const grantors = new Map<string, Grantor>();
+  return {
+    fold(body) {
+      if (body["type"] === "api_key") {
+        const { change, key } = body as unknown as KeyEntry;
+        const { scopes, agent_id } = key;
+        const expires_at = key.expires_at === null ? Infinity : parseEntryTime(key.expires_at);
+        grantors.set(key.id, { scopes, isBound: agent_id !== null, expires_at, hasEnded: change === "revoked" });
+      } else if (body["type"] === "user") {
+        const { id, roles, ended_at } = (body as unknown as UserEntry).user;
+        const scopes = scopesOfRoles(roles);
+        grantors.set(id, { scopes, isBound: false, expires_at: Infinity, hasEnded: ended_at !== null });
+      }
+    },
+    assertMayGrant({ key_id, principal }, at) {
+      const grantor = grantors.get(userOfPrincipal(principal) ?? key_id);
+      if (grantor === undefined || grantor.hasEnded || grantor.isBound || grantor.expires_at <= at)
+        throw new RangeError(`${principal} could not grant then`);
+      for (const scope of ["approvals:decide", "grants:write"] as const)
+        if (!hasScope(grantor.scopes, scope)) throw new RangeError(`${principal} lacked the scope ${scope}`);
+    },
+  };
+}
+
+/** Throws RangeError unless the terms that a decision names are those of the grant's entry. */
+function assertTerms(grant: Grant, fact: GrantFact): void {
+  const recorded = {
+    by: grant.by.principal,
+    count: grant.count,
+    granted_at: grant.granted_at,
+    scope: grant.scope,
+    sum: grant.sum,
+    until: grant.until,
+  };
+  const { by, count, scope, sum } = fact;
+  const [granted_at, until] = [parseEntryTime(fact.granted_at), parseEntryTime(fact.until)];
+  const named = { by, count, granted_at, scope, sum, until };
+  if (canonicalText(named as unknown as JsonValue) !== canonicalText(recorded as unknown as JsonValue))
+    throw new RangeError(`the terms of the grant ${fact.id} are not those that were granted`);
+}
+
 /** @param stops the stops as of the entry that is folded */
 export function createGrantsAudit(stops: () => Stops): GrantsAudit {
   let grants = NO_GRANTS;
-  const grantors = new Map<string, Grantor>();
+  const grantors = createGrantors();
   const uses = new Map<string, Use>();
   const counts = new Map<string, number>();
 
-  function foldGrantor(body: Body): void {
-    if (body["type"] === "api_key") {
-      const { change, key } = body as unknown as KeyEntry;
-      const { scopes, agent_id } = key;
-      const expires_at = key.expires_at === null ? Infinity : parseEntryTime(key.expires_at);
-      grantors.set(key.id, { scopes, isBound: agent_id !== null, expires_at, hasEnded: change === "revoked" });
-    } else if (body["type"] === "user") {
-      const { id, roles, ended_at } = (body as unknown as UserEntry).user;
-      const scopes = scopesOfRoles(roles);
-      grantors.set(id, { scopes, isBound: false, expires_at: Infinity, hasEnded: ended_at !== null });
-    }
+  function foldGrant(entry: GrantEntry & { seq: number }): void {
+    grants = applyGrantEntries(grants, [entry]);
+    if (entry.change === "granted") grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
   }
 
-  function assertMayGrant({ key_id, principal }: Actor, at: number): void {
-    const grantor = grantors.get(userOfPrincipal(principal) ?? key_id);
-    if (grantor === undefined || grantor.hasEnded || grantor.isBound || grantor.expires_at <= at)
-      throw new RangeError(`${principal} could not grant then`);
-    for (const scope of ["approvals:decide", "grants:write"] as const)
-      if (!hasScope(grantor.scopes, scope)) throw new RangeError(`${principal} lacked the scope ${scope}`);
-  }
-
-  /** The grant that a decision names, which must be as its entry granted it, and open. */
-  function assertOpen(fact: GrantFact, at: number): Grant {
+  /** Returns the grant that a decision names. Throws RangeError unless it was open, with the same terms. */
+  function findNamedGrant(fact: GrantFact, at: number): Grant {
     const grant = grants.all.get(fact.id);
     if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never given`);
     const end = findGrantEnd(grant, stops(), at);
     if (end !== null) throw new RangeError(`the grant ${fact.id} had ended (${end.cause})`);
-    const recorded = {
-      by: grant.by.principal,
-      count: grant.count,
-      granted_at: grant.granted_at,
-      scope: grant.scope,
-      sum: grant.sum,
-      until: grant.until,
-    };
-    const { by, count, scope, sum } = fact;
-    const [granted_at, until] = [parseEntryTime(fact.granted_at), parseEntryTime(fact.until)];
-    const named = { by, count, granted_at, scope, sum, until };
-    if (canonicalText(named as unknown as JsonValue) !== canonicalText(recorded as unknown as JsonValue))
-      throw new RangeError(`the terms of the grant ${fact.id} are not those that were granted`);
-    assertMayGrant(grant.by, at);
+    assertTerms(grant, fact);
+    grantors.assertMayGrant(grant.by, at);
     return grant;
   }
 
@@ -116,7 +137,7 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
       return;
     }
     if (!isGranted) throw new RangeError(`it names the grant ${fact.id}, which did not allow it`);
-    const grant = assertOpen(fact, parseEntryTime(entry.at));
+    const grant = findNamedGrant(fact, parseEntryTime(entry.at));
     if (entry.type === "redecision") {
       if (uses.get(entry.action_id)?.grant !== grant.id)
         throw new RangeError(`the grant ${grant.id} did not cover the action when it was decided`);
@@ -126,14 +147,8 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
       throw new RangeError(`the grant ${grant.id} is for another agent, tool or operation`);
     const count = counts.get(grant.id) ?? 0;
     if (count >= grant.count) throw new RangeError(`the grant ${grant.id} was used ${count} times, which is its cap`);
-    uses.set(entry.action_id, {
-      grant: grant.id,
-      seq: entry.seq,
-      status: entry.status,
-      count,
-      released: null,
-      sum: null,
-    });
+    const { action_id, seq, status } = entry;
+    uses.set(action_id, { grant: grant.id, seq, status, count, released: null, sum: null });
     counts.set(grant.id, count + 1);
   }
 
@@ -149,33 +164,31 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     use.status = body["status"];
   }
 
+  function checkUse({ entry, request, facts, set }: AuditedUse, fault: Fault): void {
+    const use = uses.get(entry.action_id);
+    if (facts.grant === undefined || use === undefined) return;
+    const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
+    const again = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
+    if (again !== canonicalText(entry.decision as unknown as JsonValue))
+      fault(`the grant ${use.grant} did not cover it: decided again, the answer is another`);
+    const usage = findGrantUsage(facts);
+    const amount = findGrantUse(facts.grant, evaluation)?.amount;
+    if (usage?.count !== use.count)
+      fault(`it read another number of uses of the grant ${use.grant} than the ledger has`);
+    if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
+  }
+
   return {
     fold(body) {
       const type = body["type"];
-      if (type === "grant") {
-        const entry = body as unknown as GrantEntry & { seq: number };
-        grants = applyGrantEntries(grants, [entry]);
-        if (entry.change === "granted") assertMayGrant(entry.by, parseEntryTime(entry.at));
-      } else if (type === "decision" || type === "redecision") {
+      if (type === "grant") foldGrant(body as unknown as GrantEntry & { seq: number });
+      if (type === "decision" || type === "redecision")
         foldDecision(body as unknown as (DecisionEntry | RedecisionEntry) & { seq: number });
-        if (type === "redecision") foldStatus(body);
-      } else if (type === "approval" || type === "execution") foldStatus(body);
-      else foldGrantor(body);
+      if (type === "redecision" || type === "approval" || type === "execution") foldStatus(body);
+      grantors.fold(body);
     },
     grant: (id) => grants.all.get(id),
-    checkUse({ entry, request, facts, set }, fault) {
-      const use = uses.get(entry.action_id);
-      if (facts.grant === undefined || use === undefined) return;
-      const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
-      const again = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
-      if (again !== canonicalText(entry.decision as unknown as JsonValue))
-        fault(`the grant ${use.grant} did not cover it: decided again, the answer is another`);
-      const usage = findGrantUsage(facts);
-      const amount = findGrantUse(facts.grant, evaluation)?.amount;
-      if (usage?.count !== use.count)
-        fault(`it read another number of uses of the grant ${use.grant} than the ledger has`);
-      if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
-    },
+    checkUse,
     checkSums(fault) {
       for (const [id, list] of groupByGrant(uses)) if (grants.all.get(id)?.sum != null) checkSumsOf(id, list, fault);
     },

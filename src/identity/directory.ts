@@ -65,9 +65,8 @@ export function createDirectory(): Directory {
   // Replaced, not changed, when entries arrive: a batch and a request keep the users that they began with.
   let users = new Map<string, User>();
   let stops: Stops = NO_STOPS;
-  let grants: Grants = NO_GRANTS;
+  const grants = createGrantFollower();
   let followed = -1;
-  let newGrants: (GrantEntry & { seq: number })[] = [];
   /** What a row was found to be as the ledger has it. */
   const unaltered = new WeakMap<KeyRow, RecordedKey>();
 
@@ -79,8 +78,7 @@ export function createDirectory(): Directory {
     else if (type === "api_key") takeKey(row);
     else if (type === "agent") takeAgent(row);
     else if (type === "user") takeUser(row);
-    // A page of them is applied at once.
-    else if (type === "grant") newGrants.push(decodeEntry<GrantEntry>(row.bytes));
+    else if (type === "grant") grants.take(row);
     else takePermitKey(row);
     next[type] = row.seq + 1;
   }
@@ -101,20 +99,6 @@ export function createDirectory(): Directory {
       throw new StorageError(
         "corrupt",
         `entry ${seq} of the ledger makes no sense: ${error.message}; run assent audit`,
-      );
-    }
-  }
-
-  function takeGrants(): void {
-    const entries = newGrants;
-    newGrants = [];
-    try {
-      grants = applyGrantEntries(grants, entries);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      throw new StorageError(
-        "corrupt",
-        `the grants in the ledger contradict each other: ${error.message}; run assent audit`,
       );
     }
   }
@@ -144,14 +128,14 @@ export function createDirectory(): Directory {
           const rows = await reader.entriesOfType(type, next[type], PAGE);
           if (type === "user" && rows.length > 0) users = new Map(users);
           for (const row of rows) take(row, type);
-          takeGrants();
+          grants.apply();
           if (rows.length < PAGE) break;
         }
       }
       followed = Math.max(followed, epoch);
     },
     stops: () => stops,
-    grants: () => grants,
+    grants: grants.current,
     key(id) {
       const user = users.get(id);
       return keys.get(id) ?? (user === undefined ? null : userAsKey(user));
@@ -174,5 +158,26 @@ export function createDirectory(): Directory {
       if (altered.length === 0) unaltered.set(row, recorded);
       return altered;
     },
+  };
+}
+
+/** Collects a page of grant entries and applies them at once, because each application copies the maps. */
+function createGrantFollower() {
+  let grants: Grants = NO_GRANTS;
+  let entries: (GrantEntry & { seq: number })[] = [];
+  return {
+    take: ({ bytes }: EntryRow): void => void entries.push(decodeEntry<GrantEntry>(bytes)),
+    apply(): void {
+      const page = entries;
+      entries = [];
+      try {
+        grants = applyGrantEntries(grants, page);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        const words = `the grants in the ledger contradict each other: ${error.message}; run assent audit`;
+        throw new StorageError("corrupt", words);
+      }
+    },
+    current: (): Grants => grants,
   };
 }

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
-import type { Groups, Keys } from "../contract/core-host.ts";
+import type { Groups, Keys, Rights, RightsReader } from "../contract/core-host.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
@@ -140,25 +140,33 @@ export function createKeys(options: KeysOptions): KeyService {
 
     recordedKey: (id) => options.directory.key(id),
 
-    async rightsOf(tx, id) {
-      const user = tx.users.get(id);
-      if (user !== undefined) return user.ended_at === null ? rightsOfUser(user, options.groups) : null;
-      const row = await tx.key(id);
-      if (row === null || !isLive(row, tx.now) || options.directory.altered(row).length > 0) return null;
-      const makers = listKeyMakers(row.created_by ?? "", (maker) => options.directory.key(maker));
-      return toCredential(
-        row,
-        0,
-        options.groups,
-        makers.flatMap((maker) => tx.users.get(maker.id) ?? []),
-      );
-    },
+    rightsOf: (tx, id) => readRights(options, tx, id),
 
     mint(input) {
       const value = formatKey(randomBytes(32));
       return { value, row: createKeyRow(options.newId(), value, input) };
     },
   };
+}
+
+/** See `Keys.rightsOf`. */
+async function readRights(
+  { directory, groups }: { directory: Directory; groups: Groups },
+  tx: RightsReader,
+  id: string,
+): Promise<Rights | null> {
+  const user = tx.users.get(id);
+  if (user !== undefined) return user.ended_at === null ? rightsOfUser(user, groups) : null;
+  const row = await tx.key(id);
+  if (row === null || row.revoked_at !== null || (row.expires_at ?? Infinity) <= tx.now) return null;
+  if (directory.altered(row).length > 0) return null;
+  const makers = listKeyMakers(row.created_by ?? "", (maker) => directory.key(maker));
+  return toCredential(
+    row,
+    0,
+    groups,
+    makers.flatMap((maker) => tx.users.get(maker.id) ?? []),
+  );
 }
 
 /** The row of a key with a given value. */
