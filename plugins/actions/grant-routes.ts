@@ -7,11 +7,15 @@ import {
   findGrantEnd,
   foldName,
   type Grant,
+  type GrantEnd,
+  type GrantUsage,
+  grantUsePolicy,
   type LedgerTransaction,
   readIdempotentCall,
   REPLAYED_HEADERS,
   type Rights,
   toActor,
+  USE_RETENTION_MS,
 } from "../../src/core.ts";
 import {
   type Credential,
@@ -28,7 +32,7 @@ import { createGrant } from "./grant-create.ts";
 import { endGrant } from "./grant-end.ts";
 import * as schema from "./grant-schemas.ts";
 import { suggestionRoute } from "./grant-suggestions.ts";
-import { mayGrant, readGrantUsage } from "./grant-use.ts";
+import { mayGrant } from "./grant-use.ts";
 import { visibleAction } from "./rows.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 
@@ -64,7 +68,8 @@ function readRoutes(host: CoreHost, tag: string): Route[] {
           isVisible(credential, grant) &&
           (query.agent_id === undefined || foldName(query.agent_id) === foldName(grant.agent_id)) &&
           (query.active === undefined || query.active === (findGrantEnd(grant, stops, now) === null));
-        const found = [...grants.all.values()].reverse().filter(matches);
+        const listed = query.active === true ? [...grants.open.values()].flat() : [...grants.all.values()];
+        const found = listed.sort((a, b) => b.seq - a.seq).filter(matches);
         const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
         const records = await renderGrants(host, page.rows);
         return {
@@ -215,45 +220,55 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
   const { stops } = await host.grants.list();
   const now = host.clock();
   const reader = { key: (id: string) => host.storage.key(id), users: await host.users.list(), now };
-  const records: schema.GrantRecord[] = [];
-  for (const grant of grants) {
-    const used = await readGrantUsage(host.storage, grant);
-    const rights = await host.keys.rightsOf(reader, grant.by.key_id);
-    const ended = findGrantEnd(grant, stops, now);
-    const status =
-      ended !== null ? "ended" : isBlocked(rights, grant) ? "blocked" : used.count < grant.count ? "active" : "used_up";
+  const usages = await readUsages(host, grants, now);
+  const rights = new Map<string, Rights | null>();
+  for (const { by } of grants)
+    if (!rights.has(by.key_id)) rights.set(by.key_id, await host.keys.rightsOf(reader, by.key_id));
+  return grants.map((grant, i) => {
+    const used = usages[i] ?? null;
     const { id, agent_id, tool, operation, scope, count, sum, ends_on_failure, granted_with, comment } = grant;
-    records.push({
+    const ended = findGrantEnd(grant, stops, now);
+    const isUsedUp = used !== null && used.count >= count;
+    const isBlocked = !isStillAllowed(rights.get(grant.by.key_id) ?? null, grant);
+    return {
       id,
-      status,
+      status: ended !== null ? "ended" : isBlocked ? "blocked" : isUsedUp ? "used_up" : "active",
       agent_id,
       tool,
       operation,
       scope,
       count,
       sum,
-      used: { count: used.count, sum: sum === null ? null : used.sum / MICROS_PER_UNIT },
+      used: used === null ? null : { count: used.count, sum: sum === null ? null : used.sum / MICROS_PER_UNIT },
       until: toRfc3339(grant.until),
       ends_on_failure,
       granted_by: grant.by.principal,
       granted_at: toRfc3339(grant.granted_at),
       granted_with,
       comment,
-      ended:
-        ended === null
-          ? null
-          : {
-              cause: ended.cause,
-              at: toRfc3339(ended.at),
-              by: ended.by?.principal ?? null,
-              action_id: ended.related_action,
-              comment: ended.comment,
-            },
-    });
-  }
-  return records;
+      ended: ended === null ? null : renderEnd(ended),
+    };
+  });
 }
 
-function isBlocked(rights: Rights | null, grant: Grant): boolean {
-  return rights === null || !mayGrant(rights, grant) || !isVisible(rights, grant);
+function renderEnd({ cause, at, by, related_action, comment }: GrantEnd): NonNullable<schema.GrantRecord["ended"]> {
+  return { cause, at: toRfc3339(at), by: by?.principal ?? null, action_id: related_action, comment };
+}
+
+/** Returns the usage of each grant; null for those whose uses may have been removed, because they ended long ago. */
+async function readUsages(host: CoreHost, grants: readonly Grant[], now: number): Promise<(GrantUsage | null)[]> {
+  if (grants.length === 0) return [];
+  const usages = await host.storage.limitsUsed(
+    grants.map(({ id, granted_at }) => ({
+      policy: grantUsePolicy(id),
+      limit_name: "uses",
+      subject: "",
+      since: granted_at,
+    })),
+  );
+  return grants.map(({ until }, i) => (until + USE_RETENTION_MS <= now ? null : (usages[i] ?? null)));
+}
+
+function isStillAllowed(rights: Rights | null, grant: Grant): boolean {
+  return rights !== null && mayGrant(rights, grant) && isVisible(rights, grant);
 }

@@ -97,9 +97,11 @@ export const GrantRecord = Type.Object(
     scope: orNull(text("CEL; null covers every request.")),
     count: count("Maximum number of uses."),
     sum: orNull(GrantSum),
-    used: Type.Object(
-      { count: count("Uses so far."), sum: orNull(Type.Number({ description: "Sum so far; null without `sum`." })) },
-      closed,
+    used: orNull(
+      Type.Object(
+        { count: count("Uses so far."), sum: orNull(Type.Number({ description: "Sum so far; null without `sum`." })) },
+        { ...closed, description: "Null from one day after `until` on. `GET /v1/actions?grant_id=…` lists the uses." },
+      ),
     ),
     until: time("End of its time."),
     ends_on_failure: Type.Boolean(),

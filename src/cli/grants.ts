@@ -14,7 +14,7 @@ export interface GrantView {
   scope: string | null;
   count: number;
   sum: { of: string; at_most: number } | null;
-  used: { count: number; sum: number | null };
+  used: { count: number; sum: number | null } | null;
   until: string;
   granted_by: string;
   granted_at: string;
@@ -94,8 +94,8 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   const lines: [string, string | null][] = [
     ["id", grant.id],
     ["scope", grant.scope ?? "every request"],
-    ["used", `${used.count} of ${grant.count}`],
-    ["sum", sum === null ? null : `${used.sum ?? 0} of ${sum.at_most} (${sum.of})`],
+    ["used", used === null ? null : `${used.count} of ${grant.count}`],
+    ["sum", sum === null || used === null ? null : `${used.sum ?? 0} of ${sum.at_most} (${sum.of})`],
     ["granted", `${grant.granted_at} by ${grant.granted_by}`],
     ["until", ended === null ? grant.until : null],
     ["ended", ended === null ? null : `${ended.cause} at ${ended.at}${ended.by === null ? "" : ` by ${ended.by}`}`],

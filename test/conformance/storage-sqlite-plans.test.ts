@@ -220,8 +220,9 @@ describe("query plans", () => {
     assert.deepEqual(planOf(reads.rejectedAction), [search]);
   });
 
-  it("the actions of one request are found by its hash, whatever else is asked for", () => {
+  it("the actions of one request or one grant are found by its hash or its id, whatever else is asked for", () => {
     const by = "SEARCH actions USING INDEX actions_by_request (request_hash=?)";
+    const granted = "SEARCH actions USING INDEX actions_granted (grant_id=?)";
     for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)
       for (const more of [
         {},
@@ -229,8 +230,10 @@ describe("query plans", () => {
         { tool: "t", operation: "o", agent_id: "a" },
         { status: "pending_approval", as_of: 9 },
         { since: 1, until: 2 },
-      ] as const)
+      ] as const) {
         assert.deepEqual(planOf(actions({ visibility, request_hash: "h", ...more, limit: 20 })), [by]);
+        assert.deepEqual(planOf(actions({ visibility, grant_id: "g", ...more, limit: 20 })), [granted]);
+      }
     const expired = planOf(actions({ visibility: all, request_hash: "h", status: "expired", as_of: 9, limit: 20 }));
     assert.ok(!expired.some((step) => /SCAN actions|actions_(pending|by_status)/.test(step)), expired.join("; "));
   });

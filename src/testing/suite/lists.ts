@@ -12,6 +12,7 @@ const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
     tool: n % 5 < 3 ? "stripe" : "shell",
     operation: n % 7 < 4 ? "refund" : "exec",
     request_hash: hexOf(`request ${n % 11 < 6}`),
+    grant_id: n % 13 < 7 ? "grant-1" : n % 13 < 9 ? "grant-2" : null,
     created_at: T0 + Math.floor(n / 2) * 10,
   }),
 );
@@ -22,6 +23,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   tool: "stripe",
   operation: "refund",
   request_hash: hexOf("request true"),
+  grant_id: "grant-1",
   since: T0 + 50,
   until: T0 + 200,
   before_seq: 37,
@@ -38,6 +40,7 @@ function expected(filter: ActionFilter): ActionRow[] {
     .filter((row) => filter.tool === undefined || row.tool === filter.tool)
     .filter((row) => filter.operation === undefined || row.operation === filter.operation)
     .filter((row) => filter.request_hash === undefined || row.request_hash === filter.request_hash)
+    .filter((row) => filter.grant_id === undefined || row.grant_id === filter.grant_id)
     .filter((row) => filter.since === undefined || row.created_at >= filter.since)
     .filter((row) => filter.until === undefined || row.created_at < filter.until)
     .filter((row) => filter.before_seq === undefined || row.decision_seq < filter.before_seq)

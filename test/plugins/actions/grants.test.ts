@@ -500,6 +500,18 @@ test("lists show grants newest first, by agent and by whether they are open", as
   assert.equal((await service.call("GET", "/v1/grants/none", { key: alice })).body.code, "GRANT_NOT_FOUND");
 });
 
+test("the usage is no longer told when its rows may have been removed", async () => {
+  const agent_id = freshAgent();
+  const id = await granted({ agent_id, for: "1h" });
+  await submit({ agent_id });
+  service.clock.now += 24 * 3_600_000;
+  assert.deepEqual((await readGrant(id)).used, { count: 1, sum: null });
+  service.clock.now += 3_600_000;
+  assert.equal((await readGrant(id)).used, null);
+  const uses = await service.call("GET", `/v1/actions?grant_id=${id}`, { key: alice });
+  assert.equal(uses.body.actions.length, 1);
+});
+
 test("grants survive a restart, and replay and audit come to the same answers", async () => {
   const agent_id = freshAgent();
   const id = await granted({ agent_id, count: 2, sum: { of: "1.5", at_most: 10 } });

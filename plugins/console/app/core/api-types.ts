@@ -21,12 +21,13 @@ export interface Grant {
     of: string;
     at_most: number;
   } | null;
+  /** Null from one day after `until` on. `GET /v1/actions?grant_id=…` lists the uses. */
   used: {
     /** Uses so far. */
     count: number;
     /** Sum so far; null without `sum`. */
     sum: number | null;
-  };
+  } | null;
   /** End of its time. */
   until: string;
   ends_on_failure: boolean;
