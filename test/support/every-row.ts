@@ -15,6 +15,7 @@ rules:
   - { name: pay, tool: pay, effect: allow }
   - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 1h, notify: [people] } }
   - { name: two, tool: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }
+  - { name: granted, tool: granted, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
 limits:
   - { name: often, tool: pay, per: agent, count: 1000, window: 30d }
   - { name: sum, tool: ask, sum: params.amount, per: params.customer, at_most: 100000, window: 7d }
@@ -123,6 +124,13 @@ export async function fillStore(
     await call("POST", "/v1/policies/import-yaml", {
       yaml: "policy: imported\nrules: [{ name: r, effect: deny, tool: x }]\n",
     });
+
+    const terms = { agent_id: "bot", tool: "granted", operation: "do", for: "8h", count: 5 };
+    const sum = { of: "params.amount", at_most: 50 };
+    await call("POST", "/v1/grants", { ...terms, scope: "params.amount < 9", sum }, { key: anna, headers: once() });
+    for (let i = 0; i < 3; i++) await run((await submit("granted")).id as string, true);
+    const brief = (await call("POST", "/v1/grants", { ...terms, operation: "other" }, { key: anna })).id as string;
+    await call("POST", `/v1/grants/${brief}/revoke`, { reason: "too wide" }, { key: ben });
 
     await submit("pay", {}, once());
     await submit("unknown", {}, once());
