@@ -42,11 +42,11 @@ interface Use {
   grant: string;
   seq: number;
   status: string;
-  /** Uses that counted before it. */
+  /** Number of uses that counted before this one. */
   count: number;
   /** Sequence number of the entry that gave the use back; null while it counts. */
   released: number | null;
-  /** Millionths, and the sum that the decision read; null until the action was read. */
+  /** The amount of this use, and the sum that its decision read. Millionths. Null until its action was audited. */
   sum: { amount: number; used: number } | null;
 }
 

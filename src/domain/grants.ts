@@ -43,9 +43,10 @@ export interface GrantEnd {
   comment: string | null;
 }
 
-/** All grants that were ever given, by id in the order of the ledger, and by folded target those without a recorded end. */
 export interface Grants {
+  /** Every grant, also ended ones, by id and in the order of the ledger. */
   readonly all: ReadonlyMap<string, Grant>;
+  /** The grants for which no entry records an end, by agent, tool and operation in any case. */
   readonly open: ReadonlyMap<string, readonly Grant[]>;
 }
 
@@ -84,7 +85,7 @@ function applyGrantEntry(before: Grant | null, entry: GrantEntry & { seq: number
   return { ...before, ended: { cause, at, by, related_action, comment } };
 }
 
-/** Returns the end of a grant, with the causes that no entry records; null while it is open. */
+/** Returns the first end of a grant: a recorded one, a stop, or the end of its time. Null while the grant is open. */
 export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd | null {
   const ends: GrantEnd[] = grant.ended === null ? [] : [grant.ended];
   const stop = [...stops.all.values()].find(({ seq, ...about }) => seq > grant.seq && stopApplies(about, grant));

@@ -165,7 +165,7 @@ export interface Facts {
   grant?: GrantFact;
 }
 
-/** A grant that covers an action, and the standing of its grantor at this moment. `limits` has what was used of it. */
+/** A grant that covers an action, and the standing of its grantor at this moment. `limits` has the usage of the grant. */
 export interface GrantFact {
   id: string;
   /** Principal of the grantor. */

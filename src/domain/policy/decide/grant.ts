@@ -12,10 +12,10 @@ import type { Evaluation } from "./evaluation.ts";
 import { MICROS_PER_UNIT, toAmount, type MatchedLimit } from "./limit-facts.ts";
 
 const MAX_REASON = 500;
-/** Compiled expressions of grants that are kept, by their text. */
+/** Maximum number of compiled expressions in each cache. */
 const MAX_COMPILED = 1_000;
 
-/** What was used of a grant before. `sum` in millionths; 0 for a grant without a sum. */
+/** Usage of a grant before the action. `sum` in millionths; 0 for a grant without a sum. */
 export interface GrantUsage {
   count: number;
   sum: number;
