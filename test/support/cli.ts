@@ -63,7 +63,8 @@ export type Files = Record<string, string | Uint8Array>;
 /** A folder in the temporary folder, gone after the test. */
 export function folderWith(t: Pick<TestContext, "after">, files: Files): string {
   const folder = temporaryFolder("assent-cli-");
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  // Runs before the hook that stops a service, which can still write. An error here would leave the service running.
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   write(folder, files);
   return folder;
 }
