@@ -216,7 +216,8 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
 
 async function preparePolicies(io: Output, config: HookConfig, agent: string, host: Host): Promise<void> {
   const ask = () => reaching(() => askPolicies(config, agent, host, place().home));
-  let refused = (await ask()).filter(({ decision }) => decision !== "allow");
+  let answers = await ask();
+  let refused = answers.filter(({ decision }) => decision !== "allow");
   if (refused.length > 0) {
     const what = refused.map(({ call, decision, reason }) => `${call}: ${decision} (${reason})`).join("; ");
     if (!process.env["ASSENT_API_KEY"])
@@ -227,14 +228,15 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
     const path = "/v1/policies/import-yaml?activate=true";
     await reaching(() => adminClient(config.url).call("POST", path, { yaml: packForOnePerson() }));
     done(io, 'the policy pack "coding-agents" is installed and active');
-    refused = (await ask()).filter(({ decision }) => decision !== "allow");
+    answers = await ask();
+    refused = answers.filter(({ decision }) => decision !== "allow");
   }
   if (refused.length > 0)
     throw new CommandError(
       `the policies still do not allow everyday calls: ${refused.map(({ call, decision, reason }) => `${call}: ${decision} (${reason})`).join("; ")}. ` +
         'Another policy is stricter than the pack "coding-agents": deactivate it, as docs/packs.md describes for "shell"',
     );
-  done(io, "the policies allow Read, Edit and git status in a workspace");
+  done(io, `the policies allow in a workspace: ${answers.map(({ call }) => call).join(", ")}`);
 }
 
 /** Sends everyday calls through the hook as the settings of the host start it. */

@@ -92,6 +92,7 @@ export const commands: readonly Evasion[] = [
     "cat id_rsa~x",
     String.raw`sed -n '1,/x\/p;/e cat .env #/p' README.md`,
     "rg -g '.npmrc ' KEY",
+    "cp ~/.local/share/assent/data/assent.db x",
     "cat prod.env",
     "cat prod.env.local",
     "cat config/app.env~",

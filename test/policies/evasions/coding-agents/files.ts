@@ -140,6 +140,9 @@ export const files: readonly Evasion[] = [
   file("deny", "read", "/work/app/.env"),
   file("deny", "read", "/work/app/certs/server.key"),
   file("deny", "search", "/home/ada/.ssh"),
+  // The store that "assent hook setup" makes, with the secrets of the service.
+  file("deny", "read", "/home/ada/.local/share/assent/data/assent.db"),
+  file("deny", "search", "/home/ada/.local/share/assent"),
   file("deny", "write", "x"),
   file("deny", "rename", "/work/app/x"),
   file("deny", "write", "/x", { workspace: "/" }),
