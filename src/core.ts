@@ -30,7 +30,6 @@ export function defineCorePlugin<Options extends TObject>(plugin: CorePlugin<Opt
 // The privileged host
 export type { CoreHost, LeaderLease, Rights, PasskeyResponse, SessionPasskeys } from "./contract/core-host.ts";
 export type { AgentFacts, LedgerTransaction, Prefetch, SignedCheckpoint, UrgentJob } from "./contract/ledger.ts";
-export type { OpenActionCursor } from "./contract/containment.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
 
 // Actions, approvals and their history

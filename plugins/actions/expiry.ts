@@ -45,7 +45,7 @@ export function createExpiry(host: CoreHost): Expiry {
   /** Erased and altered actions keep their status; remembering the position skips them in later sweeps of this process. */
   async function sweepStarts(): Promise<void> {
     for (;;) {
-      const [next] = await host.storage.startableActions("approved", position, 1);
+      const [next] = await host.storage.approvedActions(position, 1);
       if (next === undefined || (next.approved_until ?? 0) > host.clock()) return;
       const nextPosition = await expireUnstarted(host, position, PAGE);
       if (nextPosition === null) return;

@@ -17,7 +17,7 @@ import {
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import type { ActionRow, ApprovalRow, StartableCursor } from "../../src/storage/index.ts";
+import type { ActionRow, ApprovalRow, ApprovedCursor } from "../../src/storage/index.ts";
 import {
   requireMoreApprovals,
   reevaluateAction,
@@ -287,9 +287,9 @@ export function expireOverdue(host: CoreHost, limit: number): Promise<number> {
  * Marks approved actions as expired that were not started in time, in order of their deadline after `from`. Returns the
  * position to continue at, or null if none was overdue.
  */
-export function expireUnstarted(host: CoreHost, from: StartableCursor, limit: number): Promise<StartableCursor | null> {
+export function expireUnstarted(host: CoreHost, from: ApprovedCursor, limit: number): Promise<ApprovedCursor | null> {
   return host.ledger.transact(async (tx) => {
-    const rows = await tx.startableActions("approved", from, limit);
+    const rows = await tx.approvedActions(from, limit);
     const overdue = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
     for (const row of overdue)
       if (row.erased_at === null && (await matchesLedger(host, tx, row))) await expireUnstartedAction(tx, row);

@@ -10,7 +10,6 @@ import {
   type JsonObject,
   type JsonValue,
   type LedgerTransaction,
-  type OpenActionCursor,
   recordCreatedResource,
   sha256Hex,
   toActor,
@@ -113,39 +112,30 @@ export async function suspendAgent(host: CoreHost, request: ChangeRequest, reaso
       before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
     );
     const why = cancellationCause(row, who);
-    return { row, why, next: await host.containment.cancelOpen(tx, { agent_id: row.id }, why, null) };
+    return { row, why, more: await host.containment.cancelOpen(tx, { agent_id: row.id }, why) };
   });
   const { row, why } = first;
-  for (let next = first.next; next !== null;) {
-    const from = next;
-    next = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { agent_id: row.id }, why, from));
-  }
+  for (let more = first.more; more;)
+    more = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { agent_id: row.id }, why));
   return row;
 }
 
 /** Resumes the agent. First cancels open actions that a crash during the suspension left, so that they do not reopen. */
 export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promise<AgentRow> {
-  for (let next: OpenActionCursor | null = null; ;) {
-    const from: OpenActionCursor | null = next;
-    const done = await host.ledger.transact(async (tx): Promise<{ row: AgentRow } | { next: OpenActionCursor }> => {
+  for (;;) {
+    const row = await host.ledger.transact(async (tx): Promise<AgentRow | null> => {
       const who = await confirmWriter(tx, request.credential);
       const before = await tx.agent(request.params.id);
       if (before !== null && before.suspended_at !== null) {
         assertIfMatch(request.headers, etagOf(before));
-        const left = await host.containment.cancelOpen(
-          tx,
-          { agent_id: before.id },
-          cancellationCause(before, who),
-          from,
-        );
-        if (left !== null) return { next: left };
+        if (await host.containment.cancelOpen(tx, { agent_id: before.id }, cancellationCause(before, who))) return null;
       }
-      return change(tx, request, "resumed", (row) =>
+      const resumed = await change(tx, request, "resumed", (row) =>
         row.suspended_at === null ? null : { suspended_at: null, suspended_reason: null },
       );
+      return resumed.row;
     });
-    if ("row" in done) return done.row;
-    next = done.next;
+    if (row !== null) return row;
   }
 }
 

@@ -216,7 +216,11 @@ function warningsOf(host: CoreHost, { scopes, agent_id }: KeyRow): string[] {
 
 /** Revokes the key and cancels the open actions that it submitted, in as many jobs as needed. */
 async function revoke(host: CoreHost, id: string, credential: Credential): Promise<Reply> {
-  const { row, why, left } = await host.ledger.transact(async (tx) => {
+  const {
+    row,
+    why,
+    more: moreLeft,
+  } = await host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "keys:manage");
     const key = await tx.key(id);
     if (key === null || key.revoked_at !== null || !canManage(who, key))
@@ -242,13 +246,11 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     tx.record(buildKeyEntry("revoked", key, tx.now, by));
     tx.bumpEpoch();
     const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
-    const left = await host.containment.cancelOpen(tx, { key_id: id }, why, null);
-    return { row: { ...key, revoked_at: tx.now }, why, left };
+    const more = await host.containment.cancelOpen(tx, { key_id: id }, why);
+    return { row: { ...key, revoked_at: tx.now }, why, more };
   });
-  for (let next = left; next !== null;) {
-    const from = next;
-    next = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id: id }, why, from));
-  }
+  for (let more = moreLeft; more;)
+    more = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id: id }, why));
   return { status: 200, json: renderKey(row) };
 }
 

@@ -153,12 +153,7 @@ export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Ac
   const author = by?.key_id === user.id ? null : by;
   const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was ended` };
   for (const key_id of keys) {
-    type Place = Awaited<ReturnType<typeof host.containment.cancelOpen>>;
-    let place: Place = null;
-    do {
-      const from: Place = place;
-      place = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id }, why, from));
-    } while (place !== null);
+    while (await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id }, why)));
   }
 }
 

@@ -53,7 +53,8 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.entriesOfType("agent", 0, 1);
   await reader.openAction("a", "b", 0);
   await reader.rejectedAction("b", 0);
-  await reader.startableActions("allowed", { approved_until: 0, decision_seq: 0 }, 1);
+  await reader.approvedActions({ approved_until: 0, decision_seq: 0 }, 1);
+  await reader.openActionsOf({ agent_id: "agent-1" }, 0, 1);
   await reader.pendingCount({ all: true }, 0);
   await reader.oldestPending(0);
   await reader.nextExpiry();

@@ -113,8 +113,11 @@ export interface PendingCursor {
   decision_seq: number;
 }
 
-/** Position in the list of startable actions, ordered by `approved_until`, then `decision_seq`. */
-export interface StartableCursor {
+/** Selects the actions of an agent (in any spelling of its name), or those that a key submitted. */
+export type ActionOwner = { agent_id: string } | { key_id: string };
+
+/** Position in the list of approved actions, ordered by `approved_until`, then `decision_seq`. */
+export interface ApprovedCursor {
   approved_until: number;
   decision_seq: number;
 }
@@ -167,8 +170,13 @@ export interface ActionReads {
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
   /** Pending actions after a cursor, earliest expiry first. */
   pendingActions(visibility: StoredVisibility, after: PendingCursor, limit: number): Promise<ActionRow[]>;
-  /** Actions of this status after a cursor, earliest `approved_until` first. */
-  startableActions(status: "allowed" | "approved", after: StartableCursor, limit: number): Promise<ActionRow[]>;
+  /** Approved actions after a cursor, earliest `approved_until` first. */
+  approvedActions(after: ApprovedCursor, limit: number): Promise<ActionRow[]>;
+  /**
+   * The owner's open actions, in any order: pending ones with `expires_at > now`, and allowed or approved ones with
+   * `approved_until > now`.
+   */
+  openActionsOf(owner: ActionOwner, now: number, limit: number): Promise<ActionRow[]>;
   /** How many pending actions have `expires_at > now`. */
   pendingCount(visibility: StoredVisibility, now: number): Promise<number>;
   /** Creation time of the oldest of those; null if there are none. */

@@ -1,9 +1,11 @@
 /** The reads of the contract over tables in memory. */
 import type {
   ActionFilter,
+  ActionOwner,
   ActionRow,
   AgentFilter,
   AnalyticsQuery,
+  ApprovedCursor,
   DecisionFilter,
   EntryRow,
   IdempotencyLookup,
@@ -11,11 +13,11 @@ import type {
   FollowedType,
   LedgerHead,
   PendingCursor,
-  StartableCursor,
   StorageReader,
   StoredVisibility,
 } from "../../contract/storage.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
+import { sameName } from "../../domain/names.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
 import { deliveryReads } from "./deliveries.ts";
@@ -135,15 +137,23 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         )
         .filter((row) => canSee(visibility, row))
         .slice(0, limit),
-    startableActions: (status: ActionRow["status"], after: StartableCursor, limit: number) =>
+    approvedActions: (after: ApprovedCursor, limit: number) =>
       all(
         t.actions,
-        ({ status: stands, approved_until: ends, decision_seq: seq }) =>
-          stands === status &&
+        ({ status, approved_until: ends, decision_seq: seq }) =>
+          status === "approved" &&
           ends !== null &&
           (ends > after.approved_until || (ends === after.approved_until && seq > after.decision_seq)),
         (a, b) => (a.approved_until ?? 0) - (b.approved_until ?? 0) || a.decision_seq - b.decision_seq,
       ).slice(0, limit),
+    openActionsOf: (owner: ActionOwner, now: number, limit: number) =>
+      [...t.actions.values()]
+        .filter(
+          (row) =>
+            openUntil(row) > now &&
+            ("key_id" in owner ? row.submitted_by === owner.key_id : sameName(row.agent_id, owner.agent_id)),
+        )
+        .slice(0, limit),
     pendingCount: (visibility: StoredVisibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && canSee(visibility, row)).length,
     oldestPending: (now: number) =>
@@ -213,6 +223,12 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
     ...documentReads(t),
     meta: (name: string) => t.meta.get(name)?.value,
   };
+}
+
+/** 0 where the action is not open. */
+function openUntil({ status, expires_at, approved_until }: ActionRow): number {
+  if (status === "pending_approval") return expires_at ?? 0;
+  return status === "allowed" || status === "approved" ? (approved_until ?? 0) : 0;
 }
 
 function lastToEnd(

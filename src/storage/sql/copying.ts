@@ -9,6 +9,7 @@ import {
 } from "../../contract/storage.ts";
 import type { Bundles, EntryBytes } from "./bundles.ts";
 import { FORMS } from "./forms.ts";
+import { agentFold } from "./open-actions.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
@@ -19,6 +20,8 @@ interface Shape {
   columns: readonly string[];
   /** Rows of these may change; the others are append-only. */
   changes: boolean;
+  /** Column that is computed when a row is written, and not read. */
+  computed?: "agent_fold";
 }
 
 const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
@@ -29,7 +32,7 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
   policy_sets: { key: ["digest"], columns: schema.POLICY_SET_COLUMNS, changes: false },
   api_keys: { key: ["id"], columns: schema.KEY_COLUMNS, changes: true },
   agents: { key: ["id"], columns: schema.AGENT_COLUMNS, changes: true },
-  actions: { key: ["decision_seq"], columns: schema.ACTION_COLUMNS, changes: true },
+  actions: { key: ["decision_seq"], columns: schema.ACTION_COLUMNS, changes: true, computed: "agent_fold" },
   approvals: { key: ["action_id", "principal"], columns: schema.APPROVAL_COLUMNS, changes: true },
   idempotency: { key: ["key_id", "route", "idempotency_key"], columns: schema.IDEMPOTENCY_COLUMNS, changes: true },
   deliveries: { key: ["position"], columns: schema.DELIVERY_COLUMNS, changes: true },
@@ -76,7 +79,11 @@ export function prepareCopying(db: Kysely<Tables>) {
   };
 }
 
-function statementsOf(db: Kysely<Tables>, table: CopiedTable, { key, columns, changes }: Shape): TableStatements {
+function statementsOf(
+  db: Kysely<Tables>,
+  table: CopiedTable,
+  { key, columns, changes, computed }: Shape,
+): TableStatements {
   const forms = FORMS[table] ?? {};
   const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
@@ -85,8 +92,9 @@ function statementsOf(db: Kysely<Tables>, table: CopiedTable, { key, columns, ch
   const right = sql.join(key.map((column) => sql`${param(`after_${column}`, forms[column])}`));
   const behind = sql<boolean>`(${left}) > (${right})`;
   const backwards = key.reduce((query, column) => query.orderBy(column as never, "desc"), rows);
-  const insert = db.insertInto(table as "meta").values(params<never>(columns, table));
-  const rest = columns.filter((column) => !key.includes(column));
+  const written = computed === undefined ? columns : [...columns, computed];
+  const insert = db.insertInto(table as "meta").values(params<never>(written, table));
+  const rest = written.filter((column) => !key.includes(column));
   const replacing = insert.onConflict((conflict) =>
     conflict
       .columns(key as never)
@@ -127,7 +135,15 @@ export function createCopying(
       const [row] = await reader.all(statements.tables[table].count, {});
       return Number(row?.["n"]);
     },
-    write: (table, rows) => write(async (db) => db.runMany(statements.tables[table].write, rows)),
+    write: (table, rows) =>
+      write(async (db) =>
+        db.runMany(
+          statements.tables[table].write,
+          SHAPES[table].computed === undefined
+            ? rows
+            : rows.map((row) => ({ ...row, agent_fold: agentFold(String(row["agent_id"])) })),
+        ),
+      ),
     finish: (head: LedgerHead, checkpoint) =>
       write(async (db) => {
         await db.run(statements.head, { ...head, edge: joinHashes(head.edge) });

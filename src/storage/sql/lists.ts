@@ -155,14 +155,14 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
   );
 }
 
-/** By the end of the permit. */
-export function startableLists(db: Kysely<Tables>, status: "allowed" | "approved"): Statement {
+/** Approved actions, earliest deadline first. */
+export function approvedList(db: Kysely<Tables>): Statement {
   return prepare(
     db
       .selectFrom("actions")
       .select(schema.ACTION_COLUMNS)
       // Literal, or the planner does not see that the index holds what is asked for.
-      .where("status", "=", sql.lit(status))
+      .where("status", "=", sql.lit("approved"))
       .where(sql<boolean>`(approved_until, decision_seq) > (${param("approved_until")}, ${param("decision_seq")})`)
       .orderBy("approved_until")
       .orderBy("decision_seq")

@@ -16,6 +16,7 @@ import {
   type StorageReader,
   type StoredVisibility,
 } from "../../contract/storage.ts";
+import { foldName } from "../../domain/names.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
@@ -24,6 +25,7 @@ import { prepareActionsById, readActionsById } from "./actions-by-id.ts";
 import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
 import { prepareLimitReads, readLimits } from "./limits.ts";
+import { prepareAgentNames, prepareOpenActions } from "./open-actions.ts";
 import {
   actionLists,
   agentLists,
@@ -32,7 +34,7 @@ import {
   rejectedAction,
   pending,
   pendingLists,
-  startableLists,
+  approvedList,
   type StoredDecision,
 } from "./lists.ts";
 import type { Bundles, EntryReads } from "./bundles.ts";
@@ -96,10 +98,9 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       agent_id: pendingLists(db, "agent_id", dialect),
       key_id: pendingLists(db, "key_id", dialect),
     },
-    startableActions: {
-      allowed: startableLists(db, "allowed"),
-      approved: startableLists(db, "approved"),
-    },
+    approvedActions: approvedList(db),
+    openActionsOf: prepareOpenActions(db),
+    agentNames: prepareAgentNames(db),
     oldestPending: prepare(
       db
         .selectFrom("actions")
@@ -204,7 +205,11 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
     pendingActions: (visibility, after, limit) =>
       many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
-    startableActions: (status, after, limit) => many<ActionRow>(reads.startableActions[status], { ...after, limit }),
+    approvedActions: (after, limit) => many<ActionRow>(reads.approvedActions, { ...after, limit }),
+    openActionsOf: (owner, now, limit) =>
+      "agent_id" in owner
+        ? many<ActionRow>(reads.openActionsOf.agent_id, { owner: foldName(owner.agent_id), now, limit })
+        : many<ActionRow>(reads.openActionsOf.key_id, { owner: owner.key_id, now, limit }),
     pendingCount: async (visibility, now) =>
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,

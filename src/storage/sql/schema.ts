@@ -35,7 +35,8 @@ export interface Tables {
   };
   /** One row, id 1. A null note: none was stored yet. */
   checkpoint: { id: number; size: number; note: string | null };
-  actions: ActionRow;
+  /** `agent_fold`: the folded name of the agent, null where that is `agent_id` itself. */
+  actions: ActionRow & { agent_fold: string | null };
   approvals: Stored<ApprovalRow, { approve: number; self_approval: number }>;
   idempotency: IdempotencyRow;
   /** `scopes` is a JSON array. */

@@ -14,6 +14,7 @@ import { lastingLeases, prepareLeases } from "./leases.ts";
 import { knownRows, lockReads, prepareLockReads } from "./lock-reads.ts";
 import { migrate, schemaStatements, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
+import { agentNameFaults } from "./open-actions.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./schema.ts";
 import { transactionScope } from "./scope.ts";
@@ -258,6 +259,7 @@ export function createSqlStorage(
       ...(await access.read(async () => (await engine.integrityFaults?.()) ?? [])),
       ...(await access.read(async () => (await engine.schemaFaults?.(schemaStatements(dialect, migrations))) ?? [])),
       ...(await bundleFaults(reads, outside)),
+      ...(await agentNameFaults(reads.agentNames, outside)),
     ],
     copying: createCopying(statements.copies, outside, bundles, (work) => enqueue(() => access.transact("copy", work))),
     ...optionalMethods(),

@@ -27,7 +27,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.putCheckpoint(2, "note");
   await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, waited_ms: 5 }));
   await tx.insertAction(actionRow(0, { approved_until: T0 }));
-  await tx.insertAction(actionRow(2, { approved_until: T0 + 9 }));
+  await tx.insertAction(actionRow(2, { status: "approved", approved_until: T0 + 9 }));
   await tx.insertAction(actionRow(3, { status: "denied", rejection_until: T0 + 9 }));
   await tx.insertApproval(approvalRow("action-1", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
@@ -69,7 +69,8 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     rejectedAction: await reader.rejectedAction(actionRow(3).request_hash, T0),
     overdueActions: await reader.overdueActions(T0, 10),
     pendingActions: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
-    startableActions: await reader.startableActions("allowed", { approved_until: 0, decision_seq: 0 }, 10),
+    approvedActions: await reader.approvedActions({ approved_until: 0, decision_seq: 0 }, 10),
+    openActionsOf: await reader.openActionsOf({ agent_id: "agent-1" }, 0, 10),
     pendingCount: await reader.pendingCount({ all: true }, 0),
     oldestPending: await reader.oldestPending(0),
     nextExpiry: await reader.nextExpiry(),
@@ -128,7 +129,8 @@ export const NOTHING: Everything = {
   rejectedAction: null,
   overdueActions: [],
   pendingActions: [],
-  startableActions: [],
+  approvedActions: [],
+  openActionsOf: [],
   pendingCount: 0,
   oldestPending: null,
   nextExpiry: null,

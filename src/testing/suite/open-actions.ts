@@ -1,6 +1,6 @@
 /** Cases for joining: a submission joins only an open action of the same key with the same request. */
 import assert from "node:assert/strict";
-import type { ActionRow } from "../../contract/storage.ts";
+import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
 import { actionRow, hexOf, T0, type Case } from "./rows.ts";
 
 const HASH = hexOf("the request");
@@ -79,6 +79,39 @@ export function openActionCases(test: Case): void {
       await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
       assert.equal((await tx.openAction("key-2", HASH, T0))?.id, "action-1");
     });
+  });
+
+  test("open actions of an agent, in any spelling of its name, and of a key are found until their deadline", async ({
+    storage,
+    reopen,
+  }) => {
+    const rows = [
+      waits(0, T0 + 50),
+      mayStart(1, T0 + 40),
+      mayStart(2, T0 + 60, { status: "approved", agent_id: "AGENT-1" }),
+      mayStart(3, T0 + 10, { agent_id: "Agent-1" }),
+      waits(4, T0 + 60, { submitted_by: "key-2" }),
+      mayStart(5, T0 + 45, { agent_id: "agent-2" }),
+      mayStart(6, T0 + 45, { agent_id: "ÉLAN", submitted_by: "key-2" }),
+      row(7, { status: "cancelled", expires_at: T0 + 70, approved_until: T0 + 70 }),
+      waits(8, T0 + 10),
+    ];
+    await storage.write(async (tx) => {
+      for (const each of rows) await tx.insertAction(each);
+      await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: T0 });
+    });
+    const again = await reopen();
+    const open = async (owner: ActionOwner, limit = 9): Promise<string[]> =>
+      (await again.openActionsOf(owner, T0 + 10, limit)).map(({ id }) => id).sort();
+    for (const agent_id of ["agent-1", "Agent-1"])
+      assert.deepEqual(await open({ agent_id }), ["action-0", "action-2", "action-4"], agent_id);
+    assert.deepEqual(await open({ agent_id: "élan" }), ["action-6"]);
+    assert.deepEqual(await open({ key_id: "key-1" }), ["action-0", "action-2", "action-5"]);
+    assert.deepEqual(await open({ key_id: "key-2" }), ["action-4", "action-6"]);
+    assert.deepEqual(await open({ agent_id: "nobody" }), []);
+    assert.equal((await open({ key_id: "key-1" }, 2)).length, 2);
+    const found = await again.openActionsOf({ agent_id: "élan" }, T0, 9);
+    assert.deepEqual(found, [rows[6]]);
   });
 
   test("a rejection is found by its request while it holds, the one that holds longest", async ({

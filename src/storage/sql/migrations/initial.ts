@@ -5,6 +5,12 @@ import { createTable, type Table } from "./table.ts";
 /** The root of an empty tree (RFC 6962, section 2.1): the SHA-256 of nothing. */
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
+// Statements repeat these letter for letter: a planner finds an index by its expressions.
+export const IS_OPEN = "status in ('pending_approval', 'allowed', 'approved')";
+export const OPEN_UNTIL = "(case status when 'pending_approval' then expires_at else approved_until end)";
+/** The form in which names of agents are compared. */
+export const NAME_OF_AGENT = "(coalesce(agent_fold, agent_id))";
+
 const LEDGER: Readonly<Record<string, Table>> = {
   entries: {
     // Hashes precede the bytes, so that reading a range of hashes does not touch overflow pages.
@@ -68,6 +74,8 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       decision_seq: "integer",
       id: "uuid",
       agent_id: "text",
+      // The folded name, where it differs from agent_id.
+      agent_fold: "text?",
       tool: "text",
       operation: "text",
       status: "text",
@@ -120,12 +128,13 @@ const ACTIONS: Readonly<Record<string, Table>> = {
         "status, submitted_by, request_hash, expires_at, decision_seq",
         "status = 'pending_approval'",
       ],
-      actions_allowed: ["status, approved_until, decision_seq", "status = 'allowed'"],
       actions_approved: ["status, approved_until, decision_seq", "status = 'approved'"],
       actions_startable: [
         "submitted_by, request_hash, approved_until, decision_seq",
         "status in ('allowed', 'approved')",
       ],
+      actions_open_of_agent: [`${NAME_OF_AGENT}, ${OPEN_UNTIL}`, IS_OPEN],
+      actions_open_of_key: [`submitted_by, ${OPEN_UNTIL}`, IS_OPEN],
       actions_rejected: ["request_hash, rejection_until", "rejection_until is not null"],
       actions_granted: ["grant_id, decision_seq", "grant_id is not null"],
       actions_waited: ["created_at, waited_ms, agent_id, submitted_by", "waited_ms is not null"],

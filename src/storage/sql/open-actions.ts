@@ -1,0 +1,37 @@
+/** Finds the open actions of one agent or one key, by two indexes over open actions only. */
+import { sql, type Kysely } from "kysely";
+import { foldName } from "../../domain/names.ts";
+import { IS_OPEN, NAME_OF_AGENT, OPEN_UNTIL } from "./migrations/initial.ts";
+import { ACTION_COLUMNS, type Tables } from "./schema.ts";
+import { param, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+
+export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key_id", Statement> {
+  const open = db
+    .selectFrom("actions")
+    .select(ACTION_COLUMNS)
+    .where(sql.raw<boolean>(IS_OPEN))
+    .where(sql<boolean>`${sql.raw(OPEN_UNTIL)} > ${param("now")}`)
+    .limit(param<number>("limit"));
+  return {
+    agent_id: prepare(open.where(sql<boolean>`${sql.raw(NAME_OF_AGENT)} = ${param("owner")}`)),
+    key_id: prepare(open.where("submitted_by", "=", param("owner", "uuid"))),
+  };
+}
+
+/** Returns the name in the form in which names of agents are compared, or null for a name that has this form already. */
+export function agentFold(agentId: string): string | null {
+  const fold = foldName(agentId);
+  return fold === agentId ? null : fold;
+}
+
+export function prepareAgentNames(db: Kysely<Tables>): Statement {
+  return prepare(db.selectFrom("actions").select(["agent_id", "agent_fold"]).distinct());
+}
+
+/** For the audit: names under which a suspension would not find the open actions of an agent. */
+export async function agentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
+  return (await db.all(names, {}))
+    .map((row) => plain<{ agent_id: string; agent_fold: string | null }>(row))
+    .filter(({ agent_id, agent_fold }) => agentFold(agent_id) !== agent_fold)
+    .map(({ agent_id }) => `the column agent_fold of actions of the agent "${agent_id}" was altered`);
+}
