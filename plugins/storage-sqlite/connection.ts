@@ -15,8 +15,8 @@ export interface Connection {
   close(): void;
 }
 
-/** No statement that writes has a RETURNING. */
-const READS = /^(select|with|pragma)\b/i;
+/** Matches statements that return rows. */
+const READS = /^(select|with|pragma)\b|\breturning "\w+"/i;
 
 export interface ConnectionOptions {
   /** How long another process's lock is waited for, in milliseconds. Blocks this thread. */

@@ -108,7 +108,8 @@ it(
     const reads = prepareReads(postgresDialect.db, postgresDialect);
     const statements = { ...reads, ...reads.sums };
     const names = Object.keys(GIVEN) as (keyof typeof GIVEN)[];
-    const call = (name: keyof typeof GIVEN): string => `execute "${name}"('${JSON.stringify(GIVEN[name])}')`;
+    const call = (name: keyof typeof GIVEN): string =>
+      `execute "${name}"(${statements[name].names.map(() => `'${JSON.stringify(GIVEN[name])}'`).join(", ")})`;
     const insert = (from: number, to: number): Promise<void> =>
       storage.write(async (tx) => {
         for (let n = from; n < to; n++) {

@@ -50,6 +50,7 @@ export function prepareCut(db: Kysely<Tables>) {
       remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
     },
     reset: prepare(db.updateTable("actions").set(params<object>(CHANGEABLE)).where("id", "=", param("id", "uuid"))),
+    forgetTotals: prepare(db.deleteFrom("limit_totals")),
     forgetSums: prepare(db.deleteFrom("action_sums")),
     foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
   };
@@ -116,6 +117,7 @@ export async function cutBack(
   for (const [remove, values] of removals) await db.run(remove, values);
   for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).end ?? []) await raw(db, text);
   for (const id of touched) if (!actions.has(id)) await setBack(statements, reads, bundles, db, id);
+  await db.run(statements.forgetTotals, {});
   await db.run(statements.forgetSums, {});
   await db.run(statements.foldAnew, {});
   return entries.length;

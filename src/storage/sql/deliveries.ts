@@ -1,4 +1,4 @@
-/** Deliveries and the uses of limits as SQL: what `queries.ts` and `writes.ts` are for the rest. */
+/** The reads and writes of deliveries as SQL. */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type {
   DeliveryBacklog,
@@ -17,7 +17,6 @@ import {
   params,
   plain,
   prepare,
-  prepareInsert,
   type SqlExecutor,
   type SqlRow,
   type Statement,
@@ -37,9 +36,6 @@ type WriteMethods = Pick<
   | "hastenDeliveries"
   | "releaseDeliveries"
   | "pruneDeliveries"
-  | "insertLimitUse"
-  | "releaseLimitUses"
-  | "pruneLimitUses"
 >;
 
 // Literals, so that the planner may use the indices over these states alone.
@@ -157,15 +153,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
     .limit(param<number>("max"));
   const last = sql<number>`(select coalesce(max(position), 0) + 1 from deliveries)`;
   const given = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
-  const keys = ["policy", "limit_name", "subject", "at", "action_id"] as const;
-  const past = db
-    .selectFrom("limit_uses")
-    .select(keys)
-    .where("until", "<=", param("now"))
-    .orderBy("until")
-    .limit(param<number>("max"));
   const until = sql<number>`case when kind = 'event' then cast(${param("events")} as bigint) else cast(${param("others")} as bigint) end`;
-  const tuple = sql.join(keys.map((column) => sql.ref(column)));
   return {
     insertDelivery: prepare(
       db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last }),
@@ -203,9 +191,6 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
         .where("next_at", "<=", param("now")),
     ),
     pruneDeliveries: prepare(db.deleteFrom("deliveries").where("position", "in", old)),
-    insertLimitUse: prepareInsert(db, "limit_uses", schema.LIMIT_USE_COLUMNS),
-    releaseLimitUses: prepare(db.deleteFrom("limit_uses").where("action_id", "=", param("action_id"))),
-    pruneLimitUses: prepare(db.deleteFrom("limit_uses").where(sql<boolean>`(${tuple}) in (${past})`)),
   };
 }
 
@@ -251,12 +236,5 @@ export function writeDeliveries(writes: Writes, db: SqlExecutor): WriteMethods {
     hastenDeliveries: (destination, attempts, now) => db.run(writes.hastenDeliveries, { destination, attempts, now }),
     releaseDeliveries: (now) => db.run(writes.releaseDeliveries, { now }),
     pruneDeliveries: (before, max) => db.run(writes.pruneDeliveries, { before, max }),
-    async insertLimitUse(row) {
-      await db.send(writes.insertLimitUse, row);
-    },
-    async releaseLimitUses(action_id) {
-      await db.run(writes.releaseLimitUses, { action_id });
-    },
-    pruneLimitUses: (now, max) => db.run(writes.pruneLimitUses, { now, max }),
   };
 }

@@ -1,55 +1,328 @@
-/** What was used of limits, as SQL. */
+/**
+ * Uses of limits as SQL. Where a limit and subject have many uses, running totals sum up all but the newest uses. Each total
+ * covers one interval of time, and the intervals have no gaps between them. The amount used since a moment is the sum of the
+ * totals after it, of the uses before the first of these totals, and of the uses after the last. Totals change in the
+ * transaction that changes their uses, so every process always reads the exact number.
+ */
 import { sql, type Kysely } from "kysely";
-import type { LimitReads } from "../../contract/storage.ts";
+import type { LimitReads, LimitSpan, LimitUseRow, LimitWrites } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { joinEach } from "./join-each.ts";
-import type { Tables } from "./schema.ts";
-import { bindRows, param, prepare, type SqlExecutor } from "./statement.ts";
+import { joinEach, sameAsGiven } from "./join-each.ts";
+import { LIMIT_USE_COLUMNS, type Tables } from "./schema.ts";
+import { bindRows, param, params, plain, prepare, prepareInsert, type SqlExecutor, type SqlRow } from "./statement.ts";
+
+/** The most uses that one total covers. */
+export const TOTAL_OF = 512;
+/** A read that goes through more single uses than this makes its transaction sum them up in totals. */
+const LOOSE = 3 * TOTAL_OF;
+/** The most uses that one transaction sums up in totals. */
+const AT_ONCE = 16 * TOTAL_OF;
 
 // As doubles, which are exact up to 2^53 and have room beyond: SQLite fails a sum of integers that goes beyond 2^63.
-const USED = sql<number>`cast(case when coalesce(sum(cast(amount as double precision)), 0) > 9007199254740991 then 9007199254740991 else coalesce(sum(cast(amount as double precision)), 0) end as bigint)`;
+const SUM = sql`coalesce(sum(cast(amount as double precision)), 0)`;
+const USED = sql<number>`cast(case when ${SUM} > 9007199254740991 then 9007199254740991 else ${SUM} end as bigint)`;
+const FOREVER = sql.lit("9223372036854775807");
 
-const SPAN = { n: "integer", policy: "text", limit_name: "text", subject: "text", since: "integer" } as const;
+const KEY = ["policy", "limit_name", "subject"] as const;
+type Key = Pick<LimitUseRow, (typeof KEY)[number]>;
+const KEY_COLUMNS = { policy: "text", limit_name: "text", subject: "text" } as const;
+const SPAN = { n: "integer", ...KEY_COLUMNS, since: "integer" } as const;
+const CHANGE = { ...KEY_COLUMNS, at: "integer", uses: "integer", amount: "integer" } as const;
+const columnsOf = (given: object): string[] => Object.keys(given);
+
+const isOf = (table: "limit_uses" | "limit_totals") => sameAsGiven(table, KEY);
+/** Selects an aggregate of the totals that begin in the span. */
+const ofTotals = (what: string) =>
+  sql.raw<number>(
+    `(select ${what} from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at >= given.since)`,
+  );
 
 export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
-  const spans = db.selectFrom(dialect.given(param("spans"), SPAN) as never);
-  const isOfSpan = sql<boolean>`limit_uses.policy = given.policy and limit_uses.limit_name = given.limit_name and limit_uses.subject = given.subject and limit_uses.at >= given.since`;
+  const spans = () => db.selectFrom(dialect.given(param("spans"), SPAN) as never);
+  const uses = (between: ReturnType<typeof sql<boolean>>) =>
+    joinEach(spans(), "inner", "limit_uses", sql<boolean>`${isOf("limit_uses")} and ${between}`, dialect).select([
+      sql<number>`given.n`.as("n"),
+      sql<number>`1`.as("uses"),
+      sql<number>`limit_uses.amount`.as("amount"),
+      sql<number>`1`.as("loose"),
+    ] as never);
+  const totals = joinEach(
+    spans(),
+    "inner",
+    "limit_totals",
+    sql<boolean>`${isOf("limit_totals")} and limit_totals.from_at >= given.since`,
+    dialect,
+  ).select([
+    sql<number>`given.n`.as("n"),
+    sql<number>`limit_totals.uses`.as("uses"),
+    sql<number>`limit_totals.amount`.as("amount"),
+    sql<number>`0`.as("loose"),
+  ] as never);
+  const first = sql<number>`coalesce(${ofTotals("min(t.from_at)")}, cast(${FOREVER} as bigint))`;
+  const parts = totals
+    .unionAll(uses(sql`limit_uses.at >= given.since and limit_uses.at < ${first}`))
+    .unionAll(uses(sql`limit_uses.at >= ${ofTotals("max(t.to_at)")}`));
   return {
     limitsUsed: prepare(
-      joinEach(spans, "left", "limit_uses", isOfSpan, dialect)
-        .select([sql<number>`given.n`.as("n"), sql<number>`count(limit_uses.at)`.as("count"), USED.as("sum")] as never)
-        .groupBy(sql`given.n`),
-    ),
-    limitUsed: prepare(
       db
-        .selectFrom("limit_uses")
-        .select([(eb) => eb.fn.countAll<number>().as("count"), USED.as("sum")])
-        .where("policy", "=", param("policy"))
-        .where("limit_name", "=", param("limit_name"))
-        .where("subject", "=", param("subject"))
-        .where("at", ">=", param("since")),
+        .selectFrom(parts.as("parts" as never) as never)
+        .select([
+          "n",
+          sql<number>`cast(sum(uses) as bigint)`.as("count"),
+          USED.as("sum"),
+          sql<number>`cast(sum(loose) as bigint)`.as("loose"),
+        ] as never)
+        .groupBy("n" as never),
+    ),
+    /** For the audit: finds totals that differ from the sum of their uses, and gaps between totals. */
+    faultyTotals: prepare(
+      db
+        .selectFrom("limit_totals")
+        .select(KEY)
+        .where(
+          sql.raw<boolean>(`to_at <= from_at
+            or uses <> (select count(*) from limit_uses as u where ${sameKey("u")} and u.at >= limit_totals.from_at and u.at < limit_totals.to_at)
+            or amount <> (select coalesce(sum(u.amount), 0) from limit_uses as u where ${sameKey("u")} and u.at >= limit_totals.from_at and u.at < limit_totals.to_at)
+            or from_at <> coalesce((select max(t.to_at) from limit_totals as t where ${sameKey("t")} and t.from_at < limit_totals.from_at), from_at)`),
+        ),
     ),
   };
 }
 
-export function readLimits(reads: ReturnType<typeof prepareLimitReads>, db: Pick<SqlExecutor, "all">): LimitReads {
+const sameKey = (other: string): string => KEY.map((name) => `${other}.${name} = limit_totals.${name}`).join(" and ");
+
+interface Used {
+  count: number;
+  sum: number;
+  /** Number of uses that no total covers. */
+  loose: number;
+}
+
+async function readUsed(
+  { limitsUsed }: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
+  db: Pick<SqlExecutor, "all">,
+  spans: readonly LimitSpan[],
+): Promise<Used[]> {
+  const given = bindRows(
+    columnsOf(SPAN),
+    spans.map((span, n) => ({ ...span, n })),
+  );
+  const rows = (await db.all(limitsUsed, { spans: given })).map((row) => plain<Used & { n: number }>(row));
+  const used = new Map(rows.map(({ n, count, sum, loose }) => [Number(n), { count, sum, loose }]));
+  return spans.map((_, n) => used.get(n) ?? { count: 0, sum: 0, loose: 0 });
+}
+
+export function readLimits(
+  reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
+  db: Pick<SqlExecutor, "all">,
+): LimitReads {
   return {
-    async limitsUsed(spans) {
-      const rows = await db.all(reads.limitsUsed, {
-        spans: bindRows(
-          Object.keys(SPAN),
-          spans.map((span, n) => ({ ...span, n })),
-        ),
-      });
-      const used = new Map(rows.map((row) => [Number(row["n"]), row]));
-      return spans.map((_, n) => ({
-        count: Number(used.get(n)?.["count"] ?? 0),
-        sum: Number(used.get(n)?.["sum"] ?? 0),
-      }));
-    },
+    limitsUsed: async (spans) => (await readUsed(reads, db, spans)).map(({ count, sum }) => ({ count, sum })),
     async limitUsed(policy, limit_name, subject, since) {
-      const [row] = await db.all(reads.limitUsed, { policy, limit_name, subject, since });
-      return { count: Number(row?.["count"] ?? 0), sum: Number(row?.["sum"] ?? 0) };
+      const [{ count, sum } = { count: 0, sum: 0 }] = await readUsed(reads, db, [
+        { policy, limit_name, subject, since },
+      ]);
+      return { count, sum };
     },
   };
+}
+
+/** Returns the faults of running totals, for the audit. */
+export async function totalFaults(
+  reads: ReturnType<typeof prepareLimitReads>,
+  db: Pick<SqlExecutor, "all">,
+): Promise<string[]> {
+  return (await db.all(reads.faultyTotals, {}))
+    .map((row) => plain<Key>(row))
+    .map(
+      ({ policy, limit_name, subject }) =>
+        `a total of what "${subject}" used of the limit "${limit_name}" of "${policy}" differs from the sum of its uses`,
+    );
+}
+
+export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+  const keys = [...KEY, "at", "action_id"] as const;
+  const past = db
+    .selectFrom("limit_uses")
+    .select(keys)
+    .where("until", "<=", param("now"))
+    .orderBy("until")
+    .limit(param<number>("max"));
+  const tuple = sql.join(keys.map((column) => sql.ref(column)));
+  const removed = [...KEY, "at", "amount"] as const;
+  const key = Object.entries(params<Record<string, never>>(KEY));
+  const ofKey = <Query extends { where(column: never, compare: "=", value: never): Query }>(query: Query): Query =>
+    key.reduce((each, [name, value]) => each.where(name as never, "=", value), query);
+  const newest = sql.raw<number>(
+    `(select max(t.from_at) from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at <= given.at)`,
+  );
+  const changes = joinEach(
+    db.selectFrom(dialect.given(param("changes"), CHANGE) as never),
+    "inner",
+    "limit_totals",
+    sql<boolean>`${isOf("limit_totals")} and limit_totals.from_at = ${newest} and limit_totals.to_at > given.at`,
+    dialect,
+  )
+    .select([
+      ...[...KEY, "from_at"].map((name) => `limit_totals.${name}`),
+      sql<number>`cast(sum(given.uses) as bigint)`.as("uses"),
+      sql<number>`cast(sum(given.amount) as bigint)`.as("amount"),
+    ] as never)
+    .groupBy([...KEY, "from_at"].map((name) => `limit_totals.${name}`) as never);
+  return {
+    insertLimitUse: prepareInsert(db, "limit_uses", LIMIT_USE_COLUMNS),
+    releaseLimitUses: prepare(
+      db.deleteFrom("limit_uses").where("action_id", "=", param("action_id")).returning(removed),
+    ),
+    pruneLimitUses: prepare(
+      db
+        .deleteFrom("limit_uses")
+        .where(sql<boolean>`(${tuple}) in (${past})`)
+        .returning(removed),
+    ),
+    changeTotals: prepare(
+      db
+        .updateTable("limit_totals")
+        .from(changes.as("change" as never) as never)
+        .set({
+          uses: sql<number>`limit_totals.uses + change.uses`,
+          amount: sql<number>`limit_totals.amount + change.amount`,
+        } as never)
+        .where(
+          sql.raw<boolean>([...KEY, "from_at"].map((name) => `limit_totals.${name} = change.${name}`).join(" and ")),
+        ),
+    ),
+    endOfTotals: prepare(ofKey(db.selectFrom("limit_totals").select((eb) => eb.fn.max("to_at").as("at")))),
+    usesFrom: prepare(
+      ofKey(db.selectFrom("limit_uses").select(["at", "amount"]))
+        .where("at", ">=", param("from"))
+        .orderBy("at")
+        .limit(param<number>("limit")),
+    ),
+    insertTotal: prepareInsert(db, "limit_totals", [...KEY, "from_at", "to_at", "uses", "amount"]),
+    // Only the oldest total: dropping another one would leave a gap.
+    dropEmptyTotal: prepare(
+      ofKey(db.deleteFrom("limit_totals"))
+        .where("uses", "=", sql.lit(0))
+        .where(
+          sql.raw<boolean>(
+            `not exists (select 1 from limit_totals as t where ${sameKey("t")} and t.from_at < limit_totals.from_at)`,
+          ),
+        ),
+    ),
+  };
+}
+
+/** The reads and writes of one transaction. Its owner calls `apply` before the commit. */
+export interface TransactionLimits extends LimitReads, LimitWrites {
+  apply(): Promise<void>;
+}
+
+type Change = Key & { at: number; uses: number; amount: number };
+
+export function createTransactionLimits(
+  reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
+  writes: ReturnType<typeof prepareLimitWrites>,
+  db: SqlExecutor,
+): TransactionLimits {
+  /** Uses that were added or removed, and that the totals do not reflect yet. */
+  let changes: Change[] = [];
+  /** Limits and subjects for which a read went through more than `LOOSE` single uses. */
+  const long = new Map<string, Key>();
+
+  async function changeTotals(): Promise<void> {
+    if (changes.length === 0) return;
+    const given = bindRows(columnsOf(CHANGE), changes);
+    changes = [];
+    await db.send(writes.changeTotals, { changes: given });
+  }
+
+  function remove(rows: readonly SqlRow[]): Change[] {
+    const removed = rows.map((row) => {
+      const { amount, ...use } = plain<Key & { at: number; amount: number }>(row);
+      return { ...use, uses: -1, amount: -amount };
+    });
+    changes.push(...removed);
+    return removed;
+  }
+
+  async function makeTotals(key: Key): Promise<void> {
+    const last = (await db.all(writes.endOfTotals, key))[0]?.["at"] ?? null;
+    const rows = await db.all(writes.usesFrom, { ...key, from: last ?? 0, limit: AT_ONCE });
+    const uses = rows.map((row) => plain<{ at: number; amount: number }>(row));
+    for (const total of totalsOf(uses, last === null ? null : Number(last)))
+      await db.send(writes.insertTotal, { ...key, ...total });
+  }
+
+  async function limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]> {
+    await changeTotals();
+    const used = await readUsed(reads, db, spans);
+    used.forEach(({ loose }, n) => {
+      const { policy, limit_name, subject } = spans[n] as Key;
+      if (loose > LOOSE) long.set(JSON.stringify([policy, limit_name, subject]), { policy, limit_name, subject });
+    });
+    return used.map(({ count, sum }) => ({ count, sum }));
+  }
+
+  return {
+    limitsUsed,
+    async limitUsed(policy, limit_name, subject, since) {
+      const [used] = await limitsUsed([{ policy, limit_name, subject, since }]);
+      return used ?? { count: 0, sum: 0 };
+    },
+    async insertLimitUse(row) {
+      await db.send(writes.insertLimitUse, row);
+      const { policy, limit_name, subject, at, amount } = row;
+      changes.push({ policy, limit_name, subject, at, uses: 1, amount });
+    },
+    async releaseLimitUses(action_id) {
+      remove(await db.all(writes.releaseLimitUses, { action_id }));
+    },
+    async pruneLimitUses(now, max) {
+      const removed = remove(await db.all(writes.pruneLimitUses, { now, max }));
+      if (removed.length === 0) return 0;
+      await changeTotals();
+      const keys = new Map(removed.map((use) => [JSON.stringify(KEY.map((name) => use[name])), use]));
+      for (const key of keys.values()) await db.send(writes.dropEmptyTotal, key);
+      return removed.length;
+    },
+    async apply() {
+      await changeTotals();
+      for (const key of long.values()) await makeTotals(key);
+      long.clear();
+    },
+  };
+}
+
+/**
+ * Sums up the oldest of these uses in totals; the newest `TOTAL_OF` stay without one. Uses of the same millisecond belong to
+ * one total. No total exceeds 2^53 - 1.
+ *
+ * @param uses ordered by time
+ * @param from where the first total begins; null for the time of the first use
+ * @example totalsOf(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount: 51200000000 }
+ */
+export function totalsOf(
+  uses: readonly { at: number; amount: number }[],
+  from: number | null,
+): { from_at: number; to_at: number; uses: number; amount: number }[] {
+  const totals: { from_at: number; to_at: number; uses: number; amount: number }[] = [];
+  let from_at = from ?? uses[0]?.at ?? 0;
+  let [start, amount] = [0, 0];
+  for (let end = 0; end < uses.length - TOTAL_OF;) {
+    // All uses of the next millisecond.
+    const { at } = uses[end] as { at: number };
+    let [next, sum] = [end, 0];
+    while (next < uses.length && uses[next]?.at === at) sum += (uses[next++] as { amount: number }).amount;
+    const isFull = end > start && (next - start > TOTAL_OF || amount + sum > Number.MAX_SAFE_INTEGER);
+    if (isFull) {
+      totals.push({ from_at, to_at: at, uses: end - start, amount });
+      [from_at, start, amount] = [at, end, 0];
+    }
+    // Larger than any total can be: this use and all later ones are read one by one.
+    if (sum > Number.MAX_SAFE_INTEGER) break;
+    amount += sum;
+    end = next;
+  }
+  return totals;
 }

@@ -53,6 +53,13 @@ export interface Tables {
   meta: { name: string; value: string };
   deliveries: DeliveryRow;
   limit_uses: LimitUseRow;
+  /** Number of the uses with `from_at <= at < to_at`, and the sum of their amounts: see limits.ts. */
+  limit_totals: Pick<LimitUseRow, "policy" | "limit_name" | "subject"> & {
+    from_at: number;
+    to_at: number;
+    uses: number;
+    amount: number;
+  };
   documents: DocumentRow;
   /** At most one row, id 1: the last version that a document was given. */
   document_counter: { id: number; last: number };

@@ -11,6 +11,7 @@ import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
+import { createTransactionLimits, totalFaults } from "./limits.ts";
 import { knownRows, lockReads, prepareLockReads } from "./lock-reads.ts";
 import { migrate, schemaStatements, storedVersion } from "./migrate.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
@@ -233,8 +234,10 @@ export function createSqlStorage(
           "write",
           async (db) => {
             const moves = statusMoves(reads.sums, db);
-            const result = await work(createTransaction(reads, writes, db, bundles, moves));
+            const limits = createTransactionLimits(reads, writes, db);
+            const result = await work(createTransaction(reads, writes, db, bundles, moves, limits));
             await moves.apply();
+            await limits.apply();
             return result;
           },
           readFrom,
@@ -260,6 +263,7 @@ export function createSqlStorage(
       ...(await access.read(async () => (await engine.schemaFaults?.(schemaStatements(dialect, migrations))) ?? [])),
       ...(await bundleFaults(reads, outside)),
       ...(await agentNameFaults(reads.agentNames, outside)),
+      ...(await totalFaults(reads, outside)),
     ],
     copying: createCopying(statements.copies, outside, bundles, (work) => enqueue(() => access.transact("copy", work))),
     ...optionalMethods(),

@@ -11,6 +11,7 @@ import { prepareActionWrites, writeActions } from "./action-writes.ts";
 import { prepareBundleWrites, type Bundles } from "./bundles.ts";
 import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
 import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
+import { createTransactionLimits, prepareLimitWrites, type TransactionLimits } from "./limits.ts";
 import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
@@ -21,7 +22,7 @@ import { statusMoves, type StatusMoves } from "./sums.ts";
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
-export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
+export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed" | "given" | "expectsRows">) {
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
@@ -76,6 +77,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pac
         .onConflict((conflict) => conflict.column("digest").doNothing()),
     ),
     ...prepareDeliveryWrites(db, dialect),
+    ...prepareLimitWrites(db, dialect),
     ...prepareDocumentWrites(db),
     ...prepareIdempotencyWrites(db),
     putMeta: prepare(
@@ -134,16 +136,18 @@ function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement 
 type Parts = ReturnType<typeof createReader> &
   ReturnType<typeof writeActions> &
   ReturnType<typeof writeDeliveries> &
+  TransactionLimits &
   ReturnType<typeof writeDocuments> &
   ReturnType<typeof writeIdempotency>;
 
-/** `moves` are to be applied when its work is done. */
+/** The caller applies `moves` and `limits` before the commit. */
 export function createTransaction(
   reads: Reads,
   writes: Writes,
   db: SqlExecutor,
   bundles: Bundles,
   moves: StatusMoves = statusMoves(reads.sums, db),
+  { apply: _, ...limits }: TransactionLimits = createTransactionLimits(reads, writes, db),
 ): StorageTransaction {
   // Not spread into one literal: methods behind a spread took a fifth of a millisecond a transaction.
   const own: Omit<StorageTransaction, keyof Parts> = {
@@ -204,6 +208,7 @@ export function createTransaction(
     createReader(reads, db, bundles),
     writeActions(moves, writes, db),
     writeDeliveries(writes, db),
+    limits,
     writeDocuments(writes, db),
     writeIdempotency(writes, db),
   );

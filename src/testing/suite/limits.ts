@@ -1,6 +1,6 @@
 /** Cases for the usage of limits. */
 import assert from "node:assert/strict";
-import { StorageError } from "../../contract/storage.ts";
+import { StorageError, type LimitSpan, type LimitUseRow, type StorageReader } from "../../contract/storage.ts";
 import { T0, useRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
@@ -89,5 +89,69 @@ export function limitCases(test: Case): void {
     assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 101, 10)), 0);
     assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 103, 1)), 1);
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 3_000_000 });
+  });
+
+  test("many uses are counted exactly while uses are added, released and pruned between reads", async ({ storage, reopen }) => {
+    // What the store must contain at each step.
+    let uses: LimitUseRow[] = [];
+    const spans = (): LimitSpan[] =>
+      [0, 1, 40, 41, 400, 777, 1499, 2100, 9000].flatMap((since) =>
+        ["agent-1", "agent-2"].map((subject) => ({
+          policy: "payments",
+          limit_name: "refunds a day",
+          subject,
+          since: T0 + since,
+        })),
+      );
+    const expected = () =>
+      spans().map(({ subject, since }) => {
+        const counted = uses.filter((use) => use.subject === subject && use.at >= since);
+        return { count: counted.length, sum: counted.reduce((sum, { amount }) => sum + amount, 0) };
+      });
+    const check = async (reader: Pick<StorageReader, "limitsUsed" | "limitUsed">, when: string): Promise<void> => {
+      assert.deepEqual(await reader.limitsUsed(spans()), expected(), when);
+      const [{ policy, limit_name, subject, since }] = spans() as [LimitSpan];
+      assert.deepEqual(await reader.limitUsed(policy, limit_name, subject, since), expected()[0], when);
+    };
+    const add = async (first: number, count: number, at: (n: number) => number): Promise<void> => {
+      const rows = Array.from({ length: count }, (_, i) => first + i).map((n) =>
+        useRow(n, {
+          at: T0 + at(n),
+          until: T0 + at(n) + 10_000,
+          amount: n,
+          subject: n % 3 === 0 ? "agent-2" : "agent-1",
+        }),
+      );
+      await storage.write(async (tx) => {
+        await check(tx, `before ${first}`);
+        for (const row of rows) await tx.insertLimitUse(row);
+        uses.push(...rows);
+        await check(tx, `with ${first}`);
+      });
+      await check(storage, `behind ${first}`);
+    };
+    // Three uses in each millisecond, then more in one millisecond than a total covers.
+    for (let n = 0; n < 4500; n += 750) await add(n, 750, (each) => Math.floor(each / 3));
+    await add(5000, 700, () => 1700);
+    // A clock that was set back.
+    await add(6000, 30, (n) => n % 50);
+    for (const gone of [10, 11, 900, 4499, 5001, 6001]) {
+      await storage.write(async (tx) => {
+        await tx.releaseLimitUses(`action-${gone}`);
+        uses = uses.filter(({ action_id }) => action_id !== `action-${gone}`);
+        await check(tx, `without ${gone}`);
+      });
+    }
+    const again = await reopen();
+    await check(again, "behind a restart");
+    for (let now = 10_300; now < 11_800; now += 500) {
+      const removed = await again.write((tx) => tx.pruneLimitUses(T0 + now, 10_000));
+      const left = uses.filter(({ until }) => until > T0 + now);
+      assert.equal(removed, uses.length - left.length);
+      uses = left;
+      await check(again, `pruned at ${now}`);
+      await again.write((tx) => check(tx, `once more at ${now}`));
+    }
+    assert.deepEqual(await again.inspect?.(), again.inspect === undefined ? undefined : []);
   });
 }

@@ -182,6 +182,20 @@ const ACTIONS: Readonly<Record<string, Table>> = {
     indexes: { limit_uses_by_action: "action_id", limit_uses_over: "until" },
     clustered: true,
   },
+  // Running totals of limit_uses: see ../limits.ts.
+  limit_totals: {
+    columns: {
+      policy: "text",
+      limit_name: "text",
+      subject: "text",
+      from_at: "integer",
+      to_at: "integer",
+      uses: "integer",
+      amount: "integer",
+    },
+    primaryKey: ["policy", "limit_name", "subject", "from_at"],
+    clustered: true,
+  },
   // Counts of actions for analytics: see ../sums.ts.
   action_sums: {
     columns: { grain: "integer", visible: "text", dimension: "text", start: "integer", counts: "text" },
