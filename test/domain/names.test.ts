@@ -111,17 +111,20 @@ test("a policy set in another version's format is refused", () => {
   assert.throws(() => compilePolicySet({ format, policies: [] }), /has the format "assent-policy-set\/99"/);
 });
 
-test("a limit per agent counts every spelling of it together", () => {
-  const set = compile(
-    policy("p", [], {
-      limits: [{ name: "l", per: "agent + '/' + tool", count: 3, window: "1h" }],
-      case_sensitive: true,
-    }),
-  );
-  const subject = (agent: string): string | undefined =>
-    findMatchedLimits(new Evaluation(set, action("Pay", "x", {}, agent), FACTS, NOW))[0]?.subject;
-  assert.equal(subject("Support-Bot"), "support-bot/pay");
-  assert.equal(subject("SUPPORT-BOT"), subject("support-bot"));
+test("a limit per agent counts all spellings of a name together, and separately in a case-sensitive policy", () => {
+  const subjectIn =
+    (more: object) =>
+    (agent: string): string | undefined => {
+      const limits = [{ name: "l", per: "agent + '/' + tool", count: 3, window: "1h" }];
+      const set = compile(policy("p", [], { limits, ...more }));
+      return findMatchedLimits(new Evaluation(set, action("Pay", "x", {}, agent), FACTS, NOW))[0]?.subject;
+    };
+  const folded = subjectIn({});
+  assert.equal(folded("Support-Bot"), "support-bot/pay");
+  assert.equal(folded("SUPPORT-BOT"), folded("support-bot"));
+  const written = subjectIn({ case_sensitive: true });
+  assert.equal(written("Support-Bot"), "Support-Bot/Pay");
+  assert.equal(written("SUPPORT-BOT"), "SUPPORT-BOT/Pay");
 });
 
 test("an agent's tools are listed without regard to case", () => {

@@ -47,8 +47,9 @@ export class Evaluation {
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }
 
-  /** Activation for `per` expressions, with folded names, so that another spelling is not counted separately. */
-  get subjectActivation(): Activation {
+  /** Returns the activation for `per` expressions: with folded names, unless the policy distinguishes spellings. */
+  subjects({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Activation {
+    if (caseSensitive) return this.activation;
     return (this.ofSubjects ??= this.activation.withNames({ ...this.folded, agent_id: this.folded.agent }));
   }
 

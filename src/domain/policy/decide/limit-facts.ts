@@ -85,7 +85,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
   }
   let subject = "";
   if (limit.per !== null) {
-    const result = limit.per.evaluate(evaluation.subjectActivation, policy.shadow);
+    const result = limit.per.evaluate(evaluation.subjects(policy), policy.shadow);
     if ("error" in result)
       return {
         kind: "error",
