@@ -12,15 +12,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { idAs } from "./forms.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
-import {
-  param,
-  params,
-  plain,
-  prepare,
-  type SqlExecutor,
-  type SqlRow,
-  type Statement,
-} from "./statement.ts";
+import { param, params, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
@@ -30,12 +22,7 @@ type ReadMethods = Pick<
 >;
 type WriteMethods = Pick<
   StorageTransaction,
-  | "insertDelivery"
-  | "updateDelivery"
-  | "deferDeliveries"
-  | "hastenDeliveries"
-  | "releaseDeliveries"
-  | "pruneDeliveries"
+  "insertDelivery" | "updateDelivery" | "deferDeliveries" | "hastenDeliveries" | "releaseDeliveries" | "pruneDeliveries"
 >;
 
 // Literals, so that the planner may use the indices over these states alone.

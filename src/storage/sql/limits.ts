@@ -214,7 +214,8 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
 }
 
 /** The reads and writes of one transaction. Its owner calls `apply` before the commit. */
-export interface TransactionLimits extends LimitReads, LimitWrites {
+export interface TransactionLimits {
+  readonly methods: LimitReads & LimitWrites;
   apply(): Promise<void>;
 }
 
@@ -265,26 +266,28 @@ export function createTransactionLimits(
   }
 
   return {
-    limitsUsed,
-    async limitUsed(policy, limit_name, subject, since) {
-      const [used] = await limitsUsed([{ policy, limit_name, subject, since }]);
-      return used ?? { count: 0, sum: 0 };
-    },
-    async insertLimitUse(row) {
-      await db.send(writes.insertLimitUse, row);
-      const { policy, limit_name, subject, at, amount } = row;
-      changes.push({ policy, limit_name, subject, at, uses: 1, amount });
-    },
-    async releaseLimitUses(action_id) {
-      remove(await db.all(writes.releaseLimitUses, { action_id }));
-    },
-    async pruneLimitUses(now, max) {
-      const removed = remove(await db.all(writes.pruneLimitUses, { now, max }));
-      if (removed.length === 0) return 0;
-      await changeTotals();
-      const keys = new Map(removed.map((use) => [JSON.stringify(KEY.map((name) => use[name])), use]));
-      for (const key of keys.values()) await db.send(writes.dropEmptyTotal, key);
-      return removed.length;
+    methods: {
+      limitsUsed,
+      async limitUsed(policy, limit_name, subject, since) {
+        const [used] = await limitsUsed([{ policy, limit_name, subject, since }]);
+        return used ?? { count: 0, sum: 0 };
+      },
+      async insertLimitUse(row) {
+        await db.send(writes.insertLimitUse, row);
+        const { policy, limit_name, subject, at, amount } = row;
+        changes.push({ policy, limit_name, subject, at, uses: 1, amount });
+      },
+      async releaseLimitUses(action_id) {
+        remove(await db.all(writes.releaseLimitUses, { action_id }));
+      },
+      async pruneLimitUses(now, max) {
+        const removed = remove(await db.all(writes.pruneLimitUses, { now, max }));
+        if (removed.length === 0) return 0;
+        await changeTotals();
+        const keys = new Map(removed.map((use) => [JSON.stringify(KEY.map((name) => use[name])), use]));
+        for (const key of keys.values()) await db.send(writes.dropEmptyTotal, key);
+        return removed.length;
+      },
     },
     async apply() {
       await changeTotals();

@@ -91,7 +91,10 @@ export function limitCases(test: Case): void {
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 3_000_000 });
   });
 
-  test("many uses are counted exactly while uses are added, released and pruned between reads", async ({ storage, reopen }) => {
+  test("many uses are counted exactly while uses are added, released and pruned between reads", async ({
+    storage,
+    reopen,
+  }) => {
     // What the store must contain at each step.
     let uses: LimitUseRow[] = [];
     const spans = (): LimitSpan[] =>
