@@ -33,6 +33,7 @@ export const SCOPES = {
   "actions:erase": "erase what was asked, for good",
   "actions:settle": "settle unknown outcomes",
   "approvals:decide": "approve and deny",
+  "grants:write": "grant later actions, and revoke grants",
   "policies:read": "see policies",
   "policies:write": "write policies",
   "policies:activate": "activate policies",
