@@ -83,6 +83,7 @@ export function changeUser(
   return host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "users:manage");
     const before = liveUser(tx.users, id);
+    assertNotManaged(before);
     assertMayGive(who, [...before.roles, ...(change.roles ?? [])]);
     const user = { ...before, ...change };
     if (JSON.stringify(user) === JSON.stringify(before)) return before;
@@ -97,6 +98,7 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
   return host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "users:manage");
     const before = liveUser(tx.users, id);
+    assertNotManaged(before);
     // Whoever has the link can sign in as the user.
     assertMayGive(who, before.roles);
     const user = { ...before, link: linkFor(token, tx.now) };
@@ -246,6 +248,15 @@ export function hashRecoveryCode(code: string): string {
 
 export function sessionRequired(): Refusal {
   return new Refusal(ERRORS.SESSION_REQUIRED, "sign in to do this; an API key cannot");
+}
+
+/**
+ * Throws USERS_MANAGED for a user of an identity provider: it decides about name, roles and groups, and a passkey that signs in
+ * would outlive the account there.
+ */
+export function assertNotManaged({ managed_by }: User): void {
+  if (managed_by !== null)
+    throw new Refusal(ERRORS.MANAGED, `${managed_by} manages this user; change the account there, and sign in there`);
 }
 
 /** Throws SCOPE_ESCALATION unless the caller has every scope of the roles. */

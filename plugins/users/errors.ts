@@ -17,5 +17,10 @@ export const ERRORS = defineErrors("users", {
   LAST_PASSKEY: [409, "This is the user's last way to sign in"],
   TOO_MANY_PASSKEYS: [409, "The user has too many passkeys"],
   MANAGED: [409, "An identity provider manages this user"],
+  PROVIDER_UNKNOWN: [404, "No such identity provider"],
+  PROVIDER_UNAVAILABLE: [503, "The identity provider does not answer"],
+  PROVIDER_REFUSED: [403, "The identity provider refused the sign-in"],
+  PROVIDER_INVALID: [403, "The identity provider's answer is not valid"],
+  SIGN_IN_ENDED: [403, "The user was ended and cannot sign in"],
   SESSION_REQUIRED: [403, "Only a signed-in user can do this"],
 });

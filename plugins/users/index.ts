@@ -2,9 +2,11 @@
 import { defineCorePlugin } from "../../src/core.ts";
 import { Type } from "../../src/plugin.ts";
 import { ERRORS } from "./errors.ts";
-import { Options } from "./options.ts";
+import { Options, type ProviderOptions } from "./options.ts";
 import { signInPages } from "./pages.ts";
 import { sessionRoutes } from "./session-routes.ts";
+import { Provider } from "./provider.ts";
+import { providerRoutes } from "./provider-routes.ts";
 import { Sessions } from "./sessions.ts";
 import { userRoutes } from "./user-routes.ts";
 
@@ -27,11 +29,26 @@ export default defineCorePlugin({
     ),
   },
   setup(host, options) {
+    assertDistinct(options.providers);
     const sessions = new Sessions(host, options);
+    const providers = options.providers.map((each) => new Provider(host, each));
     return {
-      routes: [...sessionRoutes(host, sessions), ...userRoutes(host, sessions)],
+      routes: [
+        ...sessionRoutes(host, sessions, options.providers),
+        ...providerRoutes(host, sessions, providers),
+        ...userRoutes(host, sessions),
+      ],
       authenticators: [{ name: "session", authenticate: (request) => sessions.identify(request) }],
       pages: signInPages(),
     };
   },
 });
+
+/** Two providers with one issuer could each claim to know the other's users. */
+function assertDistinct(providers: readonly ProviderOptions[]): void {
+  for (const key of ["id", "issuer"] as const) {
+    const values = providers.map((provider) => provider[key]);
+    const twice = values.find((value, at) => values.indexOf(value) !== at);
+    if (twice !== undefined) throw new Error(`two providers have the ${key} "${twice}"; each needs its own`);
+  }
+}

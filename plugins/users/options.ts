@@ -1,5 +1,52 @@
 /** Options of the plugin in `assent.yaml`. */
 import { Type, type Static } from "../../src/plugin.ts";
+import { type Role, ROLE_NAMES } from "../../src/core.ts";
+
+const closed = { additionalProperties: false } as const;
+
+const Roles = Type.Array(Type.Union(ROLE_NAMES.map((name) => Type.Literal(name as Role))), { uniqueItems: true });
+
+export const ProviderOptions = Type.Object(
+  {
+    id: Type.String({
+      pattern: "^[a-z0-9][a-z0-9-]{0,39}$",
+      description: "Part of the provider's addresses here, and of `managed_by` of its users.",
+    }),
+    name: Type.String({ minLength: 1, maxLength: 60, description: "Shown on the sign-in page." }),
+    issuer: Type.String({
+      pattern: "^(?:https://|http://(?:localhost|127\\.0\\.0\\.1)(?:[:/]|$))[^\\s?#]*$",
+      maxLength: 500,
+      description: "The provider's issuer identifier, exactly as its discovery document has it.",
+    }),
+    client_id: Type.String({ minLength: 1, maxLength: 500 }),
+    client_secret: Type.String({ minLength: 1, maxLength: 1000, description: "Use an environment variable." }),
+    scopes: Type.Array(Type.String({ pattern: "^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$" }), {
+      default: ["openid", "profile"],
+      description: "Scopes of the authorization request.",
+    }),
+    name_claim: Type.String({ default: "name", minLength: 1, description: "Claim with the display name." }),
+    groups_claim: Type.String({
+      default: "groups",
+      minLength: 1,
+      description: "Claim with a name or a list of names, which `groups` and `roles` map.",
+    }),
+    groups: Type.Record(Type.String(), Type.Array(Type.String({ minLength: 1, maxLength: 100 })), {
+      default: {},
+      description: "Groups here by name in the claim. Names that are not listed give no group.",
+    }),
+    roles: Type.Record(Type.String(), Roles, {
+      default: {},
+      description: "Roles by name in the claim. Names that are not listed give no role.",
+    }),
+    everyone: Type.Array(Roles.items, {
+      default: [],
+      uniqueItems: true,
+      description: "Roles of everyone who can sign in at the provider.",
+    }),
+  },
+  closed,
+);
+export type ProviderOptions = Static<typeof ProviderOptions>;
 
 export const Options = Type.Object(
   {
@@ -15,7 +62,12 @@ export const Options = Type.Object(
       maximum: 2160,
       description: "Ends a session this many hours after the sign-in, whether it is used or not.",
     }),
+    providers: Type.Array(ProviderOptions, {
+      default: [],
+      maxItems: 20,
+      description: "OpenID Connect providers where people can sign in.",
+    }),
   },
-  { additionalProperties: false },
+  closed,
 );
 export type Options = Static<typeof Options>;

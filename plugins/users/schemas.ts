@@ -38,6 +38,25 @@ export const EndBody = Type.Object(
 export const UserParams = Type.Object({ id: Type.String() }, closed);
 export const SessionParams = Type.Object({ id: Type.String(), session_id: Type.String() }, closed);
 export const PasskeyParams = Type.Object({ id: Type.String(), passkey_id: Type.String() }, closed);
+export const ProviderParams = Type.Object({ provider: Type.String() }, closed);
+export const ProviderQuery = Type.Object(
+  {
+    return_to: Type.Optional(
+      Type.String({ description: "Path of this service to open after the sign-in. Anything else counts as `/`." }),
+    ),
+  },
+  closed,
+);
+/** Providers add parameters of their own. */
+export const CallbackQuery = Type.Object(
+  {
+    code: Type.Optional(Type.String()),
+    state: Type.Optional(Type.String()),
+    iss: Type.Optional(Type.String()),
+    error: Type.Optional(Type.String()),
+  },
+  { additionalProperties: true },
+);
 export const ListQuery = Type.Object(
   {
     status: Type.Optional(Type.Union([Type.Literal("live"), Type.Literal("ended")])),
@@ -82,7 +101,7 @@ export const EndedUser = Type.Object(
 export const SessionRecord = Type.Object(
   {
     id: Type.String({ format: "uuid" }),
-    method: Type.String({ description: "`passkey`, `link` or `recovery_code`." }),
+    method: Type.String({ description: "`passkey`, `link`, `recovery_code` or `oidc:<provider>`." }),
     browser: Type.String(),
     started_at: Time,
     seen_at: Type.String({ format: "date-time", description: "Precise to a minute." }),

@@ -14,7 +14,13 @@ export const TAG = "users";
 const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
 const ANSWER_ERRORS = [...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID];
 
-export function sessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
+/** @param providers those of the configuration, in the order of the sign-in page */
+export function sessionRoutes(
+  host: CoreHost,
+  sessions: Sessions,
+  providers: readonly { id: string; name: string }[],
+): Route[] {
+  const listed = providers.map(({ id, name }) => ({ id, name, url: `/v1/sign-in/${id}` }));
   const site = (request: Request): Site => siteOf(host.config.server.public_url, request);
   /** Sign-in starts without a session, and still only from a page of this service. */
   const samePage = (request: Request): Site => {
@@ -38,10 +44,10 @@ export function sessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
       handle({ request }) {
         try {
           site(request);
-          return { status: 200, json: { passkey: { available: true, reason: null }, providers: [] } };
+          return { status: 200, json: { passkey: { available: true, reason: null }, providers: listed } };
         } catch (error) {
           if (!(error instanceof Refusal)) throw error;
-          return { status: 200, json: { passkey: { available: false, reason: error.message }, providers: [] } };
+          return { status: 200, json: { passkey: { available: false, reason: error.message }, providers: listed } };
         }
       },
     }),

@@ -50,7 +50,7 @@ export interface StoredSession {
   rotated_at: number;
   started_at: number;
   seen_at: number;
-  /** `passkey`, `link` or `recovery_code`. */
+  /** `passkey`, `link`, `recovery_code` or `oidc:<provider>`. */
   method: string;
   /** The browser's `User-Agent`, shortened. */
   browser: string;

@@ -13,6 +13,7 @@ import {
 import { useChallenge } from "./challenges.ts";
 import { advanceCounter, writeCounter } from "./counters.ts";
 import {
+  assertNotManaged,
   findEnrolment,
   hashRecoveryCode,
   liveUser,
@@ -44,10 +45,12 @@ export async function signInWithPasskey(
   const found = findUserByPasskey(await host.users.list(), id);
   const passkey = found?.passkeys.find((each) => each.id === id);
   if (found === null || passkey === undefined || found.ended_at !== null) throw unknown();
+  assertNotManaged(found);
   const { counter, challenge } = await verifySignIn(host, site, response, found, passkey);
   const signedIn = await host.ledger.transact(async (tx) => {
     const user = findUserByPasskey(tx.users, id);
     if (user === null || user.ended_at !== null) throw unknown();
+    assertNotManaged(user);
     await useChallenge(host, tx, challenge);
     if (!(await advanceCounter(host, tx, user, { id, counter }))) return null;
     const session = await sessions.start(tx, user, { method: "passkey", browser }, site);
@@ -79,6 +82,7 @@ export async function enrol(
   const codes = newRecoveryCodes();
   return host.ledger.transact(async (tx) => {
     const { spent, kind } = findEnrolment(tx.users, answer.token, tx.now);
+    assertNotManaged(spent);
     const shows = spent.recovery_codes.length === 0;
     const user = await addPasskey(host, tx, added, {
       ...spent,

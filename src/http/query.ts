@@ -21,6 +21,7 @@ export function createParameterReader(
     const errors: FieldError[] = [];
     for (const [name, text] of given) {
       if (!names.includes(name)) {
+        if (schema?.additionalProperties === true) continue;
         const meant = suggest(name, names);
         errors.push({
           parameter: name,

@@ -96,6 +96,22 @@ function onClick(id, action) {
   });
 }
 
+/** Texts, because the address must not decide what the page says. */
+const FAILURES = {
+  USERS_PROVIDER_UNAVAILABLE: "The identity provider does not answer. Try again later. Sessions that exist continue.",
+  USERS_PROVIDER_REFUSED: "The identity provider refused the sign-in. Start again.",
+  USERS_PROVIDER_INVALID:
+    "The identity provider's answer is not valid. Start again, and tell an admin if it happens twice.",
+  USERS_CHALLENGE_INVALID: "The sign-in expired, was used before or was started in another browser. Start again.",
+  USERS_SIGN_IN_ENDED: "Your user was ended. Ask an admin to let you sign in again.",
+};
+
+function failureInAddress() {
+  const code = new URLSearchParams(location.search).get("failed");
+  if (code === null) return null;
+  return Object.hasOwn(FAILURES, code) ? FAILURES[code] : "The sign-in failed. Start again.";
+}
+
 let token = "";
 
 async function startEnrolment(value) {
@@ -178,7 +194,9 @@ async function start() {
     }),
   );
   show("sign-in");
-  if (!passkey.available) report(passkey.reason);
+  const failure = failureInAddress();
+  if (failure !== null) report(failure);
+  else if (!passkey.available) report(passkey.reason);
   else
     await showSession().catch((fault) => {
       if (fault.status !== 401) throw fault;

@@ -1,0 +1,60 @@
+/** What the claims of a provider say about a user: name, groups and roles. */
+import type { Role } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import { ERRORS } from "./errors.ts";
+import type { ProviderOptions } from "./options.ts";
+
+const MAX_NAME = 100;
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+export interface Profile {
+  name: string;
+  groups: string[];
+  roles: Role[];
+}
+
+/**
+ * Maps the claims of a user. A name in the groups claim counts only if the configuration maps it, so a provider cannot
+ * give a group or a role that the operator did not name. Throws USERS_PROVIDER_INVALID if the claim is neither a text nor a list
+ * of texts, or if the provider sent a reference in place of a long list.
+ *
+ * @example
+ * readProfile({ ...provider, roles: { boss: ["admin"] } }, { sub: "1", name: "Ada", groups: ["boss"] })
+ * // { name: "Ada", groups: [], roles: ["admin"] }
+ */
+export function readProfile(provider: ProviderOptions, claims: Claims): Profile {
+  const names = namesIn(provider, claims);
+  const mapped = <T>(map: Readonly<Record<string, readonly T[]>>): T[] =>
+    names.flatMap((name) => (Object.hasOwn(map, name) ? (map[name] ?? []) : []));
+  return {
+    name: displayName(claims[provider.name_claim]) ?? displayName(claims["sub"]) ?? "User",
+    groups: [...new Set(mapped(provider.groups))].sort(),
+    roles: [...new Set([...provider.everyone, ...mapped(provider.roles)])].sort(),
+  };
+}
+
+function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): string[] {
+  const value = Object.hasOwn(claims, groups_claim) ? claims[groups_claim] : undefined;
+  const references = claims["_claim_names"];
+  if (value === undefined && typeof references === "object" && references !== null && groups_claim in references)
+    throw invalid(
+      `${name} sent a reference instead of the claim "${groups_claim}", because the user has too many groups; limit the groups that it sends`,
+    );
+  const list: unknown[] = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
+  return list.map((each) => {
+    if (typeof each !== "string") throw invalid(`the claim "${groups_claim}" of ${name} is not a list of names`);
+    return each;
+  });
+}
+
+/** Returns the text without control characters; null if nothing remains. */
+function displayName(value: unknown): string | null {
+  if (typeof value !== "string") return null;
+  const text = [...value.replaceAll(/\p{C}/gu, "").trim()].slice(0, MAX_NAME).join("");
+  return text === "" ? null : text;
+}
+
+function invalid(detail: string): Refusal {
+  return new Refusal(ERRORS.PROVIDER_INVALID, detail);
+}

@@ -1,0 +1,98 @@
+/** Routes of the sign-in at a provider. Browsers navigate to them. */
+import type { CoreHost } from "../../src/core.ts";
+import { defineRoute, Refusal, type Reply, type Route } from "../../src/plugin.ts";
+import { ERRORS } from "./errors.ts";
+import type { Provider } from "./provider.ts";
+import { finishProviderSignIn, spentCookie, startProviderSignIn } from "./provider-sign-in.ts";
+import * as schema from "./schemas.ts";
+import { browserOf, TAG } from "./session-routes.ts";
+import type { Sessions } from "./sessions.ts";
+import { siteOf, type Site } from "./site.ts";
+
+const PROVIDER_ERRORS = [
+  ERRORS.INSECURE,
+  ERRORS.PROVIDER_UNKNOWN,
+  ERRORS.PROVIDER_UNAVAILABLE,
+  ERRORS.PROVIDER_INVALID,
+];
+
+export function providerRoutes(host: CoreHost, sessions: Sessions, providers: readonly Provider[]): Route[] {
+  const siteFor = (request: Request): Site => siteOf(host.config.server.public_url, request);
+  const find = (id: string): Provider => {
+    const provider = providers.find(({ options }) => options.id === id);
+    if (provider === undefined)
+      throw new Refusal(ERRORS.PROVIDER_UNKNOWN, `the configuration has no provider ${id.slice(0, 60)}`);
+    return provider;
+  };
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/sign-in/:provider",
+      tag: TAG,
+      summary: "Start a sign-in at a provider",
+      description: "For browsers to navigate to. If it fails and they accept HTML, they are sent to the sign-in page.",
+      scope: null,
+      params: schema.ProviderParams,
+      query: schema.ProviderQuery,
+      responses: { 303: { description: "Redirects to the provider." } },
+      errors: PROVIDER_ERRORS,
+      handle: ({ params, query, request }) =>
+        forBrowser(request, null, async () => {
+          const { url, cookie } = await startProviderSignIn(
+            host,
+            find(params.provider),
+            siteFor(request),
+            query.return_to ?? "/",
+          );
+          return redirect(url, cookie);
+        }),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/sign-in/:provider/callback",
+      tag: TAG,
+      summary: "Finish a sign-in at a provider",
+      description: "The provider redirects browsers to it.",
+      scope: null,
+      params: schema.ProviderParams,
+      query: schema.CallbackQuery,
+      responses: { 303: { description: "Signed in; redirects to a path of this service." } },
+      errors: [...PROVIDER_ERRORS, ERRORS.PROVIDER_REFUSED, ERRORS.CHALLENGE_INVALID, ERRORS.SIGN_IN_ENDED],
+      handle({ params, request }) {
+        const site = siteFor(request);
+        return forBrowser(request, site, async () => {
+          if (request.method !== "GET")
+            throw new Refusal("METHOD_NOT_ALLOWED", "a code is exchanged only for GET", { headers: { Allow: "GET" } });
+          const provider = find(params.provider);
+          const browser = browserOf(request);
+          const done = await finishProviderSignIn(host, sessions, { provider, site, request, browser });
+          return redirect(done.return_to, done.cookie);
+        });
+      },
+    }),
+  ];
+}
+
+function redirect(location: string, cookie: string): Reply {
+  return {
+    status: 303,
+    headers: {
+      Location: location,
+      "Set-Cookie": cookie,
+      "Cache-Control": "no-store",
+      "Referrer-Policy": "no-referrer",
+    },
+  };
+}
+
+/** Sends a browser whose sign-in failed to the sign-in page, which explains the code. Other clients get the error. */
+async function forBrowser(request: Request, site: Site | null, work: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await work();
+  } catch (error) {
+    const acceptsPages = /\btext\/html\b/.test(request.headers.get("accept") ?? "");
+    if (!(error instanceof Refusal) || !error.code.startsWith("USERS_") || !acceptsPages) throw error;
+    const headers = { Location: `/sign-in?failed=${error.code}`, "Cache-Control": "no-store" };
+    return { status: 303, headers: { ...headers, ...(site === null ? {} : { "Set-Cookie": spentCookie(site) }) } };
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The sign-in at a provider. Between the two requests of the browser nothing is stored: the state is a challenge over the
+ * provider and a cookie of this browser, and nonce and PKCE verifier are derived from the state under the service's secret.
+ */
+import { randomBytes } from "node:crypto";
+import {
+  type CoreHost,
+  findUserByIdentity,
+  type LedgerTransaction,
+  newUser,
+  sha256Hex,
+  toBase64Url,
+  type User,
+  utf8,
+} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import { assertChallenge, createChallenge, useChallenge } from "./challenges.ts";
+import { recordUser } from "./changes.ts";
+import { type Claims, type Profile, readProfile } from "./claims.ts";
+import { readCookie, setCookie, cookieName } from "./cookies.ts";
+import { ERRORS } from "./errors.ts";
+import type { Binding, Provider } from "./provider.ts";
+import type { Sessions } from "./sessions.ts";
+import type { SignedIn } from "./sign-in.ts";
+import type { Site } from "./site.ts";
+
+const COOKIE = "assent_sign_in";
+/** As long as the state is valid. Seconds. */
+const COOKIE_SECONDS = 600;
+const MAX_PATH = 1000;
+
+/** Returns where to send the browser, and the cookie that binds the answer to it. */
+export async function startProviderSignIn(
+  host: CoreHost,
+  provider: Provider,
+  site: Site,
+  returnTo: string,
+): Promise<{ url: string; cookie: string }> {
+  const value = `${randomBytes(32).toString("base64url")}.${toBase64Url(utf8(localPath(returnTo)))}`;
+  const state = toBase64Url(createChallenge(host, purposeOf(provider, value)));
+  const url = await provider.authorizationUrl(site.origin, bindingOf(host, state));
+  // Lax, because the provider's redirect comes from another site.
+  return { url, cookie: setCookie(COOKIE, value, site, COOKIE_SECONDS, "Lax") };
+}
+
+/** Returns the `Set-Cookie` value that removes the cookie of a sign-in. */
+export function spentCookie(site: Site): string {
+  return setCookie(COOKIE, "", site, 0, "Lax");
+}
+
+/** Signs in the person whom the provider sent back. Creates the user at the first sign-in, and changes name, groups and roles at later ones. */
+export async function finishProviderSignIn(
+  host: CoreHost,
+  sessions: Sessions,
+  { provider, site, request, browser }: { provider: Provider; site: Site; request: Request; browser: string },
+): Promise<SignedIn & { return_to: string }> {
+  const { search, searchParams } = new URL(request.url);
+  const value = readCookie(request, cookieName(COOKIE, site));
+  if (value === null)
+    throw new Refusal(
+      ERRORS.CHALLENGE_INVALID,
+      "this browser did not start the sign-in, or did so more than ten minutes ago; start again",
+    );
+  const state = searchParams.get("state") ?? "";
+  assertChallenge(host, purposeOf(provider, value), state);
+  const claims = await provider.claims(site.origin, search, bindingOf(host, state));
+  const profile = readProfile(provider.options, claims);
+  const id = host.newId();
+  return host.ledger.transact(async (tx) => {
+    await useChallenge(host, tx, state);
+    const user = refreshUser(tx, provider, { id, claims, profile });
+    const session = await sessions.start(tx, user, { method: `oidc:${provider.options.id}`, browser }, site);
+    return { user, session_id: session.id, cookie: session.cookie, return_to: pathIn(value) };
+  });
+}
+
+function refreshUser(
+  tx: LedgerTransaction,
+  provider: Provider,
+  { id, claims, profile }: { id: string; claims: Claims; profile: Profile },
+): User {
+  const identity = { issuer: String(claims["iss"]), subject: String(claims["sub"]) };
+  const managed_by = `oidc:${provider.options.id}`;
+  const before = findUserByIdentity(tx.users, identity.issuer, identity.subject);
+  if (before === null)
+    return recordUser(tx, "created", newUser(id, tx.now, { ...profile, identities: [identity], managed_by }), null);
+  if (before.ended_at !== null)
+    throw new Refusal(ERRORS.SIGN_IN_ENDED, `the user ${before.id} was ended; an admin can let them sign in again`);
+  const user = { ...before, ...profile, managed_by };
+  return JSON.stringify(user) === JSON.stringify(before) ? before : recordUser(tx, "updated", user, null);
+}
+
+function purposeOf({ options: { id, issuer, client_id } }: Provider, cookie: string): string {
+  return `oidc:${sha256Hex(utf8(JSON.stringify([id, issuer, client_id, cookie])))}`;
+}
+
+function bindingOf(host: CoreHost, state: string): Binding {
+  const derive = (what: string): string => toBase64Url(host.vault.mac(`users/oidc-${what}`, utf8(state)));
+  return { state, nonce: derive("nonce"), verifier: derive("verifier") };
+}
+
+/** Returns the path if it is one of this service; `/` for anything that a browser could read as another site. */
+export function localPath(path: string): string {
+  const base = "http://service.invalid";
+  if (!/^\/(?![/\\])[\x21-\x7e]*$/.test(path) || path.includes("\\") || path.length > MAX_PATH) return "/";
+  const url = URL.canParse(path, base) ? new URL(path, base) : null;
+  const isLocal = url?.origin === base && !url.pathname.startsWith("//");
+  return isLocal ? url.pathname + url.search + url.hash : "/";
+}
+
+function pathIn(cookie: string): string {
+  return localPath(Buffer.from(cookie.slice(cookie.indexOf(".") + 1), "base64url").toString("utf8"));
+}

@@ -1,0 +1,158 @@
+/** One OpenID Connect provider: the address of its sign-in page, and the claims of the person who comes back from it. */
+import type { CoreHost } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import type { Claims } from "./claims.ts";
+import { ERRORS } from "./errors.ts";
+import type { Configuration } from "./openid.ts";
+import type { ProviderOptions } from "./options.ts";
+
+/** Seconds. */
+const TIMEOUT = 10;
+/** The clocks of both sides can be this far apart. Seconds. */
+const CLOCK_TOLERANCE = 300;
+/** Discovery documents are read again after this time. Milliseconds. */
+const FRESH_MS = 3_600_000;
+
+/** Values that bind the answer of a provider to the browser and the request that it answers. */
+export interface Binding {
+  state: string;
+  nonce: string;
+  /** PKCE code verifier. */
+  verifier: string;
+}
+
+export class Provider {
+  readonly options: ProviderOptions;
+  private readonly host: CoreHost;
+  private known: { configuration: Configuration; at: number } | null = null;
+
+  constructor(host: CoreHost, options: ProviderOptions) {
+    this.host = host;
+    this.options = options;
+  }
+
+  /** Path that the provider redirects to. */
+  get callbackPath(): string {
+    return `/v1/sign-in/${this.options.id}/callback`;
+  }
+
+  /** Returns the address to sign in at. Throws USERS_PROVIDER_UNAVAILABLE if the provider cannot be reached. */
+  async authorizationUrl(origin: string, { state, nonce, verifier }: Binding): Promise<string> {
+    const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("./openid.ts");
+    return this.translated(async () =>
+      buildAuthorizationUrl(await this.configuration(), {
+        redirect_uri: origin + this.callbackPath,
+        scope: this.options.scopes.join(" "),
+        state,
+        nonce,
+        code_challenge: await calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+      }).toString(),
+    );
+  }
+
+  /**
+   * Exchanges the code, verifies the ID token, and returns the claims. `iss` and `sub` are those of the verified ID token.
+   * Throws USERS_PROVIDER_UNAVAILABLE, USERS_PROVIDER_REFUSED or USERS_PROVIDER_INVALID.
+   * @param search query of the callback
+   */
+  async claims(origin: string, search: string, { state, nonce, verifier }: Binding): Promise<Claims> {
+    const { authorizationCodeGrant, fetchUserInfo } = await import("./openid.ts");
+    return this.translated(async () => {
+      const configuration = await this.configuration();
+      const tokens = await authorizationCodeGrant(configuration, new URL(origin + this.callbackPath + search), {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
+      });
+      const claims: Claims = { ...tokens.claims() };
+      const { name_claim, groups_claim } = this.options;
+      const isComplete = [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
+      if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
+      const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
+      // The ID token is signed, so it wins.
+      return { ...more, ...claims };
+    });
+  }
+
+  private async configuration(): Promise<Configuration> {
+    const now = this.host.clock();
+    if (this.known !== null && Math.abs(now - this.known.at) < FRESH_MS) return this.known.configuration;
+    const openid = await import("./openid.ts");
+    const { issuer, client_id, client_secret } = this.options;
+    const url = new URL(issuer);
+    const configuration = await openid.discovery(
+      url,
+      client_id,
+      { client_secret, [openid.clockTolerance]: CLOCK_TOLERANCE },
+      undefined,
+      {
+        timeout: TIMEOUT,
+        // By default the signature of an ID token is not verified, because it comes over TLS.
+        execute: [
+          openid.enableNonRepudiationChecks,
+          ...(url.protocol === "http:" ? [openid.allowInsecureRequests] : []),
+        ],
+      },
+    );
+    this.known = { configuration, at: now };
+    return configuration;
+  }
+
+  private async translated<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      const refusal = await this.refusalOf(error);
+      this.host.log.warn("a sign-in at a provider failed", {
+        provider: this.options.id,
+        code: refusal.code,
+        error: describe(error),
+      });
+      throw refusal;
+    }
+  }
+
+  private async refusalOf(error: unknown): Promise<Refusal> {
+    const { AuthorizationResponseError, ResponseBodyError } = await import("./openid.ts");
+    const { name } = this.options;
+    if (isUnreachable(error))
+      return new Refusal(
+        ERRORS.PROVIDER_UNAVAILABLE,
+        `${name} does not answer, so nobody can sign in there now; sessions that exist continue; try again later`,
+      );
+    if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError)
+      return new Refusal(
+        ERRORS.PROVIDER_REFUSED,
+        `${name} refused the sign-in (${error.error.replaceAll(/[^\w.-]/g, "").slice(0, 60)}); start again`,
+      );
+    return new Refusal(
+      ERRORS.PROVIDER_INVALID,
+      `the answer of ${name} is not valid, so nobody was signed in; start again`,
+    );
+  }
+}
+
+/** Whether no answer, or only an answer with a server error, came. */
+function isUnreachable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { cause } = error;
+  const status = cause instanceof Response ? cause.status : "status" in error ? Number(error.status) : 0;
+  if (status >= 500) return true;
+  return [error, cause].some(
+    (each) =>
+      each instanceof Error &&
+      (each.name === "TimeoutError" ||
+        each.name === "AbortError" ||
+        /^fetch failed$|ECONN|ENOTFOUND/.test(each.message)),
+  );
+}
+
+/** Returns messages and codes only: the causes hold parameters and tokens. */
+function describe(error: unknown): string {
+  const parts: string[] = [];
+  for (let at: unknown = error; at instanceof Error && parts.length < 3; at = at.cause) parts.push(at.message);
+  return parts.join(": ").slice(0, 500);
+}

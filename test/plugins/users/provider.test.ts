@@ -1,0 +1,342 @@
+/** Sign-in at OpenID Connect providers, honest and lying ones. */
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { createVisitor, startLyingProvider, type LyingProvider } from "../../support/lying-provider.ts";
+import { startPeople } from "../../support/people.ts";
+import { ASKED, type Answer, type Service } from "../../support/service.ts";
+
+const MINUTE = 60_000;
+let service: Service;
+let company: LyingProvider;
+let other: LyingProvider;
+
+before(async () => {
+  [company, other] = [await startLyingProvider(), await startLyingProvider()];
+  service = await startPeople({
+    users: {
+      providers: [optionsFor("company", company), optionsFor("other", other)],
+    },
+    change(config) {
+      config.groups["bills"] = { members: [], tools: ["billing.*"] };
+    },
+  });
+});
+after(async () => {
+  await service.close();
+  await company.close();
+  await other.close();
+});
+afterEach(() => {
+  for (const provider of [company, other])
+    Object.assign(provider, {
+      claims: { sub: "1", name: "Ada" },
+      lie: (x: object) => x,
+      forges: false,
+      ahead: 0,
+      status: 0,
+    });
+});
+
+function optionsFor(id: string, { issuer }: LyingProvider): object {
+  return {
+    id,
+    name: `The ${id}`,
+    issuer,
+    client_id: "assent",
+    client_secret: "secret",
+    groups: { fin: ["finance"], bill: ["bills"] },
+    roles: { boss: ["admin"], fin: ["approver"], bill: ["approver"] },
+  };
+}
+
+interface Attempt {
+  visitor: ReturnType<typeof createVisitor>;
+  provider?: LyingProvider;
+  id?: string;
+  returnTo?: string;
+  /** Changes the parameters of the callback. */
+  change?(parameters: URLSearchParams): void;
+  headers?: Record<string, string>;
+}
+
+const queryOf = (parameters: object, change?: (parameters: URLSearchParams) => void): string => {
+  const query = new URLSearchParams(parameters as Record<string, string>);
+  change?.(query);
+  return query.toString();
+};
+
+async function attempt({
+  visitor,
+  provider = company,
+  id = "company",
+  returnTo,
+  change,
+  headers,
+}: Attempt): Promise<Answer> {
+  const query = returnTo === undefined ? "" : `?return_to=${encodeURIComponent(returnTo)}`;
+  const started = await visitor.get(`/v1/sign-in/${id}${query}`);
+  assert.equal(started.status, 303, JSON.stringify(started.body));
+  const answer = provider.authorize(started.headers.get("location") ?? "");
+  return visitor.get(`/v1/sign-in/${id}/callback?${queryOf(answer, change)}`, headers);
+}
+
+async function signInAs(claims: object, id = "company", provider = company): Promise<ReturnType<typeof createVisitor>> {
+  provider.claims = { sub: "1", ...claims };
+  const visitor = createVisitor(service);
+  const done = await attempt({ visitor, id, provider });
+  assert.equal(done.status, 303, JSON.stringify(done.body));
+  return visitor;
+}
+
+const me = async (visitor: ReturnType<typeof createVisitor>): Promise<Answer["body"]> =>
+  (await visitor.get("/v1/session")).body;
+
+const countUsers = async (): Promise<number> =>
+  (await service.call("GET", "/v1/users?limit=200", { key: service.admin })).body.users.length;
+
+test("the providers are listed with the path that starts the sign-in", async () => {
+  const { body } = await service.call("GET", "/v1/sign-in-methods", { key: null });
+  assert.deepEqual(body.providers, [
+    { id: "company", name: "The company", url: "/v1/sign-in/company" },
+    { id: "other", name: "The other", url: "/v1/sign-in/other" },
+  ]);
+});
+
+test("the first sign-in creates a user with the mapped roles and groups, and the answer goes to the path", async () => {
+  company.claims = { sub: "ada", name: "Ada", groups: ["fin", "unmapped"], email: "ada@example.com" };
+  const visitor = createVisitor(service);
+  const done = await attempt({ visitor, returnTo: "/actions?x=1#y" });
+  assert.equal(done.status, 303, JSON.stringify(done.body));
+  assert.equal(done.headers.get("location"), "/actions?x=1#y");
+  assert.match(done.headers.getSetCookie().join(), /assent_session=[^;]+; .*HttpOnly; SameSite=Strict/);
+  const { user, session } = await me(visitor);
+  assert.deepEqual([user.name, user.roles, user.groups], ["Ada", ["approver"], ["finance"]]);
+  assert.deepEqual(user.identities, [{ issuer: company.issuer, subject: "ada" }]);
+  assert.deepEqual([user.managed_by, session.method], ["oidc:company", "oidc:company"]);
+});
+
+test("a later sign-in replaces name, groups and roles, and older sessions and records follow", async () => {
+  const first = await signInAs({ sub: "eve", name: "Eve", groups: ["boss"] });
+  const before = await me(first);
+  assert.ok(before.scopes.includes("admin"));
+  const second = await signInAs({ sub: "eve", name: "Eve Renamed", groups: ["fin"] });
+  const { user } = await me(second);
+  assert.equal(user.id, before.user.id);
+  assert.deepEqual([user.name, user.roles, user.groups], ["Eve Renamed", ["approver"], ["finance"]]);
+  assert.ok(!(await me(first)).scopes.includes("admin"), "the older session lost the role too");
+  const unchanged = await service.storage.head();
+  await signInAs({ sub: "eve", name: "Eve Renamed", groups: ["fin"] });
+  assert.equal((await service.storage.head()).size, unchanged.size + 1, "only the session is recorded");
+});
+
+test("the same name, e-mail address or subject at another provider is another user", async () => {
+  const claims = { sub: "same", name: "Same", email: "same@example.com" };
+  const first = (await me(await signInAs(claims))).user.id;
+  const renewed = (await me(await signInAs({ ...claims, sub: "recreated" }))).user.id;
+  const elsewhere = (await me(await signInAs(claims, "other", other))).user.id;
+  assert.equal(new Set([first, renewed, elsewhere]).size, 3);
+});
+
+test("groups of the sign-in count for votes, and their limits apply", async () => {
+  const member = await signInAs({ sub: "limited", groups: ["bill"] });
+  const submitted = await service.call("POST", "/v1/actions", { body: ASKED });
+  assert.equal((await member.get(`/v1/actions/${submitted.body.id}`)).status, 404);
+  const colleague = await signInAs({ sub: "unlimited", groups: ["fin"] });
+  assert.equal((await colleague.get(`/v1/actions/${submitted.body.id}`)).status, 200);
+});
+
+test("an answer for another provider, another browser or no browser is refused", async () => {
+  const count = await countUsers();
+  const visitor = createVisitor(service);
+  const started = await visitor.get("/v1/sign-in/company");
+  const answer = queryOf(company.authorize(started.headers.get("location") ?? ""));
+  const elsewhere = await visitor.get(`/v1/sign-in/other/callback?${answer}`);
+  assert.equal(elsewhere.body.code, "USERS_CHALLENGE_INVALID", "mixed-up provider");
+  const victim = createVisitor(service);
+  assert.equal((await victim.get(`/v1/sign-in/company/callback?${answer}`)).body.code, "USERS_CHALLENGE_INVALID");
+  await victim.get("/v1/sign-in/company");
+  assert.equal((await victim.get(`/v1/sign-in/company/callback?${answer}`)).body.code, "USERS_CHALLENGE_INVALID");
+  assert.equal(await countUsers(), count);
+});
+
+test("a wrong or missing iss parameter is refused", async () => {
+  for (const change of [
+    (parameters: URLSearchParams) => parameters.set("iss", other.issuer),
+    (parameters: URLSearchParams) => parameters.delete("iss"),
+  ]) {
+    const { body } = await attempt({ visitor: createVisitor(service), change });
+    assert.equal(body.code, "USERS_PROVIDER_INVALID", JSON.stringify(body));
+  }
+});
+
+test("an ID token with a wrong nonce, issuer, audience, signature or age is refused", async () => {
+  const hour = 3600;
+  const lies: [string, (claims: Record<string, unknown>) => object][] = [
+    ["nonce", (claims) => ({ ...claims, nonce: "tampered" })],
+    ["no nonce", ({ nonce: _, ...claims }) => claims],
+    ["issuer", (claims) => ({ ...claims, iss: other.issuer })],
+    ["audience", (claims) => ({ ...claims, aud: "somebody-else" })],
+    ["expired", (claims) => ({ ...claims, exp: Math.floor(Date.now() / 1000) - hour })],
+    ["no subject", ({ sub: _, ...claims }) => claims],
+    ["groups", (claims) => ({ ...claims, groups: [{ name: "boss" }] })],
+    ["reference", ({ groups: _, ...claims }) => ({ ...claims, _claim_names: { groups: "src1" } })],
+  ];
+  const count = await countUsers();
+  for (const [what, lie] of lies) {
+    company.lie = lie as LyingProvider["lie"];
+    const visitor = createVisitor(service);
+    const { body } = await attempt({ visitor });
+    assert.equal(body.code, "USERS_PROVIDER_INVALID", `${what}: ${JSON.stringify(body)}`);
+    assert.ok(!visitor.cookies.has("assent_session"), what);
+  }
+  company.lie = (claims) => claims;
+  company.forges = true;
+  assert.equal((await attempt({ visitor: createVisitor(service) })).body.code, "USERS_PROVIDER_INVALID", "signature");
+  assert.equal(await countUsers(), count);
+});
+
+test("a replayed callback is refused, also if the provider accepts the code twice", async () => {
+  const visitor = createVisitor(service);
+  const started = await visitor.get("/v1/sign-in/company");
+  const location = started.headers.get("location") ?? "";
+  const answer = company.authorize(location);
+  const path = `/v1/sign-in/company/callback?${queryOf(answer)}`;
+  assert.equal((await visitor.get(path)).status, 303);
+  assert.equal((await visitor.get(path)).body.code, "USERS_PROVIDER_REFUSED", "the code is spent");
+  company.codes.set(answer.code, new URL(location).searchParams);
+  assert.equal((await visitor.get(path)).body.code, "USERS_CHALLENGE_INVALID", "the state is spent");
+});
+
+test("only paths of this service are redirected to", async () => {
+  for (const returnTo of [
+    "https://evil.example/",
+    "//evil.example/",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "/\t/evil.example",
+    "/.//evil.example",
+    "/x/..//evil.example",
+    "javascript:alert(1)",
+    "",
+  ]) {
+    const done = await attempt({ visitor: createVisitor(service), returnTo });
+    assert.equal(done.headers.get("location"), "/", returnTo);
+  }
+  const visitor = createVisitor(service);
+  const started = await visitor.get("/v1/sign-in/company?return_to=/a");
+  const answer = queryOf(company.authorize(started.headers.get("location") ?? ""));
+  const [secret = ""] = (visitor.cookies.get("assent_sign_in") ?? "").split(".");
+  visitor.cookies.set("assent_sign_in", `${secret}.${Buffer.from("//evil.example").toString("base64url")}`);
+  assert.equal((await visitor.get(`/v1/sign-in/company/callback?${answer}`)).body.code, "USERS_CHALLENGE_INVALID");
+});
+
+test("a session cookie from before the sign-in is not adopted", async () => {
+  const mallory = await signInAs({ sub: "mallory" });
+  const planted = mallory.cookies.get("assent_session") ?? "";
+  const visitor = createVisitor(service);
+  visitor.cookies.set("assent_session", planted);
+  company.claims = { sub: "victim" };
+  assert.equal((await attempt({ visitor })).status, 303);
+  assert.notEqual(visitor.cookies.get("assent_session"), planted);
+  const mine = (await me(visitor)).user;
+  assert.equal(mine.identities[0].subject, "victim");
+  assert.equal((await me(mallory)).user.identities[0].subject, "mallory");
+});
+
+test("while the provider is down, sessions continue and new sign-ins say why they fail", async () => {
+  const eve = await signInAs({ sub: "early" }, "other", other);
+  const visitor = createVisitor(service);
+  const started = await visitor.get("/v1/sign-in/other");
+  const answer = queryOf(other.authorize(started.headers.get("location") ?? ""));
+  other.status = 503;
+  const path = `/v1/sign-in/other/callback?${answer}`;
+  const refused = await visitor.get(path);
+  assert.equal(refused.status, 503, JSON.stringify(refused.body));
+  assert.equal(refused.body.code, "USERS_PROVIDER_UNAVAILABLE");
+  assert.match(refused.body.detail, /^The other does not answer, so nobody can sign in there now/);
+  assert.equal((await eve.get("/v1/session")).status, 200);
+  other.status = 0;
+  assert.equal((await visitor.get(path)).status, 303, "the same answer works once the provider is back");
+});
+
+test("a provider that was never reached fails each sign-in until it answers", async () => {
+  const late = await startLyingProvider();
+  const mine = await startPeople({ users: { providers: [optionsFor("late", late)] } });
+  try {
+    late.status = 502;
+    const visitor = createVisitor(mine);
+    assert.equal((await visitor.get("/v1/sign-in/late")).body.code, "USERS_PROVIDER_UNAVAILABLE");
+    const page = await visitor.get("/v1/sign-in/late", { accept: "text/html" });
+    assert.deepEqual([page.status, page.headers.get("location")], [303, "/sign-in?failed=USERS_PROVIDER_UNAVAILABLE"]);
+    late.status = 0;
+    assert.equal((await visitor.get("/v1/sign-in/late")).status, 303);
+    await late.close();
+    const started = await visitor.get("/v1/sign-in/late");
+    const answer = queryOf(late.authorize(started.headers.get("location") ?? ""));
+    const gone = await visitor.get(`/v1/sign-in/late/callback?${answer}`);
+    assert.equal(gone.body.code, "USERS_PROVIDER_UNAVAILABLE", "refused connection");
+  } finally {
+    await mine.close();
+  }
+});
+
+test("clocks can be four minutes apart, and not an hour", async () => {
+  for (const [seconds, status] of [
+    [240, 303],
+    [-240, 303],
+    [-3600, 403],
+  ] as const) {
+    company.ahead = seconds;
+    assert.equal((await attempt({ visitor: createVisitor(service) })).status, status, `${seconds} s`);
+  }
+});
+
+test("an answer that comes after more than ten minutes is refused", async () => {
+  const visitor = createVisitor(service);
+  const started = await visitor.get("/v1/sign-in/company");
+  const answer = queryOf(company.authorize(started.headers.get("location") ?? ""));
+  service.clock.now += 11 * MINUTE;
+  const late = await visitor.get(`/v1/sign-in/company/callback?${answer}`);
+  assert.equal(late.body.code, "USERS_CHALLENGE_INVALID");
+});
+
+test("a person whom the provider refuses, and a user who was ended, are not signed in", async () => {
+  const { body } = await attempt({
+    visitor: createVisitor(service),
+    change(parameters) {
+      parameters.delete("code");
+      parameters.set("error", "access_denied");
+    },
+  });
+  assert.equal(body.code, "USERS_PROVIDER_REFUSED");
+  assert.match(body.detail, /The company refused the sign-in \(access_denied\)/);
+  const gone = await signInAs({ sub: "gone", groups: ["fin"] });
+  const { user } = await me(gone);
+  await service.call("POST", `/v1/users/${user.id}/end`, { key: service.admin, body: {} });
+  assert.equal((await gone.get("/v1/session")).status, 401);
+  company.claims = { sub: "gone", groups: ["fin"] };
+  assert.equal((await attempt({ visitor: createVisitor(service) })).body.code, "USERS_SIGN_IN_ENDED");
+});
+
+test("name, roles and links of a provider's user cannot be changed here", async () => {
+  const { user } = await me(await signInAs({ sub: "managed" }));
+  const change = await service.call("PATCH", `/v1/users/${user.id}`, {
+    key: service.admin,
+    body: { roles: ["admin"] },
+  });
+  const link = await service.call("POST", `/v1/users/${user.id}/link`, {
+    key: service.admin,
+    headers: { host: "localhost:8000" },
+  });
+  assert.deepEqual([change.body.code, link.body.code], ["USERS_MANAGED", "USERS_MANAGED"]);
+});
+
+test("an unknown provider, and two providers with one issuer, are refused", async () => {
+  assert.equal((await createVisitor(service).get("/v1/sign-in/nobody")).body.code, "USERS_PROVIDER_UNKNOWN");
+  await assert.rejects(
+    startPeople({ users: { providers: [optionsFor("a", company), optionsFor("b", company)] } }),
+    /two providers have the issuer/,
+  );
+  const plain = { ...optionsFor("a", company), issuer: "http://login.example.com" };
+  await assert.rejects(startPeople({ users: { providers: [plain] } }), /issuer/);
+});

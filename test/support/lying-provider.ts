@@ -1,0 +1,135 @@
+/** An OpenID Connect provider that can be told to lie. A real one is in `identity-provider.ts`. */
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
+import { PAGE } from "./people.ts";
+import type { Answer, Service } from "./service.ts";
+
+export interface LyingProvider {
+  issuer: string;
+  /** Who signs in next, and their other claims. */
+  claims: JWTPayload;
+  /** Changes the ID token's claims before they are signed. */
+  lie(claims: JWTPayload): JWTPayload;
+  /** Signs with a key that is not published. */
+  forges: boolean;
+  /** Seconds by which its clock is ahead. */
+  ahead: number;
+  /** Answers every request with this status if it is not 0. */
+  status: number;
+  /** Parameters of the authorization request, by code. A code works once. */
+  readonly codes: Map<string, URLSearchParams>;
+  /** Issues a code for the authorization request at this address, as after a sign-in there. */
+  authorize(url: string): { code: string; state: string; iss: string };
+  close(): Promise<void>;
+}
+
+export async function startLyingProvider(): Promise<LyingProvider> {
+  const [real, other] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
+  const jwk = { ...(await exportJWK(real.publicKey)), kid: "1", alg: "RS256", use: "sig" };
+  const server: Server = createServer((request, response) => {
+    const send = (status: number, body: unknown): void => {
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(body));
+    };
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      void answer(request.url ?? "", Buffer.concat(chunks).toString()).then(
+        ([status, body]) => send(status, body),
+        (error: unknown) => send(400, { error: "invalid_grant", error_description: String(error) }),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  async function answer(path: string, text: string): Promise<[number, unknown]> {
+    if (provider.status !== 0) return [provider.status, { error: "server_error" }];
+    if (path === "/.well-known/openid-configuration")
+      return [
+        200,
+        {
+          issuer,
+          authorization_endpoint: `${issuer}/authorize`,
+          token_endpoint: `${issuer}/token`,
+          jwks_uri: `${issuer}/jwks`,
+          response_types_supported: ["code"],
+          subject_types_supported: ["public"],
+          id_token_signing_alg_values_supported: ["RS256"],
+          code_challenge_methods_supported: ["S256"],
+          authorization_response_iss_parameter_supported: true,
+        },
+      ];
+    if (path === "/jwks") return [200, { keys: [jwk] }];
+    assert.equal(path, "/token");
+    const form = new URLSearchParams(text);
+    const asked = provider.codes.get(form.get("code") ?? "");
+    assert.ok(asked !== undefined, "the code was used before or never existed");
+    provider.codes.delete(form.get("code") ?? "");
+    const digest = await crypto.subtle.digest("SHA-256", Buffer.from(form.get("code_verifier") ?? ""));
+    assert.equal(Buffer.from(digest).toString("base64url"), asked.get("code_challenge"), "PKCE");
+    assert.equal(form.get("redirect_uri"), asked.get("redirect_uri"));
+    const now = Math.floor(Date.now() / 1000) + provider.ahead;
+    const claims = provider.lie({
+      iss: issuer,
+      aud: asked.get("client_id") ?? "",
+      nonce: asked.get("nonce"),
+      iat: now,
+      exp: now + 60,
+      ...provider.claims,
+    });
+    const signed = await new SignJWT(claims)
+      .setProtectedHeader({ alg: "RS256", kid: "1" })
+      .sign(provider.forges ? other.privateKey : real.privateKey);
+    return [200, { access_token: "access", token_type: "Bearer", expires_in: 60, id_token: signed }];
+  }
+
+  const provider: LyingProvider = {
+    issuer,
+    claims: { sub: "1", name: "Ada", groups: [] },
+    lie: (claims) => claims,
+    forges: false,
+    ahead: 0,
+    status: 0,
+    codes: new Map(),
+    authorize(url) {
+      const { origin, pathname, searchParams } = new URL(url);
+      assert.equal(origin + pathname, `${issuer}/authorize`);
+      const code = crypto.randomUUID();
+      provider.codes.set(code, searchParams);
+      return { code, state: searchParams.get("state") ?? "", iss: issuer };
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  };
+  return provider;
+}
+
+/** A browser's requests to the service, as far as a sign-in at a provider needs one. */
+export function createVisitor(service: Service): {
+  cookies: Map<string, string>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+} {
+  const cookies = new Map<string, string>();
+  return {
+    cookies,
+    async get(path, headers = {}) {
+      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+      const answer = await service.call("GET", path, {
+        key: null,
+        headers: { host: PAGE.host, ...(cookie === "" ? {} : { cookie }), ...headers },
+      });
+      for (const line of answer.headers.getSetCookie()) {
+        const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+        if (/Max-Age=0/.test(line)) cookies.delete(name);
+        else cookies.set(name, value);
+      }
+      return answer;
+    },
+  };
+}
