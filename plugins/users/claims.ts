@@ -51,7 +51,7 @@ function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): strin
 /** Returns the text without control characters; null if nothing remains. */
 function displayName(value: unknown): string | null {
   if (typeof value !== "string") return null;
-  const text = [...value.replaceAll(/\p{C}/gu, "").trim()].slice(0, MAX_NAME).join("");
+  const text = Array.from(value.replaceAll(/\p{C}/gu, "").trim()).slice(0, MAX_NAME).join("");
   return text === "" ? null : text;
 }
 

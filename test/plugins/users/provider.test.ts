@@ -169,17 +169,21 @@ test("a wrong or missing iss parameter is refused", async () => {
   }
 });
 
+function without(claims: Record<string, unknown>, name: string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(claims).filter(([each]) => each !== name));
+}
+
 test("an ID token with a wrong nonce, issuer, audience, signature or age is refused", async () => {
   const hour = 3600;
   const lies: [string, (claims: Record<string, unknown>) => object][] = [
     ["nonce", (claims) => ({ ...claims, nonce: "tampered" })],
-    ["no nonce", ({ nonce: _, ...claims }) => claims],
+    ["no nonce", (claims) => without(claims, "nonce")],
     ["issuer", (claims) => ({ ...claims, iss: other.issuer })],
     ["audience", (claims) => ({ ...claims, aud: "somebody-else" })],
     ["expired", (claims) => ({ ...claims, exp: Math.floor(Date.now() / 1000) - hour })],
-    ["no subject", ({ sub: _, ...claims }) => claims],
+    ["no subject", (claims) => without(claims, "sub")],
     ["groups", (claims) => ({ ...claims, groups: [{ name: "boss" }] })],
-    ["reference", ({ groups: _, ...claims }) => ({ ...claims, _claim_names: { groups: "src1" } })],
+    ["reference", (claims) => ({ ...without(claims, "groups"), _claim_names: { groups: "src1" } })],
   ];
   const count = await countUsers();
   for (const [what, lie] of lies) {
