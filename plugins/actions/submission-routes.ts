@@ -4,6 +4,7 @@ import {
   type ActionRequest,
   type CompiledPolicySet,
   type CoreHost,
+  decide,
   decideEvaluation,
   encodeRequest,
   Evaluation,
@@ -254,7 +255,7 @@ async function previewDecision(
   const byPolicies = decideEvaluation(evaluation, facts);
   const rejection =
     byPolicies.effect === "require_approval" ? await findActiveRejection(host, host.storage, hash, now) : null;
-  const decision = rejection === null ? byPolicies : decideEvaluation(evaluation, { ...facts, rejection });
+  const decision = rejection === null ? byPolicies : decide(policySet, request, { ...facts, rejection }, now);
   const enforcedLimit = needs.find((need) =>
     policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),
   );

@@ -200,7 +200,11 @@ async function applyVotes(
   const decided = decideForEntry(evaluation, facts);
   if (decided.decision.effect !== "require_approval") return decided;
   const rejection = await findActiveRejection(host, tx, requestHash, tx.now);
-  if (rejection !== null) return decideForEntry(evaluation, { ...facts, rejection });
+  if (rejection !== null) {
+    const more = { ...facts, rejection };
+    // A second pass of the same evaluation would share the step limit of the first, unlike a replay.
+    return decideForEntry(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
+  }
   const granted = await findGrantedDecision(
     host,
     tx,

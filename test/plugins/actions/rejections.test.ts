@@ -17,6 +17,7 @@ rules:
   - { name: denied, tool: later, effect: deny }
   - { name: no, tool: no, effect: deny }
   - { name: pay, tool: pay, effect: allow }
+  - { name: costly, tool: costly, when: 'params.list.all(x, params.list.all(y, x + y >= 0))', effect: require_approval }
   - { name: two, tool: ask, operation: two, effect: require_approval, approval: { quorum: 2 } }
   - { name: briefly, tool: ask, operation: briefly, effect: require_approval, approval: { rejection_holds: 1h } }
   - { name: never, tool: ask, operation: never, effect: require_approval, approval: { rejection_holds: none } }
@@ -201,6 +202,18 @@ describe("a rejection", () => {
     await service.call("POST", `/v1/actions/${withdrawn.id}/cancel`, { body: {} });
     assert.deepEqual(outcome(await submit(cancelled)), ASKED_AGAIN);
     assert.equal((await read(withdrawn.id)).denied_by, null);
+  });
+
+  test("holds for a request whose conditions need most of the steps, and replays exactly", async () => {
+    const body = unique("do", { tool: "costly", params: { list: Array.from({ length: 90 }, (_, x) => x) } });
+    const first = await submit(body);
+    assert.equal(first.body.status, "pending_approval", JSON.stringify(first.body));
+    await vote(first.body.id, false, WORDS);
+    const { body: again } = await submit(body);
+    assert.deepEqual([again.status, again.denied_by], ["denied", "earlier_rejection"], JSON.stringify(again));
+    const replayed = { action_id: again.id };
+    const { body: replay } = await service.call("POST", "/v1/replay", { key: service.admin, body: replayed });
+    assert.equal(replay.equal, true, JSON.stringify(replay));
   });
 
   test("changes neither an allow nor a deny of the policies, and replays exactly", async () => {
