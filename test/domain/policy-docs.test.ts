@@ -32,7 +32,7 @@ const policies = blocks("yaml policy").flatMap((text) => {
 test("the policies of the page parse", () => {
   assert.deepEqual(
     policies.map(({ policy }) => policy),
-    ["payments", "refunds", "spending"],
+    ["payments", "invoices", "refunds", "spending"],
   );
 });
 

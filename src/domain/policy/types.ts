@@ -107,6 +107,8 @@ export interface PolicyDocument {
   case_sensitive?: boolean;
   applies_to?: { tools?: string[]; agents?: string[] };
   tools?: ToolSchemaDocument[];
+  /** Values that conditions read by name: JSON, or `{ cel: … }` for one that is derived from the request. */
+  let?: JsonObject;
   rules: RuleDocument[];
   limits?: LimitDocument[];
   metadata?: JsonObject;

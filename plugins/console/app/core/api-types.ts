@@ -998,6 +998,8 @@ export interface PolicyDefinition {
     /** JSON Schema of the parameters. */
     params: Record<string, unknown>;
   }[];
+  /** Values that conditions read by name: constants, lists and maps; or an expression, such as { cel: params.net * 1.19 }. */
+  let?: Record<string, unknown>;
   /** In order: the first match decides. Empty only beside limits. */
   rules: ({
     /** Unique inside the policy; recorded with every decision the rule makes. */

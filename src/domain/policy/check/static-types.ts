@@ -99,6 +99,27 @@ export function describeType(type: StaticType): string {
   return names.length === 0 ? NAMES.dyn : [...new Set(names)].join(" or ");
 }
 
+/** Returns the type of one JSON value. A text has only this one value; a map has only these members. */
+export function typeOfJson(value: JsonValue): StaticType {
+  if (typeof value === "string") return { kind: "string", values: [value] };
+  if (typeof value === "number") return { kind: Number.isSafeInteger(value) ? "int" : "double" };
+  if (typeof value === "boolean") return BOOL;
+  if (value === null) return { kind: "null" };
+  if (Array.isArray(value)) return { kind: "list", element: mergeTexts(value.map(typeOfJson)) };
+  return {
+    kind: "map",
+    fields: new Map(Object.entries(value).map(([name, member]) => [name, typeOfJson(member)])),
+    rest: null,
+  };
+}
+
+/** Returns the union, with all texts in one type, so that a long list is checked quickly. */
+function mergeTexts(types: readonly StaticType[]): StaticType {
+  const texts = types.flatMap((type) => (type.kind === "string" ? (type.values ?? []) : []));
+  const others = types.filter(({ kind }) => kind !== "string");
+  return unionOf([...(texts.length === 0 ? [] : [{ kind: "string", values: texts } as const]), ...others]);
+}
+
 /** Nested schemas beyond this depth are not read: their values can be anything. */
 const MAX_SCHEMA_DEPTH = 16;
 

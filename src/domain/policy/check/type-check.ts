@@ -57,10 +57,10 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
   ["now", { kind: "timestamp" }],
 ]);
 
-/** What the value of an expression is used for. */
-export type Purpose = "condition" | "per" | "sum";
+/** What the value of an expression is used for: a `value` is one of `let`. */
+export type Purpose = "condition" | "per" | "sum" | "value";
 
-const ACCEPTED: Readonly<Record<Purpose, { kinds: readonly ScalarName[]; noun: string }>> = {
+const ACCEPTED: Readonly<Record<Exclude<Purpose, "value">, { kinds: readonly ScalarName[]; noun: string }>> = {
   condition: { kinds: ["bool"], noun: "true or false" },
   per: { kinds: ["string", "int", "uint", "double", "bool"], noun: "a string, a number or a bool" },
   sum: { kinds: ["int", "uint", "double"], noun: "a number" },
@@ -69,23 +69,42 @@ const ACCEPTED: Readonly<Record<Purpose, { kinds: readonly ScalarName[]; noun: s
 /**
  * Returns the first fault of an expression that compiles, or null.
  * @param params type of `params`, from the schemas of the tools that the rule names
+ * @param named types of the policy's named values
  * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
  */
 export function findTypeFault(
   source: string,
   purpose: Purpose,
   params: StaticType = ANY_MAP,
-): { message: string; offset: number } | null {
+  named: ReadonlyMap<string, StaticType> = new Map(),
+): TypeFault | null {
+  const inferred = inferType(source, purpose, new Map([...VARIABLE_TYPES, ["params", params], ...named]));
+  return "message" in inferred ? inferred : null;
+}
+
+/** `offset` in UTF-16 code units of the source. */
+export interface TypeFault {
+  message: string;
+  offset: number;
+}
+
+/** Returns the type of an expression that compiles, or its first fault. @param scope types of all variables */
+export function inferType(
+  source: string,
+  purpose: Purpose,
+  scope: ReadonlyMap<string, StaticType>,
+): { type: StaticType } | TypeFault {
   const parsed = parse(source);
   try {
     const checker = new TypeChecker(parsed);
-    const result = checker.infer(parsed.expr, new Map([...VARIABLE_TYPES, ["params", params]]));
+    const type = checker.infer(parsed.expr, scope);
     checker.checkConstants(parsed.expr);
+    if (purpose === "value") return { type };
     const { kinds, noun } = ACCEPTED[purpose];
-    const members = membersOf(result);
+    const members = membersOf(type);
     if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kinds.includes(kind as ScalarName)))
-      checker.fail(parsed.expr, `the expression is ${describeType(result)}; it must be ${noun}`);
-    return null;
+      checker.fail(parsed.expr, `the expression is ${describeType(type)}; it must be ${noun}`);
+    return { type };
   } catch (error) {
     if (error instanceof ShapeFault) return { message: error.message, offset: error.offset };
     throw error;

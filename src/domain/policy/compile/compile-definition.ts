@@ -2,11 +2,20 @@
 import { anyApprovers, type ApproverPlan } from "../../approvers.ts";
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
+import type { JsonObject } from "../../json.ts";
 import { parseDuration } from "../../time.ts";
 import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compiled-policy.ts";
-import { compileCondition, compileExpression, type Condition, type Expression } from "../condition/condition.ts";
+import {
+  compileCondition,
+  compileExpression,
+  findNamesRead,
+  type Condition,
+  type Expression,
+  type NamedValues,
+} from "../condition/condition.ts";
 import { parseMember } from "../condition/condition-members.ts";
+import { compileNamedValues } from "../condition/named-values.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
@@ -20,16 +29,28 @@ export const DEFAULT_EXPIRY_MS = 86_400_000;
 /** The part of a compiled policy that does not depend on its policy set. */
 export type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
 
+/** The parts of a policy that all its rules and limits share, and the faults found so far. */
+interface PolicyContext {
+  policy: string;
+  caseSensitive: boolean;
+  named: NamedValues;
+  faults: CompileFault[];
+}
+
 /** Compiles one policy. Returns all faults with it. */
 export function compileDefinition(definition: PolicyDocument): { policy: CompiledDefinition; faults: CompileFault[] } {
   const faults: CompileFault[] = [];
   const name = definition.policy;
   const caseSensitive = definition.case_sensitive === true;
   for (const { rule, message } of findPatternFaults(definition)) faults.push({ policy: name, rule, message });
+  const { named, faults: namedFaults } = compileNamedValues(definition);
+  for (const { pointer, message } of namedFaults)
+    faults.push({ policy: name, rule: null, message: `${pointer} ${message}` });
+  const context: PolicyContext = { policy: name, caseSensitive, named, faults };
   const exact = new Map<string, CompiledRule[]>();
   const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
   for (const [position, rule] of definition.rules.entries()) {
-    const compiled = compileRule(name, rule, position, caseSensitive, faults);
+    const compiled = compileRule(rule, position, context);
     const tools = list(rule.tool, caseSensitive);
     if (tools === null || tools.some(isGlob)) {
       patterns.push({ rule: compiled, globs: tools });
@@ -50,28 +71,29 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     exact,
     patterns,
     limits: (definition.limits ?? []).flatMap(
-      (limit, i) => compileLimit(name, limit, definition.rules.length + i, caseSensitive, faults) ?? [],
+      (limit, i) => compileLimit(limit, definition.rules.length + i, definition, context) ?? [],
     ),
+    named,
   };
   return { policy, faults };
 }
 
 /** Returns null after adding the limit's faults to `faults`. */
 function compileLimit(
-  policy: string,
   limit: LimitDocument,
   order: number,
-  caseSensitive: boolean,
-  faults: CompileFault[],
+  definition: Pick<PolicyDocument, "let">,
+  context: PolicyContext,
 ): CompiledLimit | null {
+  const { policy, caseSensitive, named, faults } = context;
   const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
   const { name, description: _, per, count, sum, at_most, window: span, time_zone, effect = "deny", ...rest } = limit;
   const before = faults.length;
-  const rule = compileRule(policy, { name, effect, ...rest }, order, caseSensitive, faults);
+  const rule = compileRule({ name, effect, ...rest }, order, context);
   const window = parseWindow(span, time_zone);
   if (typeof window === "string") fault(window);
   const expression = (source: string, what: string): Expression | null => {
-    const compiled = compileExpression(source, what);
+    const compiled = compileExpression(source, what, named);
     if (compiled.ok) return compiled.expression;
     fault(compiled.message);
     return null;
@@ -79,11 +101,10 @@ function compileLimit(
   const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
   const of = sum === undefined ? null : expression(sum, "expression of sum");
   if (faults.length > before || typeof window === "string") return null;
-  const basis = sha256Hex(utf8(canonicalText([per ?? null, sum ?? null]))).slice(0, BASIS_DIGITS);
   return {
     rule,
     tools: list(limit.tool, caseSensitive),
-    basis,
+    basis: limitBasis(limit, definition, named, [by, of]),
     per: by,
     count: count ?? 0,
     sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICROS_PER_UNIT) },
@@ -91,16 +112,29 @@ function compileLimit(
   };
 }
 
+/** Returns the digest of what the limit counts: its expressions, and the named values that they read. */
+function limitBasis(
+  { per, sum }: LimitDocument,
+  { let: entries = {} }: Pick<PolicyDocument, "let">,
+  named: NamedValues,
+  expressions: readonly (Expression | null)[],
+): string {
+  const read = expressions.flatMap((expression) =>
+    expression === null ? [] : [...findNamesRead(named, expression.variables)],
+  );
+  const values: JsonObject = Object.fromEntries(read.map((name) => [name, entries[name] ?? null]));
+  const counted = [per ?? null, sum ?? null, ...(read.length === 0 ? [] : [values])];
+  return sha256Hex(utf8(canonicalText(counted))).slice(0, BASIS_DIGITS);
+}
+
 function compileRule(
-  policy: string,
   rule: RuleDocument,
   order: number,
-  caseSensitive: boolean,
-  faults: CompileFault[],
+  { policy, caseSensitive, named, faults }: PolicyContext,
 ): CompiledRule {
   let condition: Condition | null = null;
   if (rule.when !== undefined) {
-    const compiled = compileCondition(rule.when);
+    const compiled = compileCondition(rule.when, named);
     if (compiled.ok) condition = compiled.condition;
     else faults.push({ policy, rule: rule.name, message: compiled.message });
   }

@@ -1,6 +1,6 @@
 /** The compiled form of a policy set, and the faults that prevent compiling. */
 import type { ApproverPlan } from "../../approvers.ts";
-import type { Condition, Expression } from "../condition/condition.ts";
+import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { Window } from "../decide/window.ts";
 import type { Effect, GrantTerms, PolicySetDocument, RequiredApproval, Risk } from "../types.ts";
 
@@ -60,6 +60,7 @@ export interface CompiledPolicy {
   /** Rules for any tool (`globs` is null) or with globs. */
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
   limits: readonly CompiledLimit[];
+  named: NamedValues;
 }
 
 export interface CompiledPolicySet {

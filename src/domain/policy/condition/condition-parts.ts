@@ -3,8 +3,8 @@ import { isCelError, parse, plan, unparse, type CelInput } from "@bufbuild/cel";
 import { CEL, MAX_STEPS, RANGE } from "./cel.ts";
 import { Meter, runMetered } from "./cel-meter.ts";
 import { listIterationItems, printCelValue } from "./cel-print.ts";
-import { explainError, type Activation } from "./condition.ts";
-import { checkShape, TYPE_NAMES } from "./condition-shape.ts";
+import { explainError, NO_NAMED_VALUES, type Activation, type Bindings, type NamedValues } from "./condition.ts";
+import { checkShape, TYPE_NAMES, VARIABLES } from "./condition-shape.ts";
 
 export interface ConditionPart {
   /** The expression as CEL source. */
@@ -21,7 +21,6 @@ export interface ConditionPart {
 
 type Parsed = ReturnType<typeof parse>;
 type Expr = Parsed["expr"];
-type Bindings = Record<string, CelInput>;
 
 /** Maximum elements of a list that are evaluated one by one. */
 const MAX_ELEMENTS = 10;
@@ -33,10 +32,14 @@ const LOGIC = ["_&&_", "_||_"];
  * Returns the parts of a condition with their values.
  * @param source source of a condition that compiles
  */
-export function evaluateConditionParts(source: string, activation: Activation): ConditionPart[] {
+export function evaluateConditionParts(
+  source: string,
+  activation: Activation,
+  named: NamedValues = NO_NAMED_VALUES,
+): ConditionPart[] {
   const written = parse(source);
   const metered = parse(source);
-  const { names } = checkShape(metered);
+  const { names } = checkShape(metered, true, [...VARIABLES, ...named.names]);
   // The metered tree has the same ids. It cannot be printed, because it contains calls of the meter.
   const byId = new Map<bigint, Expr>();
   indexById(metered.expr, byId);
@@ -91,7 +94,7 @@ export function evaluateConditionParts(source: string, activation: Activation): 
       if (body === null) return;
       const items = listIterationItems(range);
       for (const item of items.slice(0, MAX_ELEMENTS))
-        visit(body, depth + 1, { ...bindings, [iterVar]: item as CelInput }, `${iterVar} = ${printCelValue(item)}`);
+        visit(body, depth + 1, bindElement(bindings, iterVar, item as CelInput), `${iterVar} = ${printCelValue(item)}`);
       const more = items.length - MAX_ELEMENTS;
       if (more > 0)
         parts.push({
@@ -104,8 +107,13 @@ export function evaluateConditionParts(source: string, activation: Activation): 
     }
   }
 
-  visit(written.expr, 0, activation.bindings(), null);
+  visit(written.expr, 0, activation.bindings(named), null);
   return parts;
+}
+
+/** Adds the variable of a macro. Reads no other variable, because reading a derived value evaluates it. */
+function bindElement(bindings: Bindings, name: string, value: CelInput): Bindings {
+  return Object.create(bindings, { [name]: { value } }) as Bindings;
 }
 
 /** Whether showing the value adds nothing (a constant) or too much (a whole map of the request). */

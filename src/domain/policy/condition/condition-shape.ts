@@ -57,6 +57,8 @@ export interface ExpressionShape {
   nodes: number;
   /** Names in the source, which messages can therefore repeat. */
   names: ReadonlySet<string>;
+  /** Variables that the expression reads. */
+  variables: ReadonlySet<string>;
 }
 
 /**
@@ -83,6 +85,7 @@ export function findTooDeepBracket(source: string): number {
 /** @param boolean whether the result must be true or false */
 export function checkShape(parsed: Parsed, boolean = true, variables: readonly string[] = VARIABLES): ExpressionShape {
   const names = new Set<string>();
+  const read = new Set<string>();
   let comprehensions = 0;
 
   const fail = (node: Expr, message: string): never => {
@@ -121,6 +124,7 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
         break;
       case "identExpr": {
         const name = kind.value.name.replace(/^\./, "");
+        if (variables.includes(name)) read.add(name);
         if (scope.includes(name) || TYPE_NAMES.includes(name)) break;
         const meant = suggest(name, variables);
         fail(
@@ -224,7 +228,7 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
   const root = parsed.expr;
   const what = boolean ? findNonBooleanKind(root) : null;
   if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
-  return { nodes: visit(root, 1, 0, variables), names };
+  return { nodes: visit(root, 1, 0, variables), names, variables: read };
 }
 
 function findNonBooleanKind({ exprKind }: Expr): string | null {

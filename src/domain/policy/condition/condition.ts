@@ -10,7 +10,7 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../../actions.ts";
 import { CEL, MAX_STEPS } from "./cel.ts";
-import { Meter, runMetered } from "./cel-meter.ts";
+import { charge, Meter, runMetered } from "./cel-meter.ts";
 import { toCelValue } from "./cel-values.ts";
 import { findMembersRead } from "./condition-members.ts";
 import {
@@ -33,10 +33,40 @@ export type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" |
 
 /** An expression of any type. Integers are returned as bigint. */
 export interface Expression {
-  /** JSON pointers of the request members that it reads. */
+  /** JSON pointers of the request members that it reads, also through named values. */
   readonly members: readonly string[];
+  /** Names in the source, which messages can therefore repeat. */
+  readonly names: ReadonlySet<string>;
+  /** Variables and named values that it reads itself. */
+  readonly variables: ReadonlySet<string>;
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
+  /** Evaluates as a part of another expression, on the meter of that one. Returns a CelError if it fails. */
+  evaluateNested(bindings: Bindings): unknown;
 }
+
+/** The named values of a policy: constants, and expressions that are evaluated at most once per request. */
+export interface NamedValues {
+  readonly names: readonly string[];
+  readonly constants: Readonly<Record<string, CelInput>>;
+  readonly derived: ReadonlyMap<string, Expression>;
+}
+
+export const NO_NAMED_VALUES: NamedValues = { names: [], constants: {}, derived: new Map() };
+
+/** Returns the named values that an expression with these variables reads, directly or through derived values. */
+export function findNamesRead({ names, derived }: NamedValues, variables: ReadonlySet<string>): Set<string> {
+  const read = new Set<string>();
+  const visit = (name: string): void => {
+    if (!names.includes(name) || read.has(name)) return;
+    read.add(name);
+    derived.get(name)?.variables.forEach(visit);
+  };
+  variables.forEach(visit);
+  return read;
+}
+
+/** The value of each variable. */
+export type Bindings = Record<string, CelInput>;
 
 export interface Condition extends Pick<Expression, "members"> {
   /** @param shadow uses the separate step limit of shadow policies, so that they cannot affect other policies */
@@ -51,7 +81,8 @@ export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: Pick<Facts, "principal">;
   private readonly now: number;
-  private variables: Record<string, CelInput> | null = null;
+  private variables: Bindings | null = null;
+  private readonly named = new Map<NamedValues, Bindings>();
   private meters: (Meter | null)[] = [null, null];
 
   constructor(request: ActionRequest, facts: Pick<Facts, "principal">, now: number) {
@@ -75,7 +106,18 @@ export class Activation {
     return (this.meters[shadow ? 1 : 0] ??= new Meter(MAX_STEPS));
   }
 
-  bindings(): Record<string, CelInput> {
+  /** Returns the variables, with the named values of a policy. */
+  bindings(named: NamedValues = NO_NAMED_VALUES): Bindings {
+    if (named.names.length === 0) return this.requestBindings();
+    let bindings = this.named.get(named);
+    if (bindings === undefined) {
+      bindings = bindNamedValues(this.requestBindings(), named);
+      this.named.set(named, bindings);
+    }
+    return bindings;
+  }
+
+  private requestBindings(): Bindings {
     if (this.variables === null) {
       const { agent_id, tool, operation, params, context } = this.request;
       this.variables = {
@@ -92,8 +134,23 @@ export class Activation {
   }
 }
 
-export function compileCondition(source: string): CompiledCondition {
-  const compiled = compileExpression(source, "condition");
+/** Adds the named values. A derived value is evaluated when the first condition reads it, and then stored. */
+function bindNamedValues(variables: Bindings, { constants, derived }: NamedValues): Bindings {
+  const bindings: Bindings = { ...variables, ...constants };
+  for (const [name, expression] of derived)
+    Object.defineProperty(bindings, name, {
+      configurable: true,
+      get() {
+        const value = expression.evaluateNested(bindings);
+        Object.defineProperty(bindings, name, { value });
+        return value;
+      },
+    });
+  return bindings;
+}
+
+export function compileCondition(source: string, named: NamedValues = NO_NAMED_VALUES): CompiledCondition {
+  const compiled = compileExpression(source, "condition", named);
   if (!compiled.ok) return compiled;
   const { expression } = compiled;
   return {
@@ -120,7 +177,7 @@ export type CompiledExpression = { ok: true; expression: Expression } | { ok: fa
 export function compileExpression(
   source: string,
   what = "expression",
-  variables: readonly string[] = VARIABLES,
+  named: NamedValues = NO_NAMED_VALUES,
 ): CompiledExpression {
   const fail = (message: string, offset = 0): CompiledExpression => ({ ok: false, message, offset });
   if (source.trim() === "")
@@ -133,12 +190,25 @@ export function compileExpression(
   if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
   try {
     const parsed = parse(source);
-    const members = findMembersRead(parsed.expr);
-    const shape = checkShape(parsed, what === "condition", variables);
+    const read = findMembersRead(parsed.expr);
+    const shape = checkShape(parsed, what === "condition", [...VARIABLES, ...named.names]);
     const run = plan(CEL, parsed);
+    const inner = [...findNamesRead(named, shape.variables)].flatMap((name) => named.derived.get(name) ?? []);
+    const names = new Set([...shape.names, ...inner.flatMap((expression) => [...expression.names])]);
+    const { nodes, variables } = shape;
     return {
       ok: true,
-      expression: { members, evaluate: (activation, shadow = false) => evaluate(run, shape, activation, shadow) },
+      expression: {
+        members: [...new Set([...read, ...inner.flatMap(({ members }) => members)])],
+        names,
+        variables,
+        evaluate: (activation, shadow = false) =>
+          evaluate(run, { nodes, names }, activation.bindings(named), activation.meter(shadow)),
+        evaluateNested(bindings) {
+          charge(nodes);
+          return run(bindings);
+        },
+      },
     };
   } catch (error) {
     if (error instanceof ShapeFault) return fail(error.message, error.offset);
@@ -148,13 +218,11 @@ export function compileExpression(
 }
 
 function evaluate(
-  run: (bindings: Record<string, CelInput>) => unknown,
-  shape: ExpressionShape,
-  activation: Activation,
-  shadow: boolean,
+  run: (bindings: Bindings) => unknown,
+  shape: Pick<ExpressionShape, "names" | "nodes">,
+  bindings: Bindings,
+  meter: Meter,
 ): ExpressionResult {
-  const bindings = activation.bindings();
-  const meter = activation.meter(shadow);
   try {
     meter.charge(shape.nodes);
     const result = runMetered(meter, () => run(bindings));

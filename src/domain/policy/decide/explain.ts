@@ -151,7 +151,7 @@ function explainRule(
   if (compiled.condition === null) return { ...common, outcome: "matched", condition: null };
   const result = compiled.condition.evaluate(activation, policy.shadow);
   const source = rule.when as string;
-  const parts = evaluateConditionParts(source, activation);
+  const parts = evaluateConditionParts(source, activation, policy.named);
   if ("error" in result)
     return {
       ...common,

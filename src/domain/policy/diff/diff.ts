@@ -1,6 +1,6 @@
 /** Compares two versions of a policy by rules and effects rather than lines. */
 import { canonicalText } from "../../canonical.ts";
-import type { JsonValue } from "../../json.ts";
+import type { JsonObject, JsonValue } from "../../json.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 
 export interface FieldChange {
@@ -35,6 +35,7 @@ const POLICY_FIELDS = [
   "mode",
   "case_sensitive",
   "applies_to",
+  "tools",
   "metadata",
 ] as const satisfies readonly (keyof PolicyDocument)[];
 const RULE_FIELDS = [
@@ -57,7 +58,7 @@ const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "require
  */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
   const changes: PolicyChange[] = [];
-  const own = changedFields(POLICY_FIELDS, before, after);
+  const own = [...changedFields(POLICY_FIELDS, before, after), ...changedValues(before.let, after.let)];
   if (own.length > 0) {
     changes.push({
       kind: "policy_changed",
@@ -185,6 +186,12 @@ function changedFields<T extends object>(names: readonly (keyof T & string)[], b
   return names
     .map((field) => ({ field, before: (before[field] ?? null) as unknown, after: (after[field] ?? null) as unknown }))
     .filter((change) => canonicalText(change.before as JsonValue) !== canonicalText(change.after as JsonValue));
+}
+
+/** Compares the named values one by one. */
+function changedValues(before: JsonObject = {}, after: JsonObject = {}): FieldChange[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
+  return changedFields(names, before, after).map((change) => ({ ...change, field: `let.${change.field}` }));
 }
 
 function describeChange(subject: string, { field, before, after }: FieldChange): string {

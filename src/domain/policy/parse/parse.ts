@@ -6,14 +6,16 @@ import { MAX_REJECTION_HOLDS_MS } from "./bounds.ts";
 import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
-import { compileCondition, compileExpression } from "../condition/condition.ts";
+import { compileCondition, compileExpression, type NamedValues } from "../condition/condition.ts";
+import { compileNamedValues } from "../condition/named-values.ts";
 import { paramsTypeOf } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type Purpose } from "../check/type-check.ts";
-import type { StaticType } from "../check/static-types.ts";
+import { inferNamedTypes } from "../check/named-types.ts";
+import { DYN, type StaticType } from "../check/static-types.ts";
 import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
@@ -150,6 +152,8 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   const { tools, case_sensitive = false } = value as Partial<PolicyDocument>;
   const known = faults.some(({ pointer }) => pointer.startsWith("/tools")) ? undefined : tools;
   const schemas = { ...(known === undefined ? {} : { tools: known }), case_sensitive };
+  if (faults.some(({ pointer }) => pointer.startsWith("/let"))) return faults;
+  const { named, types, faults: namedFaults } = checkNamedValues(value as Pick<PolicyDocument, "let">);
   const shaped = {
     rules: rules.map((rule: unknown, i) => (misshapen.has(`/rules/${i}`) ? {} : rule)) as RuleDocument[],
     limits: limits.map((limit: unknown, i) => (misshapen.has(`/limits/${i}`) ? {} : limit)) as LimitDocument[],
@@ -162,8 +166,29 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
       detail: message,
       kind: "pattern" as const,
     })),
-    ...findSemanticFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen, schemas),
+    ...namedFaults,
+    ...findSemanticFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen, { ...schemas, named, types }),
   ];
+}
+
+/** Compiles the named values and determines their types. */
+function checkNamedValues(document: Pick<PolicyDocument, "let">): NamedScope & { faults: ValueFault[] } {
+  const compiled = compileNamedValues(document);
+  // Inference follows references, which must not be circular.
+  const { types, faults } =
+    compiled.faults.length > 0
+      ? { types: new Map(compiled.named.names.map((name) => [name, DYN])), faults: compiled.faults }
+      : inferNamedTypes(document, compiled.named);
+  return {
+    named: compiled.named,
+    types,
+    faults: faults.map(({ message, offset, ...fault }) => ({
+      ...fault,
+      ...(offset === undefined ? {} : { offset }),
+      kind: "condition",
+      detail: message,
+    })),
+  };
 }
 
 function appliesTo(value: unknown): Pick<PolicyDocument, "applies_to"> {
@@ -224,7 +249,7 @@ function findSemanticFaults(
   rules: readonly RuleDocument[],
   limits: readonly LimitDocument[],
   except: ReadonlySet<string | undefined>,
-  schemas: ToolSchemas,
+  schemas: ExpressionScope,
 ): ValueFault[] {
   const faults: ValueFault[] = [];
   const names = new Set<string>();
@@ -276,22 +301,37 @@ function findSemanticFaults(
       else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
     }
     if (rule.when !== undefined)
-      faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, paramsTypeOf(rule, schemas)));
+      faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, rule, schemas));
   }
   return faults;
 }
 
-type ToolSchemas = Pick<PolicyDocument, "tools" | "case_sensitive">;
+interface NamedScope {
+  named: NamedValues;
+  types: ReadonlyMap<string, StaticType>;
+}
+
+/** What the expressions of a policy can refer to. */
+type ExpressionScope = Pick<PolicyDocument, "tools" | "case_sensitive"> & NamedScope;
 
 /** Returns at most one fault, so that one slip gives one message. */
-function findExpressionFaults(source: string, purpose: Purpose, pointer: string, params: StaticType): ValueFault[] {
+function findExpressionFaults(
+  source: string,
+  purpose: Purpose,
+  pointer: string,
+  rule: Pick<RuleDocument, "tool" | "operation">,
+  scope: ExpressionScope,
+): ValueFault[] {
+  const { named, types } = scope;
   const compiled =
-    purpose === "condition" ? compileCondition(source) : compileExpression(source, `expression of ${purpose}`);
-  const fault = compiled.ok ? findTypeFault(source, purpose, params) : compiled;
+    purpose === "condition"
+      ? compileCondition(source, named)
+      : compileExpression(source, `expression of ${purpose}`, named);
+  const fault = compiled.ok ? findTypeFault(source, purpose, paramsTypeOf(rule, scope), types) : compiled;
   return fault === null ? [] : [{ pointer, kind: "condition", detail: fault.message, offset: fault.offset }];
 }
 
-function findLimitFaults(limit: LimitDocument, schemas: ToolSchemas): ValueFault[] {
+function findLimitFaults(limit: LimitDocument, schemas: ExpressionScope): ValueFault[] {
   const faults: ValueFault[] = [];
   if ((limit.count === undefined) === (limit.sum === undefined))
     faults.push({ pointer: "", detail: `the limit "${limit.name}" needs either count, or sum with at_most` });
@@ -306,7 +346,7 @@ function findLimitFaults(limit: LimitDocument, schemas: ToolSchemas): ValueFault
   for (const name of ["per", "sum"] as const) {
     const source = limit[name];
     if (source === undefined || (name === "per" && source === "key")) continue;
-    faults.push(...findExpressionFaults(source, name, `/${name}`, paramsTypeOf(limit, schemas)));
+    faults.push(...findExpressionFaults(source, name, `/${name}`, limit, schemas));
   }
   return faults;
 }

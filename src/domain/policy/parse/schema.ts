@@ -252,6 +252,13 @@ export const PolicySchema = Type.Object(
         description: "Parameters of tools, for the check of conditions. No influence on decisions.",
       }),
     ),
+    let: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        maxProperties: 100,
+        description:
+          "Values that conditions read by name: constants, lists and maps; or an expression, such as { cel: params.net * 1.19 }.",
+      }),
+    ),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,
       description: "In order: the first match decides. Empty only beside limits.",

@@ -1,0 +1,33 @@
+/** Determines the types of a policy's named values, and finds those that can never be evaluated. */
+import type { Expression, NamedValues } from "../condition/condition.ts";
+import { derivedSource, type NamedValueFault } from "../condition/named-values.ts";
+import type { PolicyDocument } from "../types.ts";
+import { DYN, typeOfJson, type StaticType } from "./static-types.ts";
+import { inferType, VARIABLE_TYPES } from "./type-check.ts";
+
+/**
+ * Returns the types of constants and derived values. A faulty one can be anything, so that one slip gives one message.
+ * @param named the compiled form of `entries`, without circular definitions
+ */
+export function inferNamedTypes(
+  { let: entries = {} }: Pick<PolicyDocument, "let">,
+  named: NamedValues,
+): { types: ReadonlyMap<string, StaticType>; faults: NamedValueFault[] } {
+  const types = new Map<string, StaticType>();
+  const faults: NamedValueFault[] = [];
+  const visit = (name: string): void => {
+    const entry = entries[name];
+    if (entry === undefined || types.has(name)) return;
+    types.set(name, DYN);
+    const source = derivedSource(entry);
+    if (source === null) return void types.set(name, typeOfJson(entry));
+    const expression: Expression | undefined = named.derived.get(name);
+    if (expression === undefined) return;
+    expression.variables.forEach(visit);
+    const inferred = inferType(source, "value", new Map([...VARIABLE_TYPES, ...types]));
+    if ("type" in inferred) types.set(name, inferred.type);
+    else faults.push({ pointer: `/let/${name}/cel`, ...inferred });
+  };
+  Object.keys(entries).forEach(visit);
+  return { types, faults };
+}

@@ -1,0 +1,114 @@
+/** Compiles the named values of a policy (`let`), which its conditions read like variables. */
+import type { CelInput } from "@bufbuild/cel";
+import { suggest } from "../../suggest.ts";
+import type { PolicyDocument } from "../types.ts";
+import { toCelValue } from "./cel-values.ts";
+import { compileExpression, type Expression, type NamedValues } from "./condition.ts";
+import { VARIABLES } from "./condition-shape.ts";
+
+/** A fault in `let`. */
+export interface NamedValueFault {
+  /** RFC 6901 pointer from the policy. */
+  pointer: string;
+  message: string;
+  /** Whether the key is at fault and not its value. */
+  key?: boolean;
+  /** Offset in the text at the pointer, in UTF-16 code units. */
+  offset?: number;
+}
+
+/** An entry of `let`: a JSON value, or a derived value `{ cel: … }`. */
+type LetEntry = NonNullable<PolicyDocument["let"]>[string];
+
+/** Names that CEL reserves, and names of variables that a later version may add. A policy cannot redefine them. */
+const RESERVED: ReadonlySet<string> = new Set(
+  (
+    "in true false null as break const continue else for function if import let loop package namespace return var void " +
+    "while int uint double bool string bytes list map null_type type google dyn data history facts session"
+  ).split(" "),
+);
+
+/** Returns the CEL source of a derived value; null for a constant. */
+export function derivedSource(entry: LetEntry): string | null {
+  return typeof entry === "object" && entry !== null && !Array.isArray(entry) && typeof entry["cel"] === "string"
+    ? entry["cel"]
+    : null;
+}
+
+/**
+ * Compiles the named values. Reports every fault; conditions can then still refer to the faulty names.
+ * @example
+ * const { named, faults } = compileNamedValues({ let: { small: 100, gross: { cel: "params.net * 1.19" } } });
+ */
+export function compileNamedValues({ let: entries = {} }: Pick<PolicyDocument, "let">): {
+  named: NamedValues;
+  faults: NamedValueFault[];
+} {
+  const names = Object.keys(entries);
+  const faults: NamedValueFault[] = [];
+  const constants: Record<string, CelInput> = {};
+  const derived = new Map<string, Expression>();
+  const scope: NamedValues = { names, constants: {}, derived: new Map() };
+  for (const [name, entry] of Object.entries(entries)) {
+    const pointer = `/let/${name}`;
+    const unusable = findUnusableName(name);
+    if (unusable !== null) {
+      faults.push({ pointer, key: true, message: unusable });
+      continue;
+    }
+    const source = derivedSource(entry);
+    if (source === null) {
+      constants[name] = toCelValue(entry);
+      const stray = findStrayDerivation(entry);
+      if (stray !== null) faults.push({ pointer, message: stray });
+      continue;
+    }
+    const compiled = compileExpression(source, "expression", scope);
+    if (compiled.ok) derived.set(name, compiled.expression);
+    else faults.push({ pointer: `${pointer}/cel`, message: compiled.message, offset: compiled.offset });
+  }
+  const cycle = findCycle(derived);
+  if (cycle !== null)
+    faults.push({
+      pointer: `/let/${cycle[0] as string}`,
+      message: `is defined by itself (${[...cycle, cycle[0]].join(" → ")}); derive it from the request or from other names`,
+    });
+  return { named: { names, constants, derived }, faults };
+}
+
+function findUnusableName(name: string): string | null {
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name))
+    return "a name has at most 64 letters, digits and underscores, such as small_refund";
+  if ((VARIABLES as readonly string[]).includes(name))
+    return `"${name}" is a variable of every condition; choose another name`;
+  return RESERVED.has(name) ? `"${name}" is a word of CEL or reserved; choose another name` : null;
+}
+
+/** Returns what is wrong with an object that looks like a derived value, because a policy with it would compare text. */
+function findStrayDerivation(entry: LetEntry): string | null {
+  if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return null;
+  const meant = Object.keys(entry).length === 1 ? suggest(Object.keys(entry)[0] as string, ["cel"]) : null;
+  return "cel" in entry || meant !== null
+    ? 'a derived value is an expression, such as { cel: "params.amount * 2.0" }; a constant has no member "cel"'
+    : null;
+}
+
+/** Returns the names of the first circular definition, in order; null if there is none. */
+function findCycle(derived: ReadonlyMap<string, Expression>): string[] | null {
+  const finished = new Set<string>();
+  const visit = (name: string, path: readonly string[]): string[] | null => {
+    if (path.includes(name)) return path.slice(path.indexOf(name));
+    if (finished.has(name)) return null;
+    for (const other of derived.get(name)?.variables ?? []) {
+      const cycle = derived.has(other) ? visit(other, [...path, name]) : null;
+      if (cycle !== null) return cycle;
+    }
+    finished.add(name);
+    return null;
+  };
+  for (const name of derived.keys()) {
+    const cycle = visit(name, []);
+    if (cycle !== null) return cycle;
+  }
+  return null;
+}
