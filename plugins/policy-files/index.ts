@@ -42,7 +42,7 @@ export default definePlugin({
     async function read(): Promise<CheckedFolder> {
       for (let reads = 1; ; reads++) {
         const before = await signatureOf(path, recursive);
-        const folder = await checkPolicyFolder(path, { recursive });
+        const folder = await checkPolicyFolder(path, { recursive, environment: host.config.environment });
         if (reads === READS || (await signatureOf(path, recursive)) === before) {
           loaded = before;
           return folder;

@@ -168,7 +168,9 @@ function follow(host: CoreHost, options: Options, given: string): { source: Poli
         seen = commit;
         const { files, faults } = await from.files(commit, folder, options.recursive, await acceptedBefore(commit));
         const where = `${folder === "" ? url : `${url}/${folder}`}@${commit.slice(0, 12)}`;
-        const checked = testPolicyFolder(parsePolicyFolder(where, files, faults));
+        const checked = testPolicyFolder(
+          parsePolicyFolder(where, files, { unread: faults, environment: host.config.environment }),
+        );
         if (checked.faults.length > 0)
           throw new PolicySourceError(
             `${checked.faults.length} ${checked.faults.length === 1 ? "fault" : "faults"} in commit ${commit}`,

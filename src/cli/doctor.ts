@@ -119,10 +119,12 @@ async function checkStore(config: Config): Promise<Finding[]> {
 }
 
 /** Compares the channels that the policies name with the configured ones. */
-async function checkNotifications({ channels, policies }: Config): Promise<Finding[]> {
+async function checkNotifications({ channels, policies, environment }: Config): Promise<Finding[]> {
   const check = "notifications";
   const names = Object.keys(channels);
-  const { documents, faults } = existsSync(policies) ? await loadPolicyFolder(policies) : { documents: [], faults: [] };
+  const { documents, faults } = existsSync(policies)
+    ? await loadPolicyFolder(policies, { environment })
+    : { documents: [], faults: [] };
   if (faults.length > 0)
     return [
       {

@@ -42,6 +42,7 @@ export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly stri
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },
   { name: "ASSENT_POLICIES", path: ["policies"] },
+  { name: "ASSENT_ENVIRONMENT", path: ["environment"] },
   { name: "ASSENT_AGENTS", path: ["agents"] },
   { name: "DATABASE_URL", path: ["database_url"] },
   { name: "ASSENT_SECRET", path: ["secret"] },

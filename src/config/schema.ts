@@ -32,6 +32,11 @@ export const ConfigSchema = Type.Object(
       default: "./policies",
       description: "Folder that the policy-files plugin loads. ASSENT_POLICIES wins.",
     }),
+    environment: Type.Union([Type.String({ minLength: 1, maxLength: 64 }), Type.Null()], {
+      default: null,
+      description:
+        "Name of this environment, such as staging. Policies use the values that their shared data has for it. ASSENT_ENVIRONMENT wins.",
+    }),
     database_url: Type.Union([Type.String(), Type.Null()], {
       default: null,
       description: "Postgres instead of the embedded store. DATABASE_URL wins.",

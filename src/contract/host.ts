@@ -50,6 +50,8 @@ export interface HostConfig {
   readonly data: string;
   /** The folder of policies. */
   readonly policies: string;
+  /** Environment whose values of shared data apply; null for none. */
+  readonly environment: string | null;
   /** `bound`: a key without an agent submits nothing. `any`: it submits for any agent. */
   readonly agents: "bound" | "any";
   readonly approvals: {

@@ -8,7 +8,19 @@ import {
   explainCompileFault,
   PolicyCompileError,
 } from "../domain/policy/compile/compile.ts";
-import { parsePolicies, parsePolicyTests, type PolicyTest, type TextFault } from "../domain/policy/parse/parse.ts";
+import {
+  parsePolicies,
+  parsePolicyTests,
+  parseSharedData,
+  type PolicyTest,
+  type TextFault,
+} from "../domain/policy/parse/parse.ts";
+import {
+  listEnvironments,
+  selectEnvironment,
+  type SharedData,
+  type SharedDataFile,
+} from "../domain/policy/parse/shared-data.ts";
 import { runPolicyTest, type TestResult } from "../domain/policy/test/run-tests.ts";
 import type { PolicyDocument } from "../domain/policy/types.ts";
 import type { Place } from "../domain/policy/parse/yaml.ts";
@@ -21,6 +33,10 @@ export interface PolicyFolder {
   faults: TextFault[];
   /** Rules that cannot have an effect. */
   warnings: TextFault[];
+  /** Environments for which the shared data has other values, sorted. */
+  environments: readonly string[];
+  /** Returns the same files with the shared data of another environment. */
+  inEnvironment(name: string): PolicyFolder;
 }
 
 export interface CheckedFolder extends PolicyFolder {
@@ -34,18 +50,22 @@ export interface PolicyFile {
 }
 
 /** Reads and parses a folder. Reports invalid files and a missing folder in `faults` instead of rejecting. */
-export async function loadPolicyFolder(path: string, options: { recursive?: boolean } = {}): Promise<PolicyFolder> {
+export async function loadPolicyFolder(
+  path: string,
+  options: Pick<FolderOptions, "recursive" | "environment"> = {},
+): Promise<PolicyFolder> {
   let names: string[];
   try {
     names = await listPolicyFiles(path, options);
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    return noFolder(
+    const fault = folderFault(
       path,
       missing
         ? "the folder does not exist; create it and put policies into it, or set ASSENT_POLICIES"
         : `the folder cannot be read: ${(error as Error).message}`,
     );
+    return { ...parsePolicyFolder(path, []), faults: [fault] };
   }
   const files: PolicyFile[] = [];
   const faults: TextFault[] = [];
@@ -62,37 +82,49 @@ export async function loadPolicyFolder(path: string, options: { recursive?: bool
       });
     }
   }
-  return parsePolicyFolder(path, files, faults);
+  return parsePolicyFolder(path, files, { unread: faults, environment: options.environment ?? null });
 }
 
 /**
  * Parses the files of a folder.
- * @param unread faults of files that could not be read
+ * @param options `unread` are the faults of files that could not be read; `environment` selects the values of shared data
  * @example
  * const { documents, tests, faults } = parsePolicyFolder("policies", [{ name: "refunds.yaml", content: bytes }]);
  */
 export function parsePolicyFolder(
   path: string,
   files: readonly PolicyFile[],
-  unread: readonly TextFault[] = [],
+  { unread = [], environment = null }: { unread?: readonly TextFault[]; environment?: string | null } = {},
 ): PolicyFolder {
-  const folder: PolicyFolder = { documents: [], tests: [], faults: [...unread], warnings: [] };
-  for (const { name, content } of files) {
+  const shared = parseSharedFiles(files);
+  const environments = listEnvironments(shared.data);
+  const others = new Map<string, PolicyFolder>();
+  const folder: PolicyFolder = {
+    documents: [],
+    tests: [],
+    faults: [...unread, ...shared.faults],
+    warnings: [],
+    environments,
+    inEnvironment(name) {
+      const other = others.get(name) ?? parsePolicyFolder(path, files, { unread, environment: name });
+      others.set(name, other);
+      return other;
+    },
+  };
+  if (environment !== null && environments.length > 0 && !environments.includes(environment))
+    folder.faults.push(folderFault(path, unknownEnvironment(environment, environments)));
+  const data = selectEnvironment(shared.data, environment);
+  // Without the data, each policy that lists it would have a fault of its own.
+  const policyFiles = folder.faults.length > unread.length ? [] : files.filter(({ name }) => !isDataFile(name));
+  for (const { name, content } of policyFiles) {
     const text = decodeUtf8(content);
-    if (text === null) {
-      folder.faults.push({
-        kind: "unreadable-file",
-        file: name,
-        line: null,
-        column: null,
-        message: "the file is not UTF-8",
-      });
-    } else if (isTestFile(name)) {
+    if (text === null) folder.faults.push(notUtf8(name));
+    else if (isTestFile(name)) {
       const { tests, places, faults } = parsePolicyTests(text, name);
       folder.tests.push(...tests.map((test, i) => ({ test, file: name, places: places[i] ?? [] })));
       folder.faults.push(...faults);
     } else {
-      const { documents, places, faults, warnings } = parsePolicies(text, name);
+      const { documents, places, faults, warnings } = parsePolicies(text, name, data);
       folder.warnings.push(...warnings);
       folder.documents.push(...documents.map((document, i) => ({ document, file: name, place: places[i] as Place })));
       folder.faults.push(...faults);
@@ -101,21 +133,79 @@ export function parsePolicyFolder(
   folder.faults.push(...findRepeatedNames(folder));
   if (folder.faults.length > 0) return folder;
   if (folder.documents.length === 0)
-    return noFolder(path, "the folder contains no policy: there is no *.yaml or *.yml file except tests");
-  folder.faults.push(...findSetFaults(folder));
+    folder.faults.push(
+      folderFault(path, "the folder contains no policy: there is no *.yaml or *.yml file except tests and data"),
+    );
+  else folder.faults.push(...findSetFaults(folder));
   return folder;
+}
+
+/** Reads the shared data among the files of a folder, without the values of any environment. Ignores faulty files. */
+export async function loadSharedData(path: string, names: readonly string[]): Promise<SharedData> {
+  const reads = names.filter(isDataFile).map(async (name): Promise<PolicyFile[]> => {
+    try {
+      return [{ name, content: await readFile(join(path, name)) }];
+    } catch {
+      return [];
+    }
+  });
+  return selectEnvironment(parseSharedFiles((await Promise.all(reads)).flat()).data, null);
+}
+
+/** Parses the files of shared data. Two must not have the same name. */
+function parseSharedFiles(files: readonly PolicyFile[]): { data: SharedDataFile[]; faults: TextFault[] } {
+  const data: SharedDataFile[] = [];
+  const faults: TextFault[] = [];
+  const owners = new Map<string, string>();
+  for (const { name, content } of files) {
+    if (!isDataFile(name)) continue;
+    const text = decodeUtf8(content);
+    if (text === null) {
+      faults.push(notUtf8(name));
+      continue;
+    }
+    const parsed = parseSharedData(text, name);
+    faults.push(...parsed.faults);
+    for (const [i, file] of parsed.data.entries()) {
+      const owner = owners.get(file.data);
+      if (owner !== undefined)
+        faults.push({
+          kind: "repeated-name",
+          file: name,
+          ...(parsed.places[i] as Place),
+          message: `the data "${file.data}" is in ${owner} already; give each its own name`,
+        });
+      owners.set(file.data, name);
+      data.push(file);
+    }
+  }
+  return { data, faults };
+}
+
+function unknownEnvironment(environment: string, known: readonly string[]): string {
+  return `the environment "${environment}" is in no file of shared data; they have ${known.join(", ")}`;
+}
+
+function notUtf8(file: string): TextFault {
+  return { kind: "unreadable-file", file, line: null, column: null, message: "the file is not UTF-8" };
+}
+
+export function isDataFile(name: string): boolean {
+  return /_data\.ya?ml$/.test(name);
 }
 
 export function isTestFile(name: string): boolean {
   return /_test\.ya?ml$/.test(name);
 }
 
-function noFolder(path: string, message: string): PolicyFolder {
-  return { documents: [], tests: [], faults: [{ file: path, line: null, column: null, message }], warnings: [] };
+function folderFault(path: string, message: string): TextFault {
+  return { file: path, line: null, column: null, message };
 }
 
 export interface FolderOptions {
   recursive?: boolean;
+  /** Environment whose values of shared data apply; null for `values` alone. */
+  environment?: string | null;
   /** Called after each test file. */
   progress?(done: number, files: number): void;
 }
@@ -138,10 +228,9 @@ export async function checkPolicyFolder(path: string, options: FolderOptions = {
 export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptions, "progress"> = {}): CheckedFolder {
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
-  const policies = folder.documents.map(({ document }) => document);
   const faults: TextFault[] = [];
   for (const [done, { test, file, places }] of folder.tests.entries()) {
-    for (const [i, result] of runPolicyTest(policies, test).entries()) {
+    for (const [i, result] of runTest(folder, test).entries()) {
       results.push({ file, result });
       if (result.failure === null) continue;
       const { line = null, column = null } = places[i] ?? {};
@@ -156,6 +245,21 @@ export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptio
     options.progress?.(done + 1, folder.tests.length);
   }
   return { ...folder, faults, results };
+}
+
+/** Runs a test with the shared data of its environment. An environment whose policies are faulty fails the test. */
+function runTest(folder: PolicyFolder, test: PolicyTest): TestResult[] {
+  const { documents, faults } = test.environment === undefined ? folder : folder.inEnvironment(test.environment);
+  const [fault] =
+    test.environment !== undefined && folder.environments.length === 0
+      ? [{ message: `no file of shared data has the environment "${test.environment}"` }]
+      : faults;
+  if (fault !== undefined)
+    return [{ name: `environment ${test.environment ?? ""}`, failure: fault.message, decision: null, findings: [] }];
+  return runPolicyTest(
+    documents.map(({ document }) => document),
+    test,
+  );
 }
 
 /**

@@ -179,11 +179,22 @@ function createPrivileged(
 }
 
 /** Copies each member by name, so that a new setting is not visible to plugins before it is added here. */
-function configOf({ data, policies, agents, approvals, permits, retention, stop, server }: Config): HostConfig {
+function configOf({
+  data,
+  policies,
+  environment,
+  agents,
+  approvals,
+  permits,
+  retention,
+  stop,
+  server,
+}: Config): HostConfig {
   const { max_wait_seconds, public_url, max_page_bytes } = server;
   return Object.freeze({
     data,
     policies,
+    environment,
     agents,
     approvals: Object.freeze({ ...approvals }),
     permits: Object.freeze({ valid_seconds: permits.valid_seconds }),

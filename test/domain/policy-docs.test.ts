@@ -13,7 +13,8 @@ import {
 } from "../../src/domain/policy/condition/condition.ts";
 import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
 import { MAX_PATTERN_INSTRUCTIONS } from "../../src/domain/policy/condition/cel-patterns.ts";
-import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
+import { parsePolicies, parsePolicyTests, parseSharedData } from "../../src/domain/policy/parse/parse.ts";
+import { selectEnvironment } from "../../src/domain/policy/parse/shared-data.ts";
 import { RuleSchema } from "../../src/domain/policy/parse/schema.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import { ROOT } from "../support/runtimes.ts";
@@ -23,8 +24,9 @@ const blocks = (kind: string): string[] =>
   [...page.matchAll(/^```(.*)\n([^]*?)^```$/gm)]
     .filter(([, info]) => info === kind)
     .map(([, , body]) => body as string);
+const shared = blocks("yaml data").flatMap((text) => parseSharedData(text, "docs/policies.md").data);
 const policies = blocks("yaml policy").flatMap((text) => {
-  const { documents, faults } = parsePolicies(text, "docs/policies.md");
+  const { documents, faults } = parsePolicies(text, "docs/policies.md", selectEnvironment(shared, null));
   assert.deepEqual(faults, []);
   return documents;
 });
@@ -32,7 +34,7 @@ const policies = blocks("yaml policy").flatMap((text) => {
 test("the policies of the page parse", () => {
   assert.deepEqual(
     policies.map(({ policy }) => policy),
-    ["payments", "invoices", "refunds", "spending"],
+    ["payments", "invoices", "vip-refunds", "refunds", "spending"],
   );
 });
 

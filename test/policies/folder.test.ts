@@ -120,7 +120,7 @@ test("a folder that is missing, empty or a file says what to do", async (t) => {
   );
   assert.match(
     await only(folder),
-    /^the folder contains no policy: there is no \*\.yaml or \*\.yml file except tests$/,
+    /^the folder contains no policy: there is no \*\.yaml or \*\.yml file except tests and data$/,
   );
   assert.match(await only(join(folder, "file")), /^the folder cannot be read: /);
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createAssent } from "../../client/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
+import type { PolicyDocument } from "../../domain/policy/types.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
@@ -12,7 +13,7 @@ import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../store.ts";
 import { withStatus } from "../status.ts";
 import { markdown, text, type Result } from "./backtest-report.ts";
-import { assertNoFaults, folderOf } from "./folder.ts";
+import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions } from "./folder.ts";
 
 const DAY = 86_400_000;
 
@@ -25,7 +26,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
     examples: { type: "string" },
     format: { type: "string" },
     "fail-on-flips": { type: "boolean" },
-    recursive: { type: "boolean" },
+    ...FOLDER_OPTIONS,
     config: { type: "string" },
   });
   const path = folderOf("backtest", positionals);
@@ -36,7 +37,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
   const limit = numberOf("--limit", values.limit, 10_000, 100_000_000);
   const examples = numberOf("--examples", values.examples, 3, 20);
 
-  const folder = await checkPolicyFolder(path, { recursive: values.recursive === true });
+  const folder = await checkPolicyFolder(path, folderOptions(values));
   assertNoFaults(path, folder.faults, "nothing was evaluated", EXIT.failure, io);
   const range = { since, until, limit, examples };
   const against = values.against ?? process.env["ASSENT_URL"] ?? "http://127.0.0.1:8000";
@@ -50,8 +51,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
         )
       : await backtestService(
           against,
-          folder.documents.map(({ file }) => file),
-          path,
+          folder.documents.map(({ document, file }) => ({ document, path: `${path}/${file}` })),
           range,
           io,
         );
@@ -96,14 +96,13 @@ async function backtestStore(
 /** Sends as many requests as the limits of the service require, and adds up their reports. */
 async function backtestService(
   url: string,
-  files: string[],
-  folder: string,
+  policies: readonly { document: PolicyDocument; path: string }[],
   { since, until, limit, examples }: Span,
   io: Output,
 ): Promise<Result> {
   const apiKey = knownKey(url);
   if (apiKey === null) throw usage("set ASSENT_API_KEY to a key with the scope replay:run, or log in with one");
-  const yaml = [...new Set(files)].map((name) => readFileSync(`${folder}/${name}`, "utf8")).join("\n---\n");
+  const yaml = renderPolicies(policies);
   const client = createAssent({ url, apiKey, timeout: REQUEST_TIMEOUT });
   const span = { since: toRfc3339(since), until: toRfc3339(until) };
   const total: Result = {
@@ -137,6 +136,14 @@ async function backtestService(
     } while (before !== null && total.evaluated < limit);
     return { ...total, next: before };
   });
+}
+
+/** Returns the policies as one YAML text, with their shared data, which the service does not have. */
+function renderPolicies(policies: readonly { document: PolicyDocument; path: string }[]): string {
+  const texts = policies.some(({ document }) => document.data !== undefined)
+    ? policies.map(({ document }) => JSON.stringify(document))
+    : [...new Set(policies.map(({ path }) => path))].map((path) => readFileSync(path, "utf8"));
+  return texts.join("\n---\n");
 }
 
 function progressText(decisions: number): string {

@@ -2,7 +2,7 @@
 import type { Verb } from "../command.ts";
 
 const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
-                              [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--config FILE]
+                              [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--environment NAME] [--config FILE]
 
 Replays past decisions with only the policies of FOLDER (./policies), each with its recorded request, facts and
 clock, and prints which would flip, grouped by rule, with examples.

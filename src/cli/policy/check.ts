@@ -6,18 +6,21 @@ import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/store.ts";
 import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";
-import { folderOf, printFaults } from "./folder.ts";
+import { FOLDER_OPTIONS, folderOf, folderOptions, printFaults } from "./folder.ts";
 import { sarif } from "./sarif.ts";
 
 export const check: Verb = {
   summary: "read every policy and test file, and print each fault",
-  help: `usage: assent policy check [FOLDER] [--recursive] [--strict] [--format text|json|sarif] [--config FILE]
+  help: `usage: assent policy check [FOLDER] [--recursive] [--strict] [--format text|json|sarif]
+                           [--environment NAME] [--config FILE]
 
 Reads every policy and test file of FOLDER (./policies) and prints all faults and warnings as file:line:column. Warnings
 name rules that can have no effect, rules that no test reaches, and unknown channels. "assent policy test" reports
 failing tests. Exits with 1 if there is a fault.
 
   --recursive       include subfolders
+  --environment NAME
+                    environment whose shared data applies (ASSENT_ENVIRONMENT). The others are checked as well
   --strict          exit with 1 if there is a warning, too
   --format FORMAT   text; json; or sarif (2.1.0) for code scanning, with paths from the working folder
   --json            the same as --format json
@@ -28,7 +31,7 @@ examples:
   assent policy check deploy/policies --recursive --format sarif > policies.sarif`,
   async run(args, io) {
     const { values, positionals } = parse(args, {
-      recursive: { type: "boolean" },
+      ...FOLDER_OPTIONS,
       strict: { type: "boolean" },
       json: { type: "boolean" },
       format: { type: "string" },
@@ -40,8 +43,9 @@ examples:
       "json",
       "sarif",
     ]);
-    const loaded = await loadPolicyFolder(folder, { recursive: values.recursive === true });
-    const { documents, faults } = loaded;
+    const loaded = await loadPolicyFolder(folder, folderOptions(values));
+    const { documents } = loaded;
+    const faults = [...loaded.faults, ...findFaultsElsewhere(loaded)];
     const warnings = [...loaded.warnings, ...findUntestedRules(loaded), ...channelWarnings(loaded, values.config)];
     const accepted = faults.length === 0 && (values.strict !== true || warnings.length === 0);
     if (format === "json") io.out(JSON.stringify({ policies: documents.length, faults, warnings }));
@@ -54,6 +58,16 @@ examples:
     return accepted ? EXIT.ok : EXIT.failure;
   },
 };
+
+/** Returns the faults that the policies have only with the shared data of other environments. */
+function findFaultsElsewhere(folder: PolicyFolder): TextFault[] {
+  if (folder.faults.length > 0) return [];
+  return folder.environments.flatMap((environment) =>
+    folder
+      .inEnvironment(environment)
+      .faults.map((fault) => ({ ...fault, message: `in the environment "${environment}": ${fault.message}` })),
+  );
+}
 
 /** Returns a warning for each rule that no test reaches, in policies that have tests. */
 function findUntestedRules(folder: PolicyFolder): TextFault[] {

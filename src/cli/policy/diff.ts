@@ -5,13 +5,13 @@ import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/polic
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { assertNoFaults, DEFAULT_FOLDER } from "./folder.ts";
+import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder.ts";
 import { cell } from "./markdown.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
 
 export const diff: Verb = {
   summary: "compare the rules and effects of two folders or git revisions",
-  help: `usage: assent policy diff A [B] [--exit-code] [--recursive] [--format text|json|markdown]
+  help: `usage: assent policy diff A [B] [--exit-code] [--recursive] [--environment NAME] [--format text|json|markdown]
 
 Compares the policies of A with those of B (./policies when absent). Each is a folder, or a revision of the git repository
 of the working folder: REV, or REV:folder with the folder as git has it, from the root of the repository on. A revision
@@ -22,6 +22,8 @@ Exits with 0, equal or not; with 2 when a side cannot be read or its policies ar
 
   --exit-code       exit with 1 if something differs
   --recursive       include subfolders
+  --environment NAME
+                    environment whose shared data applies on both sides (ASSENT_ENVIRONMENT)
   --format FORMAT   text, json, or markdown for a pull request
 
 examples:
@@ -30,7 +32,7 @@ examples:
   assent policy diff HEAD~1 HEAD --exit-code`,
   async run(args, io) {
     const { values, positionals } = parse(args, {
-      recursive: { type: "boolean" },
+      ...FOLDER_OPTIONS,
       "exit-code": { type: "boolean" },
       format: { type: "string" },
     });
@@ -38,7 +40,7 @@ examples:
     const [a, b = process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER, ...more] = positionals;
     if (a === undefined || more.length > 0)
       throw usage("assent policy diff takes two folders or revisions, or one to compare with ./policies");
-    const options = { recursive: values.recursive === true };
+    const options = folderOptions(values);
     const [before, after] = await withStatus(io, async (say) => {
       const load = async (side: string, other: string): Promise<PolicyFolder> => {
         say(`reading ${safe(side)}`);

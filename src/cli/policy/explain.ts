@@ -18,11 +18,12 @@ import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { textFlag } from "../remote.ts";
-import { assertNoFaults, folderOf, printFaults } from "./folder.ts";
+import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions, printFaults } from "./folder.ts";
 
 export const explain: Verb = {
   summary: "explain the decision on one action, down to each part of a condition",
-  help: `usage: assent policy explain [FOLDER] --action FILE|- [--now TIME] [--recursive] [--format text|json]
+  help: `usage: assent policy explain [FOLDER] --action FILE|- [--now TIME] [--recursive] [--environment NAME]
+                             [--format text|json]
 
 Decides one action with the policies of FOLDER (./policies) and explains the decision: each policy (does it apply?), each rule (which
 matcher failed?), each part of a condition with its value. The output contains values of the action, which a service
@@ -33,6 +34,8 @@ never writes into reasons. The usage of limits is zero except for what the actio
                    - reads standard input
   --now TIME       the clock, RFC 3339 (now)
   --recursive      include subfolders
+  --environment NAME
+                   environment whose shared data applies (ASSENT_ENVIRONMENT)
   --format FORMAT  text, or json
 
 examples:
@@ -42,7 +45,7 @@ examples:
     const { values, positionals } = parse(args, {
       action: { type: "string" },
       now: { type: "string" },
-      recursive: { type: "boolean" },
+      ...FOLDER_OPTIONS,
       format: { type: "string" },
     });
     const path = folderOf("explain", positionals);
@@ -52,7 +55,7 @@ examples:
     if (values.action === undefined)
       throw usage("--action FILE is needed: a file with the action, or - for standard input");
     const { principal, used = {}, ...action } = await readAction(values.action, io);
-    const folder = await loadPolicyFolder(path, { recursive: values.recursive === true });
+    const folder = await loadPolicyFolder(path, folderOptions(values));
     assertNoFaults(path, folder.faults, "nothing was decided", EXIT.failure, io);
     const compiled = compilePolicySet(
       buildPolicySet(

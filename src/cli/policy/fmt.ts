@@ -4,8 +4,9 @@ import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { decodeUtf8 } from "../../domain/json.ts";
 import { formatYaml } from "../../domain/policy/parse/format.ts";
-import { parsePolicies, parsePolicyTests, type TextFault } from "../../domain/policy/parse/parse.ts";
-import { isTestFile, listPolicyFiles } from "../../policies/folder.ts";
+import { parsePolicies, parsePolicyTests, parseSharedData, type TextFault } from "../../domain/policy/parse/parse.ts";
+import type { SharedData } from "../../domain/policy/parse/shared-data.ts";
+import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, safe, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { folderOf, printFaults } from "./folder.ts";
@@ -42,11 +43,12 @@ examples:
     } catch (error) {
       throw new CommandError(`${folder} cannot be read: ${(error as Error).message}`, EXIT.usage);
     }
+    const shared = await loadSharedData(folder, names);
     const outcomes = await withStatus(io, async (say) => {
       const results: [string, Outcome][] = [];
       for (const name of names) {
         say(`${results.length} of ${names.length} files`);
-        results.push([name, await formatFile(folder, name, values.check !== true)]);
+        results.push([name, await formatFile(folder, name, shared, values.check !== true)]);
       }
       return results;
     });
@@ -62,7 +64,7 @@ examples:
   },
 };
 
-async function formatFile(folder: string, name: string, write: boolean): Promise<Outcome> {
+async function formatFile(folder: string, name: string, shared: SharedData, write: boolean): Promise<Outcome> {
   const unchanged = (message: string): Outcome => ({
     changed: false,
     faults: [{ file: name, line: null, column: null, message }],
@@ -71,7 +73,8 @@ async function formatFile(folder: string, name: string, write: boolean): Promise
     const path = await realpath(join(folder, name));
     const source = decodeUtf8(await readFile(path));
     if (source === null) return unchanged("the file is not UTF-8");
-    const { faults } = (isTestFile(name) ? parsePolicyTests : parsePolicies)(source, name);
+    const parseFile = isTestFile(name) ? parsePolicyTests : isDataFile(name) ? parseSharedData : parsePolicies;
+    const { faults } = parseFile(source, name, shared);
     if (faults.length > 0) return { changed: false, faults };
     const formatted = formatYaml(source);
     if (!formatted.ok) return unchanged(formatted.message);

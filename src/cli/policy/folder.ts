@@ -13,6 +13,18 @@ export function folderOf(verb: string, positionals: readonly string[]): string {
   return positionals[0] ?? (process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER);
 }
 
+/** Options that select the folder's files and the values of their shared data. */
+export const FOLDER_OPTIONS = { recursive: { type: "boolean" }, environment: { type: "string" } } as const;
+
+/** Returns the options for `loadPolicyFolder`. The environment is ASSENT_ENVIRONMENT, if the option is not given. */
+export function folderOptions(values: { recursive?: boolean | undefined; environment?: string | undefined }): {
+  recursive: boolean;
+  environment: string | null;
+} {
+  const environment = values.environment ?? (process.env["ASSENT_ENVIRONMENT"] || null);
+  return { recursive: values.recursive === true, environment };
+}
+
 /** Returns the path of a faulty file relative to the working folder, or the folder if the fault is about the folder itself. */
 export function pathOf(folder: string, { file, line }: Pick<TextFault, "file" | "line">): string {
   return file === folder && line === null ? folder : join(folder, file);

@@ -30,7 +30,7 @@ export function parseRevision(text: string): Revision {
 export async function loadRevision(
   { rev, folder }: Revision,
   fallback: string,
-  { recursive = false }: { recursive?: boolean },
+  { recursive = false, environment = null }: { recursive?: boolean; environment?: string | null },
 ): Promise<PolicyFolder> {
   const name = safe(rev);
   // A bare repository, such as in a server-side hook, has no work tree: paths are then relative to the working folder.
@@ -62,7 +62,7 @@ export async function loadRevision(
   return parsePolicyFolder(
     where,
     files.map(({ name }, i): PolicyFile => ({ name, content: contents[i] as Uint8Array })),
-    faults,
+    { unread: faults, environment },
   );
 }
 

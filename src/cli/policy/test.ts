@@ -3,12 +3,13 @@ import { measureCoverage, type Coverage } from "../../domain/policy/test/coverag
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { fileByPolicy, folderOf, printFaults } from "./folder.ts";
+import { FOLDER_OPTIONS, fileByPolicy, folderOf, folderOptions, printFaults } from "./folder.ts";
 import { junit } from "./junit.ts";
 
 export const test: Verb = {
   summary: "run the *_test.yaml files, and print which rules they cover",
-  help: `usage: assent policy test [FOLDER] [--recursive] [--coverage] [--min-coverage PERCENT] [--format text|json|junit]
+  help: `usage: assent policy test [FOLDER] [--recursive] [--environment NAME] [--coverage] [--min-coverage PERCENT]
+                          [--format text|json|junit]
 
 Checks FOLDER (./policies) and runs its *_test.yaml files. Exits with 1 when a file is faulty, when a test fails, or when
 the coverage is below --min-coverage.
@@ -17,6 +18,7 @@ the coverage is below --min-coverage.
                           another policy was stricter
   --min-coverage PERCENT  minimum percentage of rules that tests must reach, 0 to 100. Implies --coverage
   --recursive             include subfolders
+  --environment NAME      environment whose shared data applies, unless a test names one (ASSENT_ENVIRONMENT)
   --format FORMAT         text; json; or junit (XML)
   --json                  the same as --format json
 
@@ -26,7 +28,7 @@ examples:
   assent policy test --format junit > policies.xml`,
   async run(args, io) {
     const { values, positionals } = parse(args, {
-      recursive: { type: "boolean" },
+      ...FOLDER_OPTIONS,
       json: { type: "boolean" },
       format: { type: "string" },
       coverage: { type: "boolean" },
@@ -41,7 +43,7 @@ examples:
     const minCoverage = percentOf(values["min-coverage"]);
     const folder = await withStatus(io, (say) =>
       checkPolicyFolder(path, {
-        recursive: values.recursive === true,
+        ...folderOptions(values),
         progress: (done, files) => say(`${done} of ${files} files of tests`),
       }),
     );

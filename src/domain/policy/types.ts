@@ -109,6 +109,8 @@ export interface PolicyDocument {
   tools?: ToolSchemaDocument[];
   /** Values that conditions read by name: JSON, or `{ cel: … }` for one that is derived from the request. */
   let?: JsonObject;
+  /** Shared data by name, with the values of the service's environment. Conditions read `data.NAME.VALUE`. */
+  data?: Record<string, JsonObject>;
   rules: RuleDocument[];
   limits?: LimitDocument[];
   metadata?: JsonObject;

@@ -1000,6 +1000,8 @@ export interface PolicyDefinition {
   }[];
   /** Values that conditions read by name: constants, lists and maps; or an expression, such as { cel: params.net * 1.19 }. */
   let?: Record<string, unknown>;
+  /** Names of the shared data that conditions read, such as [limits] for data.limits.small. In JSON: the values. */
+  data?: string[] | Record<string, unknown>;
   /** In order: the first match decides. Empty only beside limits. */
   rules: ({
     /** Unique inside the policy; recorded with every decision the rule makes. */

@@ -10,10 +10,10 @@ import { inferType, VARIABLE_TYPES } from "./type-check.ts";
  * @param named the compiled form of `entries`, without circular definitions
  */
 export function inferNamedTypes(
-  { let: entries = {} }: Pick<PolicyDocument, "let">,
+  { let: entries = {}, data }: Pick<PolicyDocument, "let" | "data">,
   named: NamedValues,
 ): { types: ReadonlyMap<string, StaticType>; faults: NamedValueFault[] } {
-  const types = new Map<string, StaticType>();
+  const types = new Map<string, StaticType>(data === undefined ? [] : [["data", typeOfJson(data)]]);
   const faults: NamedValueFault[] = [];
   const visit = (name: string): void => {
     const entry = entries[name];

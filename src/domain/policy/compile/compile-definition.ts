@@ -82,7 +82,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
 function compileLimit(
   limit: LimitDocument,
   order: number,
-  definition: Pick<PolicyDocument, "let">,
+  definition: Pick<PolicyDocument, "let" | "data">,
   context: PolicyContext,
 ): CompiledLimit | null {
   const { policy, caseSensitive, named, faults } = context;
@@ -115,14 +115,16 @@ function compileLimit(
 /** Returns the digest of what the limit counts: its expressions, and the named values that they read. */
 function limitBasis(
   { per, sum }: LimitDocument,
-  { let: entries = {} }: Pick<PolicyDocument, "let">,
+  { let: entries = {}, data = {} }: Pick<PolicyDocument, "let" | "data">,
   named: NamedValues,
   expressions: readonly (Expression | null)[],
 ): string {
   const read = expressions.flatMap((expression) =>
     expression === null ? [] : [...findNamesRead(named, expression.variables)],
   );
-  const values: JsonObject = Object.fromEntries(read.map((name) => [name, entries[name] ?? null]));
+  const values: JsonObject = Object.fromEntries(
+    read.map((name) => [name, name === "data" ? data : (entries[name] ?? null)]),
+  );
   const counted = [per ?? null, sum ?? null, ...(read.length === 0 ? [] : [values])];
   return sha256Hex(utf8(canonicalText(counted))).slice(0, BASIS_DIGITS);
 }

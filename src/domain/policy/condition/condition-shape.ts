@@ -126,6 +126,7 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
         const name = kind.value.name.replace(/^\./, "");
         if (variables.includes(name)) read.add(name);
         if (scope.includes(name) || TYPE_NAMES.includes(name)) break;
+        if (name === "data") fail(node, "the policy lists no shared data; name it, such as data: [limits]");
         const meant = suggest(name, variables);
         fail(
           node,

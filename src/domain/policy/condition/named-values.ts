@@ -1,4 +1,4 @@
-/** Compiles the named values of a policy (`let`), which its conditions read like variables. */
+/** Compiles the named values of a policy (`let` and `data`), which its conditions read like variables. */
 import type { CelInput } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
 import type { PolicyDocument } from "../types.ts";
@@ -40,13 +40,13 @@ export function derivedSource(entry: LetEntry): string | null {
  * @example
  * const { named, faults } = compileNamedValues({ let: { small: 100, gross: { cel: "params.net * 1.19" } } });
  */
-export function compileNamedValues({ let: entries = {} }: Pick<PolicyDocument, "let">): {
+export function compileNamedValues({ let: entries = {}, data }: Pick<PolicyDocument, "let" | "data">): {
   named: NamedValues;
   faults: NamedValueFault[];
 } {
-  const names = Object.keys(entries);
+  const names = [...Object.keys(entries), ...(data === undefined ? [] : ["data"])];
   const faults: NamedValueFault[] = [];
-  const constants: Record<string, CelInput> = {};
+  const constants: Record<string, CelInput> = data === undefined ? {} : { data: toCelValue(data) };
   const derived = new Map<string, Expression>();
   const scope: NamedValues = { names, constants: {}, derived: new Map() };
   for (const [name, entry] of Object.entries(entries)) {

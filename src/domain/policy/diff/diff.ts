@@ -58,7 +58,11 @@ const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "require
  */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
   const changes: PolicyChange[] = [];
-  const own = [...changedFields(POLICY_FIELDS, before, after), ...changedValues(before.let, after.let)];
+  const own = [
+    ...changedFields(POLICY_FIELDS, before, after),
+    ...changedValues("let", before.let, after.let),
+    ...changedData(before.data, after.data),
+  ];
   if (own.length > 0) {
     changes.push({
       kind: "policy_changed",
@@ -189,9 +193,14 @@ function changedFields<T extends object>(names: readonly (keyof T & string)[], b
 }
 
 /** Compares the named values one by one. */
-function changedValues(before: JsonObject = {}, after: JsonObject = {}): FieldChange[] {
+function changedValues(prefix: string, before: JsonObject = {}, after: JsonObject = {}): FieldChange[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
-  return changedFields(names, before, after).map((change) => ({ ...change, field: `let.${change.field}` }));
+  return changedFields(names, before, after).map((change) => ({ ...change, field: `${prefix}.${change.field}` }));
+}
+
+function changedData(before: PolicyDocument["data"] = {}, after: PolicyDocument["data"] = {}): FieldChange[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
+  return names.flatMap((name) => changedValues(`data.${name}`, before[name], after[name]));
 }
 
 function describeChange(subject: string, { field, before, after }: FieldChange): string {

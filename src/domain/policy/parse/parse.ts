@@ -3,6 +3,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { MAX_REJECTION_HOLDS_MS } from "./bounds.ts";
+import type { JsonValue } from "../../json.ts";
 import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
@@ -16,7 +17,14 @@ import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type Purpose } from "../check/type-check.ts";
 import { inferNamedTypes } from "../check/named-types.ts";
 import { DYN, type StaticType } from "../check/static-types.ts";
-import { PolicySchema, PolicyTestSchema, SampleActionSchema } from "./schema.ts";
+import { PolicySchema, PolicyTestSchema, SampleActionSchema, SharedDataSchema } from "./schema.ts";
+import {
+  findDataFaults,
+  findEnvironmentFaults,
+  resolveSharedData,
+  type SharedData,
+  type SharedDataFile,
+} from "./shared-data.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 import { parseWindow } from "../decide/window.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
@@ -76,12 +84,14 @@ const MAX_FAULTS = 50;
 export const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
 const policyCheck = TypeCompiler.Compile(PolicySchema);
+const dataCheck = TypeCompiler.Compile(SharedDataSchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
 const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
 /**
  * Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`.
  * `warnings` name rules that cannot have an effect.
+ * @param shared data that the policies can list; null if they must contain their data
  * @example
  * const { documents, faults } = parsePolicies(text, "refunds.yaml");
  * if (faults.length > 0) throw new PolicySourceError("refunds.yaml has faults", faults, source);
@@ -89,8 +99,14 @@ const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 export function parsePolicies(
   text: string,
   file: string,
+  shared: SharedData | null = null,
 ): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[]; warnings: TextFault[] } {
-  const { values, faults } = readFile(text, file, validatePolicyDocument);
+  const { values, faults } = readFile(text, file, (value, yaml) => {
+    const resolved = shared === null ? { value, faults: [] } : resolveSharedData(value, shared);
+    yaml.value = resolved.value;
+    // A condition that reads data that is not there would have a fault of its own.
+    return resolved.faults.length > 0 ? resolved.faults : validatePolicyDocument(resolved.value);
+  });
   if (faults.length === 0 && values.length === 0)
     faults.push({
       kind: "unreadable-file",
@@ -111,6 +127,22 @@ export function parsePolicies(
         message,
       })),
     ),
+  };
+}
+
+/** Parses all shared data of a file, or returns its faults. `places[i]` is the position of the name of `data[i]`. */
+export function parseSharedData(
+  text: string,
+  file: string,
+): { data: SharedDataFile[]; places: Place[]; faults: TextFault[] } {
+  const { values, faults } = readFile(text, file, (value) => {
+    const schemaFaults = findSchemaFaults(dataCheck, SharedDataSchema, value);
+    return schemaFaults.length > 0 ? schemaFaults : findEnvironmentFaults(value as unknown as SharedDataFile);
+  });
+  return {
+    data: values.map(({ value }) => value as unknown as SharedDataFile),
+    places: values.map((yaml) => yaml.locate("/data")),
+    faults,
   };
 }
 
@@ -152,8 +184,10 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   const { tools, case_sensitive = false } = value as Partial<PolicyDocument>;
   const known = faults.some(({ pointer }) => pointer.startsWith("/tools")) ? undefined : tools;
   const schemas = { ...(known === undefined ? {} : { tools: known }), case_sensitive };
-  if (faults.some(({ pointer }) => pointer.startsWith("/let"))) return faults;
-  const { named, types, faults: namedFaults } = checkNamedValues(value as Pick<PolicyDocument, "let">);
+  const dataFaults = findDataFaults((value as Partial<PolicyDocument>).data);
+  if (dataFaults.length > 0 || faults.some(({ pointer }) => /^\/(let|data)/.test(pointer)))
+    return [...faults, ...dataFaults];
+  const { named, types, faults: namedFaults } = checkNamedValues(value as Pick<PolicyDocument, "let" | "data">);
   const shaped = {
     rules: rules.map((rule: unknown, i) => (misshapen.has(`/rules/${i}`) ? {} : rule)) as RuleDocument[],
     limits: limits.map((limit: unknown, i) => (misshapen.has(`/limits/${i}`) ? {} : limit)) as LimitDocument[],
@@ -172,7 +206,7 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
 }
 
 /** Compiles the named values and determines their types. */
-function checkNamedValues(document: Pick<PolicyDocument, "let">): NamedScope & { faults: ValueFault[] } {
+function checkNamedValues(document: Pick<PolicyDocument, "let" | "data">): NamedScope & { faults: ValueFault[] } {
   const compiled = compileNamedValues(document);
   // Inference follows references, which must not be circular.
   const { types, faults } =
@@ -354,7 +388,7 @@ function findLimitFaults(limit: LimitDocument, schemas: ExpressionScope): ValueF
 function readFile(
   text: string,
   file: string,
-  validate: (value: unknown) => ValueFault[],
+  validate: (value: JsonValue, yaml: YamlValue) => ValueFault[],
 ): { values: YamlValue[]; faults: TextFault[] } {
   if (text.length > MAX_FILE_LENGTH)
     return {
@@ -378,7 +412,7 @@ function readFile(
     message,
   }));
   for (const yaml of values) {
-    for (const { pointer, detail, kind = "wrong-value", ...at } of validate(yaml.value).slice(0, MAX_FAULTS)) {
+    for (const { pointer, detail, kind = "wrong-value", ...at } of validate(yaml.value, yaml).slice(0, MAX_FAULTS)) {
       faults.push({
         kind,
         file,

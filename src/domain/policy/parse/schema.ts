@@ -204,6 +204,26 @@ const ToolSchema = Type.Object(
   { additionalProperties: false, description: "Parameters of a tool. Conditions are checked against them." },
 );
 
+const DataName = Type.String({
+  pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+  description: "Name: letters, digits and underscores, at most 64.",
+});
+
+/** A file of shared data. */
+export const SharedDataSchema = Type.Object(
+  {
+    data: DataName,
+    description: Description,
+    values: Type.Record(Type.String(), Type.Unknown(), { description: "Values by name." }),
+    environments: Type.Optional(
+      Type.Record(Type.String({ minLength: 1, maxLength: 64 }), Type.Record(Type.String(), Type.Unknown()), {
+        description: "Values that differ, by environment (`environment` of the configuration).",
+      }),
+    ),
+  },
+  { additionalProperties: false, $id: "assent-policy-data", description: "Values that several policies share." },
+);
+
 export const PolicySchema = Type.Object(
   {
     policy: Type.String({
@@ -258,6 +278,18 @@ export const PolicySchema = Type.Object(
         description:
           "Values that conditions read by name: constants, lists and maps; or an expression, such as { cel: params.net * 1.19 }.",
       }),
+    ),
+    data: Type.Optional(
+      Type.Union(
+        [
+          Type.Array(DataName, { minItems: 1, maxItems: 100, uniqueItems: true }),
+          Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), { maxProperties: 100 }),
+        ],
+        {
+          description:
+            "Names of the shared data that conditions read, such as [limits] for data.limits.small. In JSON: the values.",
+        },
+      ),
     ),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,
@@ -317,6 +349,9 @@ export const PolicyTestSchema = Type.Object(
     now: Type.String({ format: "date-time", description: "The clock, RFC 3339." }),
     policies: Type.Optional(
       Type.Array(Type.String(), { description: "Names of the policies under test; all of the folder when absent." }),
+    ),
+    environment: Type.Optional(
+      Type.String({ description: "Environment whose shared data applies; the configured one when absent." }),
     ),
     cases: Type.Array(
       Type.Object(

@@ -1,0 +1,125 @@
+/** Shared data of a policy folder: named values, and other values in some environments. */
+import { canonicalBytes } from "../../canonical.ts";
+import type { JsonObject, JsonValue } from "../../json.ts";
+import { suggest } from "../../suggest.ts";
+
+/** Maximum bytes of the canonical JSON of all data of one policy, because each version of the policy contains it. */
+export const MAX_DATA_BYTES = 262_144;
+
+/** A fault in shared data, or in what a policy lists of it. */
+interface DataFault {
+  /** RFC 6901 pointer. */
+  pointer: string;
+  detail: string;
+  kind?: "unknown-key";
+  /** Whether the key is at fault and not its value. */
+  key?: boolean;
+}
+
+/** A file `NAME_data.yaml`. */
+export interface SharedDataFile {
+  data: string;
+  values: JsonObject;
+  /** Values that differ from `values`, by environment. */
+  environments?: Record<string, JsonObject>;
+}
+
+/** The data that the policies of a folder can list, with the values of one environment. */
+export interface SharedData {
+  readonly values: ReadonlyMap<string, JsonObject>;
+}
+
+/** Returns the values of an environment; those of no environment for null. */
+export function selectEnvironment(files: readonly SharedDataFile[], environment: string | null): SharedData {
+  return {
+    values: new Map(
+      files.map(({ data, values, environments = {} }) => [
+        data,
+        {
+          ...values,
+          ...(environment !== null && Object.hasOwn(environments, environment) ? environments[environment] : {}),
+        },
+      ]),
+    ),
+  };
+}
+
+/** Returns the environments that the files name, sorted. */
+export function listEnvironments(files: readonly SharedDataFile[]): string[] {
+  return [...new Set(files.flatMap(({ environments = {} }) => Object.keys(environments)))].sort();
+}
+
+/**
+ * Returns faults of an environment's values: each must replace a value of the same type, so that a misspelt name or a
+ * text instead of a number cannot change what a condition compares.
+ */
+export function findEnvironmentFaults({ values, environments = {} }: SharedDataFile): DataFault[] {
+  return Object.entries(environments).flatMap(([environment, others]) =>
+    Object.entries(others).flatMap(([name, value]): DataFault[] => {
+      const pointer = `/environments/${environment}/${name}`;
+      if (!Object.hasOwn(values, name)) {
+        const meant = suggest(name, Object.keys(values));
+        const detail = `values has no "${name}"; ${meant === null ? "add it there, for the other environments" : `did you mean "${meant}"?`}`;
+        return [{ pointer, kind: "unknown-key", key: true, detail }];
+      }
+      const [given, expected] = [jsonType(value), jsonType(values[name] as JsonValue)];
+      return given === expected ? [] : [{ pointer, detail: `is ${given}, and in values it is ${expected}` }];
+    }),
+  );
+}
+
+function jsonType(value: JsonValue): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  return { string: "a text", number: "a number", boolean: "true or false", object: "a map" }[typeof value as "string"];
+}
+
+/**
+ * Replaces the names under `data` of a policy with their values, so that a policy version contains everything that
+ * decides. Leaves a policy alone that contains its data already, or none.
+ */
+export function resolveSharedData(value: JsonValue, shared: SharedData): { value: JsonValue; faults: DataFault[] } {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return { value, faults: [] };
+  const names = value["data"];
+  if (!Array.isArray(names)) return { value, faults: [] };
+  const faults = names.flatMap((name, i): DataFault[] => {
+    if (typeof name === "string" && shared.values.has(name)) return [];
+    const known = [...shared.values.keys()];
+    const meant = typeof name === "string" ? suggest(name, known) : null;
+    const hint =
+      meant !== null
+        ? `did you mean "${meant}"?`
+        : known.length > 0
+          ? `the folder has ${known.join(", ")}`
+          : "write one, in a file such as limits_data.yaml with the keys data and values";
+    return [{ pointer: `/data/${i}`, detail: `there is no shared data ${JSON.stringify(name)}; ${hint}` }];
+  });
+  const { data: _, ...rest } = value;
+  if (faults.length > 0) return { value: rest, faults };
+  const data = Object.fromEntries(
+    names.map((name) => [name as string, shared.values.get(name as string) as JsonObject]),
+  );
+  return { value: { ...rest, data }, faults };
+}
+
+/** Returns a fault if the resolved data of a policy is not made of maps, or too large. */
+export function findDataFaults(data: unknown): DataFault[] {
+  if (data === undefined) return [];
+  if (Array.isArray(data))
+    return [
+      {
+        pointer: "/data",
+        detail:
+          'names shared data, which only a folder of policies has; send the values, such as {"limits": {"small": 100}}',
+      },
+    ];
+  const bytes = canonicalBytes(data as JsonObject).length;
+  return bytes <= MAX_DATA_BYTES
+    ? []
+    : [
+        {
+          pointer: "/data",
+          detail: `the data of a policy has ${bytes} bytes as JSON; at most ${MAX_DATA_BYTES} are allowed`,
+        },
+      ];
+}
