@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
+import { celEnv } from "@bufbuild/cel";
 import type { JsonObject } from "../../src/domain/json.ts";
 import {
   Activation,
@@ -11,7 +12,7 @@ import {
   MAX_EXPRESSION_LENGTH,
   MAX_COMPREHENSION_NESTING,
 } from "../../src/domain/policy/condition/condition.ts";
-import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
+import { FUNCTION_NAMES, MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
 import { MAX_PATTERN_INSTRUCTIONS } from "../../src/domain/policy/condition/cel-patterns.ts";
 import { parsePolicies, parsePolicyTests, parseSharedData } from "../../src/domain/policy/parse/parse.ts";
 import { selectEnvironment } from "../../src/domain/policy/parse/shared-data.ts";
@@ -34,7 +35,7 @@ const policies = blocks("yaml policy").flatMap((text) => {
 test("the policies of the page parse", () => {
   assert.deepEqual(
     policies.map(({ policy }) => policy),
-    ["payments", "invoices", "vip-refunds", "refunds", "spending"],
+    ["payments", "functions", "invoices", "vip-refunds", "refunds", "spending"],
   );
 });
 
@@ -113,4 +114,14 @@ test("the page has every key of a rule and the limits of the code", () => {
   assert.equal(MAX_COMPREHENSION_NESTING, 2);
   assert.ok(page.includes(`most ${MAX_PATTERN_INSTRUCTIONS} instructions`));
   assert.ok(page.includes(`${number(MAX_STEPS)} steps`));
+});
+
+test("the page names every function of the extensions", () => {
+  const [, section] = /### Functions\n([^]*?)\n### /.exec(page) as RegExpExecArray;
+  const standard = new Set([...celEnv().funcs].map(({ name }) => name));
+  const missing = FUNCTION_NAMES.filter((name) => !standard.has(name)).filter(
+    (name) =>
+      !(section as string).includes(`\`${name}`) && !(section as string).includes(`\`${name.split(".")[1] ?? ""}\``),
+  );
+  assert.deepEqual(missing, []);
 });

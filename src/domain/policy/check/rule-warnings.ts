@@ -1,5 +1,5 @@
 /** Finds rules that cannot have an effect. The policy is still accepted, unless the caller treats warnings as errors. */
-import { parse } from "@bufbuild/cel";
+import { parseExpression } from "../condition/cel-parse.ts";
 import { isGlob, matchGlob } from "../compile/glob.ts";
 import { foldPatterns } from "../compile/name-patterns.ts";
 import type { PolicyDocument, RuleDocument } from "../types.ts";
@@ -29,7 +29,7 @@ export function findRuleWarnings(policy: PolicyDocument): RuleWarning[] {
     for (const [i, item] of items.entries()) {
       warnings.push(...outsideScope(policy, item, `/${kind}/${i}`, caseSensitive));
       if (item.when === undefined) continue;
-      const contradiction = findContradiction(parse(item.when));
+      const contradiction = findContradiction(parseExpression(item.when));
       if (contradiction !== null)
         warnings.push({
           kind: "contradiction",

@@ -3,10 +3,11 @@
  * would deny every request at run time. An expression whose types are unknown, such as `params.amount` of a tool
  * without a schema, is accepted.
  */
-import { isCelError, parse, plan, unparse } from "@bufbuild/cel";
+import { isCelError, plan, unparse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
 import { CEL, MAX_STEPS, OVERLOADS, RANGE } from "../condition/cel.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
+import { parseExpression, type ParsedExpression } from "../condition/cel-parse.ts";
 import { CALENDAR, wallClock } from "../condition/cel-time.ts";
 import { ShapeFault, TYPE_NAMES } from "../condition/condition-shape.ts";
 import {
@@ -25,7 +26,7 @@ import {
   type StaticType,
 } from "./static-types.ts";
 
-type Parsed = ReturnType<typeof parse>;
+type Parsed = ParsedExpression;
 type Expr = Parsed["expr"];
 type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr" }>["value"];
 type Call = Extract<Expr["exprKind"], { case: "callExpr" }>["value"];
@@ -94,7 +95,7 @@ export function inferType(
   purpose: Purpose,
   scope: ReadonlyMap<string, StaticType>,
 ): { type: StaticType } | TypeFault {
-  const parsed = parse(source);
+  const parsed = parseExpression(source);
   try {
     const checker = new TypeChecker(parsed);
     const type = checker.infer(parsed.expr, scope);

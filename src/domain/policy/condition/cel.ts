@@ -19,6 +19,8 @@ import {
 } from "@bufbuild/cel";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
+import { LIBRARY } from "./cel-library.ts";
+import { NETWORK } from "./cel-network.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
 import { charge, lengthOf, withCost, type CelFunction, type Cost } from "./cel-meter.ts";
 import { matches } from "./cel-patterns.ts";
@@ -156,6 +158,8 @@ const overrides = [
   celFunc("_<=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) <= 0),
   celFunc("_>_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
+  ...LIBRARY,
+  ...NETWORK,
 ] as unknown as CelFunction[];
 
 const functions = [...standardFunctions, ...overrides].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));

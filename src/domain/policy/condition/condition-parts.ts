@@ -1,7 +1,8 @@
 /** Evaluates each subexpression of a condition for one request. Used only for explanations, not for decisions. */
-import { isCelError, parse, plan, unparse, type CelInput } from "@bufbuild/cel";
+import { isCelError, plan, unparse, type CelInput } from "@bufbuild/cel";
 import { CEL, MAX_STEPS, RANGE } from "./cel.ts";
 import { Meter, runMetered } from "./cel-meter.ts";
+import { parseExpression, type ParsedExpression } from "./cel-parse.ts";
 import { listIterationItems, printCelValue } from "./cel-print.ts";
 import { explainError, NO_NAMED_VALUES, type Activation, type Bindings, type NamedValues } from "./condition.ts";
 import { checkShape, TYPE_NAMES, VARIABLES } from "./condition-shape.ts";
@@ -19,8 +20,7 @@ export interface ConditionPart {
   error: string | null;
 }
 
-type Parsed = ReturnType<typeof parse>;
-type Expr = Parsed["expr"];
+type Expr = ParsedExpression["expr"];
 
 /** Maximum elements of a list that are evaluated one by one. */
 const MAX_ELEMENTS = 10;
@@ -37,8 +37,8 @@ export function evaluateConditionParts(
   activation: Activation,
   named: NamedValues = NO_NAMED_VALUES,
 ): ConditionPart[] {
-  const written = parse(source);
-  const metered = parse(source);
+  const written = parseExpression(source);
+  const metered = parseExpression(source);
   const { names } = checkShape(metered, true, [...VARIABLES, ...named.names]);
   // The metered tree has the same ids. It cannot be printed, because it contains calls of the meter.
   const byId = new Map<bigint, Expr>();

@@ -5,12 +5,13 @@
  * Two limits bound the cost: the expression's text and shape at compilation (condition-shape.ts), and its steps at
  * evaluation (cel.ts).
  */
-import { isCelError, parse, plan, type CelInput } from "@bufbuild/cel";
+import { isCelError, plan, type CelInput } from "@bufbuild/cel";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../../actions.ts";
 import { CEL, MAX_STEPS } from "./cel.ts";
 import { charge, Meter, runMetered } from "./cel-meter.ts";
+import { parseExpression } from "./cel-parse.ts";
 import { toCelValue } from "./cel-values.ts";
 import { findMembersRead } from "./condition-members.ts";
 import {
@@ -189,7 +190,7 @@ export function compileExpression(
   const tooDeep = findTooDeepBracket(source);
   if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
   try {
-    const parsed = parse(source);
+    const parsed = parseExpression(source);
     const read = findMembersRead(parsed.expr);
     const shape = checkShape(parsed, what === "condition", [...VARIABLES, ...named.names]);
     const run = plan(CEL, parsed);

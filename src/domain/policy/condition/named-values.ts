@@ -2,6 +2,7 @@
 import type { CelInput } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
 import type { PolicyDocument } from "../types.ts";
+import { NAMESPACES } from "./cel-parse.ts";
 import { toCelValue } from "./cel-values.ts";
 import { compileExpression, type Expression, type NamedValues } from "./condition.ts";
 import { VARIABLES } from "./condition-shape.ts";
@@ -81,7 +82,9 @@ function findUnusableName(name: string): string | null {
     return "a name has at most 64 letters, digits and underscores, such as small_refund";
   if ((VARIABLES as readonly string[]).includes(name))
     return `"${name}" is a variable of every condition; choose another name`;
-  return RESERVED.has(name) ? `"${name}" is a word of CEL or reserved; choose another name` : null;
+  return RESERVED.has(name) || NAMESPACES.has(name)
+    ? `"${name}" is a word of CEL or reserved; choose another name`
+    : null;
 }
 
 /** Returns what is wrong with an object that looks like a derived value, because a policy with it would compare text. */

@@ -1,0 +1,284 @@
+/**
+ * Functions on texts, lists, sets and numbers, under the names of the CEL extensions of cel-go (strings, lists, sets, math,
+ * encoders). Positions count code points. Each function charges for the elements and characters that it visits.
+ */
+import {
+  celFunc,
+  celList,
+  celMethod,
+  CelScalar,
+  celUint,
+  isCelList,
+  isCelUint,
+  listType,
+  type CelList,
+} from "@bufbuild/cel";
+import { equalValues, listContains } from "./cel-lists.ts";
+import { charge } from "./cel-meter.ts";
+
+const { BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
+const LIST = listType(DYN);
+const TEXTS = listType(STRING);
+
+/** Charges for visiting each character of a text. */
+const scan = (text: string): void => charge(1 + (text.length >> 5));
+
+/** Returns the code points of a text as texts. */
+function pointsOf(text: string): string[] {
+  charge(1 + (text.length >> 3));
+  return Array.from(text);
+}
+
+/** Returns a position from 0 to `most`. Throws for others. */
+function position(index: bigint, most: number): number {
+  const value = Number(index);
+  if (value < 0 || value > most) throw new Error("the position is outside");
+  return value;
+}
+
+function charAt(this: string, index: bigint): string {
+  const points = pointsOf(this);
+  return points[position(index, points.length)] ?? "";
+}
+
+function substring(this: string, from: bigint, to?: bigint): string {
+  const points = pointsOf(this);
+  const end = to === undefined ? points.length : position(to, points.length);
+  return points.slice(position(from, end), end).join("");
+}
+
+function indexOf(this: string, part: string, from = 0n): bigint {
+  const points = pointsOf(this);
+  const start = points.slice(0, position(from, points.length)).join("").length;
+  charge(searchCost(this, part));
+  const found = this.indexOf(part, start);
+  return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
+}
+
+function lastIndexOf(this: string, part: string, from?: bigint): bigint {
+  const points = pointsOf(this);
+  const start = from === undefined ? this.length : points.slice(0, position(from, points.length)).join("").length;
+  charge(searchCost(this, part));
+  const found = this.lastIndexOf(part, start);
+  return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
+}
+
+/** Returns the steps of the slowest search, which compares the part at each position. */
+const searchCost = (text: string, part: string): number =>
+  1 + Math.ceil((Math.max(1, text.length - part.length) * Math.max(1, part.length)) / 256);
+
+function changeCase(text: string, pattern: RegExp, change: (letters: string) => string): string {
+  charge(1 + (text.length >> 3));
+  return text.replaceAll(pattern, change);
+}
+
+function replace(this: string, part: string, by: string, count = -1n): string {
+  const pieces = splitText(this, part, count < 0n ? -1 : Number(count) + 1);
+  charge(((pieces.length - 1) * by.length) >> 5);
+  return pieces.join(by);
+}
+
+/** Splits into at most `most` pieces; into all for -1. An empty separator splits between code points. */
+function splitText(text: string, separator: string, most: number): string[] {
+  scan(text);
+  if (most === 0) return [];
+  if (separator === "") {
+    const points = pointsOf(text);
+    charge(points.length);
+    return most < 0 || points.length <= most ? points : [...points.slice(0, most - 1), points.slice(most - 1).join("")];
+  }
+  charge(searchCost(text, separator));
+  const pieces: string[] = [];
+  let start = 0;
+  for (let at = text.indexOf(separator); at >= 0 && pieces.length + 1 !== most; at = text.indexOf(separator, start)) {
+    charge(1);
+    pieces.push(text.slice(start, at));
+    start = at + separator.length;
+  }
+  pieces.push(text.slice(start));
+  return pieces;
+}
+
+function split(this: string, separator: string, most = -1n): unknown {
+  return celList(splitText(this, separator, Number(most)));
+}
+
+/** The White_Space characters of Unicode. `String.prototype.trim` removes other ones. */
+const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
+
+function trim(this: string): string {
+  scan(this);
+  let [start, end] = [0, this.length];
+  while (start < end && SPACE.test(this[start] as string)) start++;
+  while (end > start && SPACE.test(this[end - 1] as string)) end--;
+  charge((this.length - (end - start)) >> 2);
+  return this.slice(start, end);
+}
+
+function reverseText(this: string): string {
+  return pointsOf(this).reverse().join("");
+}
+
+function join(this: CelList, separator = ""): string {
+  const texts = [...elementsOf(this)].map((element) => {
+    if (typeof element !== "string") throw new Error("an element is no text");
+    charge((element.length + separator.length) >> 5);
+    return element;
+  });
+  return texts.join(separator);
+}
+
+/** Returns the elements, after charging for them. */
+function elementsOf(list: CelList): unknown[] {
+  charge(1 + list.size);
+  return [...list];
+}
+
+const asList = (elements: readonly unknown[]): unknown => celList(elements as never);
+
+function slice(this: CelList, from: bigint, to: bigint): unknown {
+  const end = position(to, this.size);
+  return asList(elementsOf(this).slice(position(from, end), end));
+}
+
+function flatten(this: CelList): unknown {
+  return asList(elementsOf(this).flatMap((element) => (isCelList(element) ? elementsOf(element) : [element])));
+}
+
+function distinct(this: CelList): unknown {
+  const found: unknown[] = [];
+  for (const element of elementsOf(this)) if (!found.some((other) => equalValues(element, other))) found.push(element);
+  return asList(found);
+}
+
+/** Sorts numbers, or texts by code points. Throws if the list has both, or something else. */
+function sort(this: CelList): unknown {
+  const elements = elementsOf(this);
+  charge(Math.ceil(elements.length * Math.log2(elements.length + 1)));
+  if (elements.every(isNumber)) return asList(elements.sort(compareNumbers));
+  if (!elements.every((element) => typeof element === "string")) throw new Error("these cannot be sorted");
+  const keys = new Map(elements.map((text) => [text, pointsOf(text).map((point) => point.codePointAt(0) as number)]));
+  return asList(elements.sort((a, b) => comparePoints(keys.get(a) ?? [], keys.get(b) ?? [])));
+}
+
+function comparePoints(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((point, i) => point !== b[i]);
+  charge(1 + ((at < 0 ? a.length : at) >> 3));
+  return at < 0 ? a.length - b.length : (a[at] as number) - (b[at] ?? -1);
+}
+
+function reverseList(this: CelList): unknown {
+  return asList(elementsOf(this).reverse());
+}
+
+function range(count: bigint): unknown {
+  charge(1 + Math.max(0, Number(count)));
+  return asList(Array.from({ length: Math.max(0, Number(count)) }, (_, i) => BigInt(i)));
+}
+
+/** Whether `list` contains each element of `part`. */
+const containsAll = (list: CelList, part: CelList): boolean =>
+  elementsOf(part).every((element) => listContains(element, list));
+
+type CelNumber = bigint | number | { value: bigint };
+
+const isNumber = (value: unknown): value is CelNumber =>
+  typeof value === "bigint" || typeof value === "number" || isCelUint(value);
+const plain = (value: CelNumber): bigint | number => (typeof value === "object" ? value.value : value);
+
+/** Compares numbers of different types exactly. NaN is larger than all others, so that the order is total. */
+function compareNumbers(left: CelNumber, right: CelNumber): number {
+  const [a, b] = [plain(left), plain(right)];
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Returns the largest number for `sign` 1, the smallest for -1. One argument can be a list. */
+function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
+  const [first] = args;
+  const numbers = args.length === 1 && isCelList(first) ? elementsOf(first) : args;
+  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("these are no numbers");
+  return numbers.reduce((best, value) => (compareNumbers(value, best) * sign > 0 ? value : best));
+}
+
+const MAX_INT = 2n ** 63n - 1n;
+
+function absolute(value: bigint): bigint {
+  const positive = value < 0n ? -value : value;
+  if (positive > MAX_INT) throw new Error("the number is too large");
+  return positive;
+}
+
+/** Rounds halves away from zero. */
+const roundHalfAway = (value: number): number => Math.sign(value) * Math.round(Math.abs(value));
+
+const DYNS = [1, 2, 3, 4, 5].map((count) => Array.from({ length: count }, () => DYN));
+
+function encodeBase64(bytes: Uint8Array): string {
+  charge(1 + (bytes.length >> 2));
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+function decodeBase64(text: string): Uint8Array {
+  charge(1 + (text.length >> 2));
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error("the text is no base64");
+  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+}
+
+export const LIBRARY: readonly unknown[] = [
+  celMethod("charAt", STRING, [INT], STRING, charAt),
+  celMethod("substring", STRING, [INT], STRING, substring),
+  celMethod("substring", STRING, [INT, INT], STRING, substring),
+  celMethod("indexOf", STRING, [STRING], INT, indexOf),
+  celMethod("indexOf", STRING, [STRING, INT], INT, indexOf),
+  celMethod("lastIndexOf", STRING, [STRING], INT, lastIndexOf),
+  celMethod("lastIndexOf", STRING, [STRING, INT], INT, lastIndexOf),
+  celMethod("lowerAscii", STRING, [], STRING, function () {
+    return changeCase(this, /[A-Z]+/g, (letters) => letters.toLowerCase());
+  }),
+  celMethod("upperAscii", STRING, [], STRING, function () {
+    return changeCase(this, /[a-z]+/g, (letters) => letters.toUpperCase());
+  }),
+  celMethod("replace", STRING, [STRING, STRING], STRING, replace),
+  celMethod("replace", STRING, [STRING, STRING, INT], STRING, replace),
+  celMethod("split", STRING, [STRING], TEXTS, split as never),
+  celMethod("split", STRING, [STRING, INT], TEXTS, split as never),
+  celMethod("trim", STRING, [], STRING, trim),
+  celMethod("reverse", STRING, [], STRING, reverseText),
+  celMethod("join", LIST, [], STRING, join as never),
+  celMethod("join", LIST, [STRING], STRING, join as never),
+  celMethod("slice", LIST, [INT, INT], LIST, slice as never),
+  celMethod("flatten", LIST, [], LIST, flatten as never),
+  celMethod("distinct", LIST, [], LIST, distinct as never),
+  celMethod("sort", LIST, [], LIST, sort as never),
+  celMethod("reverse", LIST, [], LIST, reverseList as never),
+  celFunc("lists.range", [INT], LIST, range as never),
+  celFunc("sets.contains", [LIST, LIST], BOOL, containsAll as never),
+  celFunc(
+    "sets.equivalent",
+    [LIST, LIST],
+    BOOL,
+    ((a: CelList, b: CelList) => containsAll(a, b) && containsAll(b, a)) as never,
+  ),
+  celFunc("sets.intersects", [LIST, LIST], BOOL, ((a: CelList, b: CelList) =>
+    elementsOf(b).some((element) => listContains(element, a))) as never),
+  ...DYNS.flatMap((types) => [
+    celFunc("math.greatest", types, DYN, (...args: unknown[]) => extreme(1, args) as never),
+    celFunc("math.least", types, DYN, (...args: unknown[]) => extreme(-1, args) as never),
+  ]),
+  celFunc("math.abs", [INT], INT, absolute),
+  celFunc("math.abs", [UINT], UINT, (value) => value),
+  celFunc("math.abs", [DOUBLE], DOUBLE, Math.abs),
+  celFunc("math.ceil", [DOUBLE], DOUBLE, Math.ceil),
+  celFunc("math.floor", [DOUBLE], DOUBLE, Math.floor),
+  celFunc("math.round", [DOUBLE], DOUBLE, roundHalfAway),
+  celFunc("math.trunc", [DOUBLE], DOUBLE, Math.trunc),
+  celFunc("math.sign", [INT], INT, (value) => (value > 0n ? 1n : value < 0n ? -1n : 0n)),
+  celFunc("math.sign", [UINT], UINT, ({ value }) => celUint(value > 0n ? 1n : 0n)),
+  celFunc("math.sign", [DOUBLE], DOUBLE, Math.sign),
+  celFunc("math.isNaN", [DOUBLE], BOOL, Number.isNaN),
+  celFunc("math.isInf", [DOUBLE], BOOL, (value) => Math.abs(value) === Infinity),
+  celFunc("math.isFinite", [DOUBLE], BOOL, Number.isFinite),
+  celFunc("base64.encode", [BYTES], STRING, encodeBase64),
+  celFunc("base64.decode", [STRING], BYTES, decodeBase64),
+];

@@ -1,0 +1,183 @@
+/** Functions of the CEL extensions: values, errors, static check and cost. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { isCelList, isCelMap } from "@bufbuild/cel";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
+import { Activation, compileCondition, compileExpression } from "../../src/domain/policy/condition/condition.ts";
+import { evaluateConditionParts } from "../../src/domain/policy/condition/condition-parts.ts";
+import { findTypeFault } from "../../src/domain/policy/check/type-check.ts";
+import { FACTS, NOW } from "../support/policy.ts";
+
+const on = (params: JsonObject): Activation =>
+  new Activation({ agent_id: "a", tool: "t", operation: "o", params, context: {} }, FACTS, NOW);
+
+function toJson(value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  if (isCelList(value)) return [...value].map(toJson);
+  if (isCelMap(value)) return Object.fromEntries([...value].map(([key, item]) => [key as string, toJson(item)]));
+  return value;
+}
+
+/** Returns the value of an expression as JSON, or its error code. */
+function valueOf(source: string, params: JsonObject = {}): unknown {
+  const compiled = compileExpression(source);
+  assert.ok(compiled.ok, `${source}: ${compiled.ok ? "" : compiled.message}`);
+  const result = compiled.expression.evaluate(on(params));
+  return "error" in result ? result.error : toJson(result.value);
+}
+
+test("texts, lists and numbers have the functions of the CEL extensions", () => {
+  const cases: [source: string, value: unknown][] = [
+    ["'a🦊b'.charAt(1)", "🦊"],
+    ["'a🦊b'.substring(1, 2)", "🦊"],
+    ["'a🦊b'.indexOf('b')", 2],
+    ["'tacocat'.lastIndexOf('a')", 5],
+    ["'ÄB'.lowerAscii()", "Äb"],
+    ["'äb'.upperAscii()", "äB"],
+    ["'a-b-c'.replace('-', '+', 1)", "a+b-c"],
+    ["'a,b,,c'.split(',')", ["a", "b", "", "c"]],
+    ["'a,b,c'.split(',', 2)", ["a", "b,c"]],
+    ["' \\u00a0x\\t'.trim()", "x"],
+    ["['a', 'b'].join('; ')", "a; b"],
+    ["[1, 2, 3, 4].slice(1, 3)", [2, 3]],
+    ["[1, [2, [3]]].flatten()", [1, 2, [3]]],
+    ["[1, 1.0, 'a', 'a'].distinct()", [1, "a"]],
+    ["[3, 1.5, 2].sort()", [1.5, 2, 3]],
+    ["['b', '🦊', '\\uffff', 'ab'].sort()", ["ab", "b", "\uffff", "🦊"]],
+    ["[1, 2].reverse()", [2, 1]],
+    ["lists.range(3)", [0, 1, 2]],
+    ["sets.contains(params.all, ['a', 'b'])", true],
+    ["sets.equivalent(['a', 'b', 'a'], ['b', 'a'])", true],
+    ["sets.intersects(['a'], ['b'])", false],
+    ["math.greatest(1, 2.5, 2)", 2.5],
+    ["math.least([3, 2])", 2],
+    ["math.round(-2.5)", -3],
+    ["math.abs(-3)", 3],
+    ["string(base64.decode('aGVsbG8='))", "hello"],
+    ["base64.encode(b'hello')", "aGVsbG8="],
+  ];
+  for (const [source, value] of cases) assert.deepEqual(valueOf(source, { all: ["a", "b", "c"] }), value, source);
+});
+
+test("addresses, networks, URLs, paths and versions are compared by their parts", () => {
+  const cases: [source: string, value: unknown][] = [
+    ["ip('2001:DB8:0:0:1:0:0:1')", "2001:db8::1:0:0:1"],
+    ["[ip('::'), ip('0:0:0:0:0:0:0:1'), ip('1:0:0:2:0:0:0:3')]", ["::", "::1", "1:0:0:2::3"]],
+    [
+      "['10.0.0.1', '::1', '10.1', '010.0.0.1', '1::2::3', '::ffff:10.0.0.1'].map(x, isIP(x))",
+      [true, true, false, false, false, false],
+    ],
+    ["cidr('10.0.0.0/8').containsIP('10.255.0.1')", true],
+    ["cidr('10.0.0.0/8').containsIP('11.0.0.1')", false],
+    ["cidr('10.0.0.0/8').containsIP('::1')", false],
+    ["cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16') && !cidr('10.1.0.0/16').containsCIDR('10.0.0.0/8')", true],
+    ["cidr('2001:db8::/32').containsIP('2001:db8:ffff::1')", true],
+    ["ip('169.254.169.254').isLinkLocalUnicast() && ip('127.8.0.1').isLoopback() && ip('fd00::1').isPrivate()", true],
+    ["ip('10.0.0.1').family() + cidr('::/64').prefixLength()", 68],
+    ["url('https://Good.example:8443/a/../b?x=1&x=2').getHost()", "good.example:8443"],
+    ["url('https://good.example@evil.example/').getHostname()", "evil.example"],
+    ["url('http://2130706433/').getHostname()", "127.0.0.1"],
+    [
+      "url('http://[::1]:80/x').getHostname() + url('http://a/x').getPort() + url('http://a/b/../c').getEscapedPath()",
+      "::1/c",
+    ],
+    ["url('https://a/?x=1&x=2&y=').getQuery()", { x: ["1", "2"], y: [""] }],
+    [
+      "['https://a/', '/a', 'a', 'https:a', 'https://a\\\\b', 'https://a /', 'https://ä/'].map(x, isURL(x))",
+      [true, false, false, false, false, false, false],
+    ],
+    ["['/a/./b//../c', '/../etc', 'a/../../b', '', '.'].map(x, path.clean(x))", ["/a/c", "/etc", "../b", ".", "."]],
+    ["semver('1.10.0').isGreaterThan('1.9.3') && semver('1.0.0-rc.1').isLessThan('1.0.0')", true],
+    ["semver('1.0.0-alpha.2').compareTo('1.0.0-alpha.10')", -1],
+    ["['1.2.3', 'v1.2.3', '1.2', '01.2.3', '1.0.0+x'].map(x, isSemver(x))", [true, false, false, false, true]],
+    ["semver('4.5.6').major() * 100 + semver('4.5.6').minor() * 10 + semver('4.5.6').patch()", 456],
+  ];
+  for (const [source, value] of cases) assert.deepEqual(valueOf(source), value, source);
+});
+
+test("a value that a function cannot take is an error, and never part of a message", () => {
+  const sources = [
+    "ip('secret')",
+    "cidr('10.0.0.0/33')",
+    "cidr('10.0.0.0/8').containsIP('secret')",
+    "url('secret')",
+    "url('https://good.example\\\\@evil.example')",
+    "semver('secret')",
+    "[1, 'secret'].sort()",
+    "['secret', 1].join()",
+    "'secret'.charAt(9)",
+    "'secret'.substring(4, 2)",
+    "math.greatest('secret', 1)",
+    "math.greatest([])",
+    "base64.decode('secret!')",
+    "[1].slice(0, 2)",
+  ];
+  for (const source of sources) {
+    const compiled = compileExpression(source);
+    assert.ok(compiled.ok, source);
+    const result = compiled.expression.evaluate(on({}));
+    assert.ok("error" in result && result.error === "CONDITION_ERROR", source);
+    assert.doesNotMatch(result.message, /secret/);
+  }
+});
+
+test("the static check knows the functions, their namespaces and their arguments", () => {
+  const fault = (source: string): string => {
+    const compiled = compileExpression(source);
+    return compiled.ok ? (findTypeFault(source, "value")?.message ?? "") : compiled.message;
+  };
+  assert.equal(fault("sets.contain([1], [1])"), 'there is no function "sets.contain"; did you mean "sets.contains"?');
+  assert.equal(fault("math.greatest()"), '"math.greatest" takes 1 or 2 or 3 or 4 or 5 arguments, not 0');
+  assert.equal(fault("tool.lowerAsci()"), 'there is no method "lowerAsci"; did you mean "lowerAscii"?');
+  assert.match(fault("sets.contains(tool, [1])"), /"sets\.contains" does not accept a string and a list/);
+  assert.match(fault("cidr('10.0.0.0/40').containsIP(params.ip)"), /cidr\("10\.0\.0\.0\/40"\) always fails/);
+  assert.equal(fault("sets.contains(params.a, ['x']) && math.greatest(params.n, 2) > 1"), "");
+});
+
+test("explanations show calls with qualified names as they are written", () => {
+  const parts = evaluateConditionParts("sets.contains(['a', 'b'], params.l)", on({ l: ["a"] }));
+  assert.deepEqual(
+    parts.map(({ expression, value }) => [expression, value]),
+    [
+      ['sets.contains(["a", "b"], params.l)', "true"],
+      ["params.l", '["a"]'],
+    ],
+  );
+});
+
+test("each function stops at the steps of a decision, whatever it is given", () => {
+  const long = "ab".repeat(500_000);
+  const texts = Array.from({ length: 30_000 }, (_, i) => `text ${i}`);
+  const hostile = [
+    "params.t.split('') == []",
+    "params.t.replace('a', params.t) == ''",
+    "params.few.all(x, params.t.indexOf(x) < 0)",
+    "params.few.all(x, params.t.charAt(5) != x)",
+    "params.few.all(x, params.t.reverse() != x)",
+    "params.few.all(x, params.l.join(x) != '')",
+    "params.l.distinct() == []",
+    "params.few.all(x, params.l.sort() != [])",
+    "params.few.all(x, sets.contains(params.l, [x]))",
+    "params.few.all(x, params.l.flatten().reverse().slice(0, 5) != [])",
+    "params.few.all(x, !isURL('https://a/' + x + params.u))",
+    "params.few.all(x, path.clean(params.u) != x)",
+    "params.few.all(x, base64.encode(bytes(params.t)) != x)",
+    "params.few.all(x, params.t.trim().upperAscii() != x)",
+    "lists.range(1000000000000).size() > 0",
+    "params.few.all(x, math.greatest(params.n) > 0)",
+  ];
+  for (const source of hostile) {
+    const compiled = compileCondition(source);
+    assert.ok(compiled.ok, source);
+    const params = { t: long, l: texts, few: texts.slice(0, 2_000), u: "/a".repeat(4_000), n: texts.map((_, i) => i) };
+    const activation = on(params);
+    const before = process.cpuUsage();
+    const result = compiled.condition.evaluate(activation);
+    const { user, system } = process.cpuUsage(before);
+    assert.ok("error" in result && result.error === "CONDITION_LIMIT", `${source}: ${JSON.stringify(result)}`);
+    // Work that no step counts takes seconds; a busy machine takes less than two.
+    assert.ok(user + system < 2_000_000, `${source} took ${(user + system) / 1000} ms for ${MAX_STEPS} steps`);
+    if (process.env["ASSENT_TEST_MEASURE"]) console.error(source, (user + system) / 1000, "ms");
+  }
+});
