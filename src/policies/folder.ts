@@ -26,7 +26,8 @@ import type { PolicyDocument } from "../domain/policy/types.ts";
 import type { Place } from "../domain/policy/parse/yaml.ts";
 
 export interface PolicyFolder {
-  documents: { document: PolicyDocument; file: string; place: Place }[];
+  /** `rulePlaces` are the positions of rules and limits, by name. */
+  documents: { document: PolicyDocument; file: string; place: Place; rulePlaces: ReadonlyMap<string, Place> }[];
   /** `places[i]` is the position of case `i`. */
   tests: { test: PolicyTest; file: string; places: Place[] }[];
   /** Empty if all files are valid. */
@@ -124,9 +125,16 @@ export function parsePolicyFolder(
       folder.tests.push(...tests.map((test, i) => ({ test, file: name, places: places[i] ?? [] })));
       folder.faults.push(...faults);
     } else {
-      const { documents, places, faults, warnings } = parsePolicies(text, name, data);
+      const { documents, places, rulePlaces, faults, warnings } = parsePolicies(text, name, data);
       folder.warnings.push(...warnings);
-      folder.documents.push(...documents.map((document, i) => ({ document, file: name, place: places[i] as Place })));
+      folder.documents.push(
+        ...documents.map((document, i) => ({
+          document,
+          file: name,
+          place: places[i] as Place,
+          rulePlaces: rulePlaces[i] ?? new Map(),
+        })),
+      );
       folder.faults.push(...faults);
     }
   }

@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { Ajv } from "ajv";
 import { ROOT } from "../support/process.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
-import { assent, assentHere, folderWith, program, type Run } from "../support/cli.ts";
+import { assent, assentHere, folderWith, program, type Run, write } from "../support/cli.ts";
 
 const BAD = "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n";
 const GOOD = "policy: a\nrules:\n  - name: r\n    tool: t\n    effect: allow\n  - name: s\n    effect: deny\n";
@@ -281,7 +281,7 @@ describe("check", () => {
     assert.equal(run.code, 0, "a warning is no fault");
     assert.deepEqual(run.err.trimEnd().split("\n"), [
       'warning  a.yaml:4:5: the rule "s" never decides, because "r" matches the same actions first',
-      'warning  a.yaml:1:9: no test reaches the rule "s" of "a"',
+      'warning  a.yaml:4:13: no test reaches the rule "s" of "a"',
     ]);
     const strict = await assentHere("policy", "check", folder, "--strict");
     assert.deepEqual([strict.code, strict.out], [1, ""]);
@@ -312,7 +312,7 @@ describe("test", () => {
       [told.code, told.out],
       [0, "ok    a_test.yaml: c\n1 passed, 0 failed\n1 of 2 rules are reached (50 %)\n"],
     );
-    assert.equal(told.err, 'none  a.yaml: a: no test reaches the rule "s"\n');
+    assert.equal(told.err, 'none  a.yaml:6: a: no test reaches the rule "s"\n');
     const short = await assentHere("policy", "test", folder, "--min-coverage", "100");
     assert.equal(short.code, 1);
     assert.match(short.err, /50 % of the rules are reached, and --min-coverage requires 100 %/);
@@ -328,14 +328,31 @@ describe("test", () => {
         {
           percent: 50,
           rules: [
-            { file: "a.yaml", policy: "a", rule: "r", reached: 1, failed: 0 },
-            { file: "a.yaml", policy: "a", rule: "s", reached: 0, failed: 0 },
+            { file: "a.yaml", line: 3, policy: "a", rule: "r", reached: 1, failed: 0 },
+            { file: "a.yaml", line: 6, policy: "a", rule: "s", reached: 0, failed: 0 },
           ],
         },
       ],
     );
     for (const wrong of ["", "101", "-1", "all"])
       assert.equal((await assentHere("policy", "test", folder, `--min-coverage=${wrong}`)).code, 2, wrong);
+  });
+
+  test("writes the coverage by line as LCOV, and failing tests and uncovered rules as SARIF", async (t) => {
+    const folder = folderWith(t, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "allow")) });
+    const trace = await assentHere("policy", "test", folder, "--format", "lcov");
+    assert.deepEqual(
+      [trace.code, trace.out],
+      [0, `TN:\nSF:${folder}/a.yaml\nDA:3,1\nDA:6,0\nLF:2\nLH:1\nend_of_record\n`],
+    );
+    write(folder, { "a_test.yaml": cases(one("c", "deny")) });
+    const failed = await assentHere("policy", "test", folder, "--format", "sarif", "--coverage");
+    assert.equal(failed.code, 1);
+    assert.deepEqual(
+      resultsOf(failed.out).map(({ ruleId }) => ruleId),
+      ["failing-test", "untested-rule"],
+    );
+    assert.match(failed.out, /"startLine": 6/);
   });
 
   test("writes JUnit that an XML parser reads back", async (t) => {

@@ -45,7 +45,7 @@ test("the tests of the page hold", () => {
     assert.deepEqual(faults, []);
     return tests.flatMap((one) => runPolicyTest(policies, one));
   });
-  assert.equal(results.length, 5);
+  assert.equal(results.length, 6);
   assert.deepEqual(
     results.filter(({ failure }) => failure !== null),
     [],

@@ -89,3 +89,55 @@ test("in the default set no failing condition stands in for a rule", async () =>
     [],
   );
 });
+
+const ASKING = [
+  policy("pay", [
+    rule("large", "require_approval", {
+      approval: { quorum: 2, expires_in: "4h", valid_for: "90m", rejection_holds: "none", notify: ["b", "a"] },
+    }),
+  ]),
+  policy("tried", [rule("never", "deny")], { mode: "shadow" }),
+];
+
+function failureOf(expect: string): string | null | undefined {
+  const text = `now: 2026-01-15T10:00:00Z\ncases:\n  - { name: a, action: { agent_id: a, tool: t, operation: o }, expect: { ${expect} } }\n`;
+  const { tests, faults } = parsePolicyTests(text, "x_test.yaml");
+  assert.deepEqual(faults, []);
+  return tests.flatMap((one) => runPolicyTest(ASKING, one).map(({ failure }) => failure))[0];
+}
+
+test("a case can state the terms of the approval, and the answers of policies in shadow mode", () => {
+  const approval =
+    "approval: { quorum: 2, mode: maker_checker, expires_in: 240m, valid_for: 90m, rejection_holds: none, notify: [a, b] }";
+  assert.equal(failureOf(`effect: require_approval, ${approval}, shadow: { tried: deny }`), null);
+  const why = ' (sent for approval by rule "large" of policy "pay")';
+  const wrong: [expect: string, difference: string][] = [
+    ["approval: { quorum: 1 }", "approval.quorum is 2, expected 1"],
+    ["approval: { mode: self_confirm }", "approval.mode is maker_checker, expected self_confirm"],
+    ["approval: { expires_in: 5h }", "approval.expires_in is 4h, expected 5h"],
+    ["approval: { valid_for: 1h }", "approval.valid_for is 90m, expected 1h"],
+    ["approval: { rejection_holds: 24h }", "approval.rejection_holds is 0s, expected 24h"],
+    ["approval: { notify: [a] }", "approval.notify is [a, b], expected [a]"],
+    ["shadow: { tried: allow }", "shadow.tried is deny, expected allow"],
+    ["shadow: { pay: deny }", "shadow.pay is no answer, expected deny"],
+  ];
+  for (const [expect, difference] of wrong)
+    assert.equal(failureOf(`effect: require_approval, ${expect}`), `${difference}${why}`);
+});
+
+test("expected terms that no decision can have are faults with a position", () => {
+  const faultOf = (expect: string): string[] =>
+    parsePolicyTests(
+      `now: 2026-01-15T10:00:00Z\ncases:\n  - name: a\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { ${expect} }\n`,
+      "x_test.yaml",
+    ).faults.map(({ line, column, message }) => `${line}:${column} ${message}`);
+  assert.deepEqual(faultOf("effect: allow, approval: { quorum: 2 }"), [
+    '5:30 cases.0.expect.approval: the effect "allow" has no approval; remove it',
+  ]);
+  assert.deepEqual(faultOf("effect: require_approval, approval: { expires_in: 4 hours }"), [
+    '5:65 cases.0.expect.approval.expires_in: "4 hours" is not a duration such as 30m, 1h or 7d',
+  ]);
+  assert.deepEqual(faultOf("effect: require_approval, approval: { quorom: 2 }"), [
+    '5:53 cases.0.expect.approval.quorom: "quorom" is not known here; did you mean "quorum"?',
+  ]);
+});

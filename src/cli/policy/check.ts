@@ -6,7 +6,7 @@ import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/store.ts";
 import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";
-import { FOLDER_OPTIONS, folderOf, folderOptions, printFaults } from "./folder.ts";
+import { FOLDER_OPTIONS, folderOf, folderOptions, printFaults, untestedRules } from "./folder.ts";
 import { sarif } from "./sarif.ts";
 
 export const check: Verb = {
@@ -78,14 +78,10 @@ function findUntestedRules(folder: PolicyFolder): TextFault[] {
     results,
   );
   const tested = new Set(rules.filter(({ reached }) => reached > 0).map(({ policy }) => policy));
-  return uncovered
-    .filter(({ policy }) => tested.has(policy))
-    .map(({ policy, rule }): TextFault => {
-      const { file, place } = folder.documents.find(
-        ({ document }) => document.policy === policy,
-      ) as PolicyFolder["documents"][number];
-      return { kind: "untested-rule", file, ...place, message: `no test reaches the rule "${rule}" of "${policy}"` };
-    });
+  return untestedRules(
+    folder.documents,
+    uncovered.filter(({ policy }) => tested.has(policy)),
+  );
 }
 
 /** Returns a warning for each channel that the configuration does not define, and none if there is no configuration. */

@@ -1,6 +1,7 @@
 /** Shared by the verbs of `assent policy`: selects the policy folder and prints its faults. */
 import { join } from "node:path";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
+import type { RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { formatFault } from "../../policies/store.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
 import { CommandError, safe, usage, type Output } from "../command.ts";
@@ -49,6 +50,18 @@ export function assertNoFaults(
   if (faults.length === 0) return;
   printFaults(faults, io);
   throw new CommandError(`the policies of ${folder} are not valid; ${consequence}`, exit);
+}
+
+/** Returns a warning for each of the rules, at its line. */
+export function untestedRules(documents: PolicyFolder["documents"], rules: readonly RuleCoverage[]): TextFault[] {
+  const byPolicy = new Map(documents.map((entry) => [entry.document.policy, entry]));
+  return rules.flatMap(({ policy, rule }): TextFault[] => {
+    const entry = byPolicy.get(policy);
+    if (entry === undefined) return [];
+    const place = entry.rulePlaces.get(rule) ?? entry.place;
+    const message = `no test reaches the rule "${rule}" of "${policy}"`;
+    return [{ kind: "untested-rule", file: entry.file, ...place, message }];
+  });
 }
 
 /** Returns a function that maps the name of a policy to its file. */

@@ -1,15 +1,17 @@
 /** `assent policy test`: runs the tests of policies, and reports which rules no test reaches. */
-import { measureCoverage, type Coverage } from "../../domain/policy/test/coverage.ts";
+import { measureCoverage, type Coverage, type RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { FOLDER_OPTIONS, fileByPolicy, folderOf, folderOptions, printFaults } from "./folder.ts";
+import { FOLDER_OPTIONS, fileByPolicy, folderOf, folderOptions, printFaults, untestedRules } from "./folder.ts";
 import { junit } from "./junit.ts";
+import { lcov } from "./lcov.ts";
+import { sarif } from "./sarif.ts";
 
 export const test: Verb = {
   summary: "run the *_test.yaml files, and print which rules they cover",
   help: `usage: assent policy test [FOLDER] [--recursive] [--environment NAME] [--coverage] [--min-coverage PERCENT]
-                          [--format text|json|junit]
+                          [--format text|json|junit|sarif|lcov]
 
 Checks FOLDER (./policies) and runs its *_test.yaml files. Exits with 1 when a file is faulty, when a test fails, or when
 the coverage is below --min-coverage.
@@ -19,13 +21,15 @@ the coverage is below --min-coverage.
   --min-coverage PERCENT  minimum percentage of rules that tests must reach, 0 to 100. Implies --coverage
   --recursive             include subfolders
   --environment NAME      environment whose shared data applies, unless a test names one (ASSENT_ENVIRONMENT)
-  --format FORMAT         text; json; or junit (XML)
+  --format FORMAT         text; json; junit (XML); sarif (2.1.0), with failing tests and, with --coverage, rules that no
+                          test reaches; or lcov, the coverage by line
   --json                  the same as --format json
 
 examples:
   assent policy test
   assent policy test deploy/policies --recursive --min-coverage 100
-  assent policy test --format junit > policies.xml`,
+  assent policy test --format junit > policies.xml
+  assent policy test --format lcov > lcov.info`,
   async run(args, io) {
     const { values, positionals } = parse(args, {
       ...FOLDER_OPTIONS,
@@ -39,6 +43,8 @@ examples:
       "text",
       "json",
       "junit",
+      "sarif",
+      "lcov",
     ]);
     const minCoverage = percentOf(values["min-coverage"]);
     const folder = await withStatus(io, (say) =>
@@ -48,7 +54,7 @@ examples:
       }),
     );
     const run = folder.faults.length === 0 || folder.results.length > 0;
-    const wanted = values.coverage === true || minCoverage !== null;
+    const wanted = values.coverage === true || minCoverage !== null || format === "lcov";
     const coverage =
       run && wanted
         ? measureCoverage(
@@ -59,7 +65,18 @@ examples:
     const short = coverage !== null && minCoverage !== null && coverage.percent < minCoverage;
     if (format === "json") io.out(JSON.stringify(report(folder, coverage)));
     else if (format === "junit") io.out(junit(path, folder, coverage, short));
-    else {
+    else if (format === "sarif")
+      io.out(
+        JSON.stringify(
+          sarif(path, [...folder.faults, ...untestedRules(folder.documents, coverage?.uncovered ?? [])]),
+          null,
+          2,
+        ),
+      );
+    else if (format === "lcov") {
+      if (coverage === null || folder.faults.length > 0) printFaults(folder.faults, io);
+      if (coverage !== null) io.out(lcov(path, folder, coverage));
+    } else {
       text(path, folder, io);
       if (coverage !== null) coverageText(folder, coverage, io);
     }
@@ -97,10 +114,22 @@ function report({ results, faults, documents }: CheckedFolder, coverage: Coverag
       : {
           coverage: {
             percent: coverage.percent,
-            rules: coverage.rules.map((rule) => ({ file: fileOf(rule.policy), ...rule })),
+            rules: coverage.rules.map((rule) => ({
+              file: fileOf(rule.policy),
+              line: lineOf(documents, rule),
+              ...rule,
+            })),
           },
         }),
   };
+}
+
+function lineOf(
+  documents: CheckedFolder["documents"],
+  { policy, rule }: Pick<RuleCoverage, "policy" | "rule">,
+): number | null {
+  const entry = documents.find(({ document }) => document.policy === policy);
+  return entry?.rulePlaces.get(rule)?.line ?? null;
 }
 
 function text(path: string, { results, faults }: CheckedFolder, io: Output): void {
@@ -118,8 +147,9 @@ function text(path: string, { results, faults }: CheckedFolder, io: Output): voi
 function coverageText({ documents }: CheckedFolder, { rules, uncovered, percent }: Coverage, io: Output): void {
   const fileOf = fileByPolicy(documents);
   for (const { policy, rule, failed } of uncovered) {
+    const at = `${fileOf(policy)}:${lineOf(documents, { policy, rule }) ?? 1}`;
     io.err(
-      `${colour(io, "yellow", "none")}  ${safe(`${fileOf(policy)}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`,
+      `${colour(io, "yellow", "none")}  ${safe(`${at}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`,
     );
   }
   io.out(`${rules.length - uncovered.length} of ${rules.length} rules are reached (${rounded(percent)} %)`);

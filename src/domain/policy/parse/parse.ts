@@ -88,8 +88,18 @@ const dataCheck = TypeCompiler.Compile(SharedDataSchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
 const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
+/** Returns the positions of the rules and limits of a policy, by name. */
+function locateRules(yaml: YamlValue): ReadonlyMap<string, Place> {
+  const { rules, limits = [] } = yaml.value as unknown as PolicyDocument;
+  return new Map([
+    ...rules.map(({ name }, i): [string, Place] => [name, yaml.locate(`/rules/${i}/name`)]),
+    ...limits.map(({ name }, i): [string, Place] => [name, yaml.locate(`/limits/${i}/name`)]),
+  ]);
+}
+
 /**
- * Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`.
+ * Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`, and
+ * `rulePlaces[i]` those of its rules and limits.
  * `warnings` name rules that cannot have an effect.
  * @param shared data that the policies can list; null if they must contain their data
  * @example
@@ -100,7 +110,13 @@ export function parsePolicies(
   text: string,
   file: string,
   shared: SharedData | null = null,
-): { documents: PolicyDocument[]; places: Place[]; faults: TextFault[]; warnings: TextFault[] } {
+): {
+  documents: PolicyDocument[];
+  places: Place[];
+  rulePlaces: ReadonlyMap<string, Place>[];
+  faults: TextFault[];
+  warnings: TextFault[];
+} {
   const { values, faults } = readFile(text, file, (value, yaml) => {
     const resolved = shared === null ? { value, faults: [] } : resolveSharedData(value, shared);
     yaml.value = resolved.value;
@@ -118,6 +134,7 @@ export function parsePolicies(
   return {
     documents: values.map(({ value }) => value as unknown as PolicyDocument),
     places: values.map((yaml) => yaml.locate("/policy")),
+    rulePlaces: values.map(locateRules),
     faults,
     warnings: values.flatMap((yaml) =>
       findRuleWarnings(yaml.value as unknown as PolicyDocument).map(({ kind, pointer, message, ...at }) => ({
@@ -151,13 +168,32 @@ export function parsePolicyTests(
   text: string,
   file: string,
 ): { tests: PolicyTest[]; places: Place[][]; faults: TextFault[] } {
-  const { values, faults } = readFile(text, file, (value) => findSchemaFaults(testCheck, PolicyTestSchema, value));
+  const { values, faults } = readFile(text, file, (value) => {
+    const schemaFaults = findSchemaFaults(testCheck, PolicyTestSchema, value);
+    return schemaFaults.length > 0 ? schemaFaults : findExpectationFaults(value as unknown as PolicyTest);
+  });
   const tests = values.map(({ value }) => value as unknown as PolicyTest);
   return {
     tests,
     places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).locate(`/cases/${j}`))),
     faults,
   };
+}
+
+/** Finds expected approval terms that no decision can have. */
+function findExpectationFaults({ cases }: PolicyTest): ValueFault[] {
+  return cases.flatMap(({ expect: { effect, approval } }, i) => {
+    if (approval === undefined) return [];
+    const at = `/cases/${i}/expect/approval`;
+    if (effect !== "require_approval")
+      return [{ pointer: at, key: true, detail: `the effect "${effect}" has no approval; remove it` }];
+    return (["expires_in", "valid_for", "rejection_holds"] as const).flatMap((name): ValueFault[] => {
+      const text = approval[name];
+      if (text === undefined || parseDuration(text) !== null || (name === "rejection_holds" && text === "none"))
+        return [];
+      return [{ pointer: `${at}/${name}`, detail: `"${text}" is not a duration such as 30m, 1h or 7d` }];
+    });
+  });
 }
 
 /** Parses one action in JSON or YAML. Returns null for the action if there are faults. */

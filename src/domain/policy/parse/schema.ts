@@ -344,6 +344,25 @@ export const SampleActionSchema = Type.Object(
   { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." },
 );
 
+const ExpectedApproval = Type.Object(
+  {
+    quorum: Type.Optional(Type.Integer({ minimum: 1, description: "How many different people must approve." })),
+    mode: Type.Optional(
+      Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], { description: "Who can approve." }),
+    ),
+    expires_in: Type.Optional(Type.String({ description: "How long the action waits for approval, such as 4h." })),
+    valid_for: Type.Optional(Type.String({ description: "How long it can start after approval, such as 1h." })),
+    rejection_holds: Type.Optional(
+      Type.String({ description: "How long a rejection refuses the same request, such as 24h, or none." }),
+    ),
+    notify: Type.Optional(Type.Array(Type.String(), { description: "Exactly the channels that are notified." })),
+  },
+  {
+    additionalProperties: false,
+    description: "Terms of the approval that all policies together require; what is absent is not compared.",
+  },
+);
+
 export const PolicyTestSchema = Type.Object(
   {
     now: Type.String({ format: "date-time", description: "The clock, RFC 3339." }),
@@ -370,6 +389,12 @@ export const PolicyTestSchema = Type.Object(
                 Type.String({ description: "Such as POLICY_RULE, NO_MATCHING_RULE, CONDITION_ERROR, LIMIT_EXCEEDED." }),
               ),
               risk: Type.Optional(Risk),
+              approval: Type.Optional(ExpectedApproval),
+              shadow: Type.Optional(
+                Type.Record(Type.String(), Effect, {
+                  description: "Answers of policies in shadow mode, by the name of the policy.",
+                }),
+              ),
             },
             { additionalProperties: false, description: "What must come out; what is absent is not looked at." },
           ),

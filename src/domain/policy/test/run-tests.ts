@@ -6,6 +6,7 @@ import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../com
 import { evaluateAllPolicies, decide, type Finding } from "../decide/decide.ts";
 import { withAssumedUsage, findUnknownLimit } from "../decide/limit-facts.ts";
 import type { PolicyTest } from "../parse/parse.ts";
+import { findDifferences } from "./expectations.ts";
 import type { Decision, Facts, PolicyDocument } from "../types.ts";
 
 export interface TestResult {
@@ -60,23 +61,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, testCase: Policy
     };
   const facts = withAssumedUsage(compiled, request, baseFacts, now, used);
   const decision = decide(compiled, request, facts, now);
-  const actual = {
-    effect: decision.effect,
-    policy: decision.policy,
-    rule: decision.rule,
-    reason_code: decision.reason_code,
-    risk: decision.risk_level,
-  };
-  const wrong = Object.entries(testCase.expect).filter(
-    ([name, wanted]) => wanted !== undefined && actual[name as keyof typeof actual] !== wanted,
-  );
-  const failure =
-    wrong.length === 0
-      ? null
-      : wrong
-          .map(
-            ([name, wanted]) => `${name} is ${String(actual[name as keyof typeof actual])}, expected ${String(wanted)}`,
-          )
-          .join("; ") + ` (${decision.reason})`;
+  const differences = findDifferences(decision, testCase.expect);
+  const failure = differences.length === 0 ? null : `${differences.join("; ")} (${decision.reason})`;
   return { name: testCase.name, failure, decision, findings: evaluateAllPolicies(compiled, request, facts, now) };
 }
