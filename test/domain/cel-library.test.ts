@@ -132,6 +132,7 @@ test("the static check knows the functions, their namespaces and their arguments
   assert.equal(fault("tool.lowerAsci()"), 'there is no method "lowerAsci"; did you mean "lowerAscii"?');
   assert.match(fault("sets.contains(tool, [1])"), /"sets\.contains" does not accept a string and a list/);
   assert.match(fault("cidr('10.0.0.0/40').containsIP(params.ip)"), /cidr\("10\.0\.0\.0\/40"\) always fails/);
+  assert.equal(fault("params.paths.exists(path, path.matches('x') && path.contains('y'))"), "");
   assert.equal(fault("sets.contains(params.a, ['x']) && math.greatest(params.n, 2) > 1"), "");
 });
 

@@ -140,10 +140,10 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
         break;
       case "callExpr": {
         const { function: name, target, args } = kind.value;
-        const qualified = target?.exprKind.case === "identExpr" ? `${target.exprKind.value.name}.` : null;
-        // The parser leaves a qualified name alone if there is no such function.
-        if (qualified !== null && FUNCTION_NAMES.some((known) => known.startsWith(qualified)))
-          checkCall(node, `${qualified}${name}`, false, args);
+        const owner = target?.exprKind.case === "identExpr" ? target.exprKind.value.name : null;
+        // A misspelt function of a namespace, such as `sets.contain`, unless a macro has a variable of this name.
+        if (owner !== null && !scope.includes(owner) && FUNCTION_NAMES.some((known) => known.startsWith(`${owner}.`)))
+          checkCall(node, `${owner}.${name}`, false, args);
         else if (/^[a-z]/i.test(name)) checkCall(node, name, target !== undefined, args);
         add(target);
         for (const arg of args) add(arg);
