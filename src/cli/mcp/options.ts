@@ -83,7 +83,8 @@ export function settingOf(values: Flags, command: string[], io: Output): Setting
   };
 }
 
-function configOf(values: Flags, command: string[]): { config: ProxyConfig; base: string } {
+/** Returns the servers that the options name, and the folder to which paths of their file are relative. */
+export function configOf(values: Flags, command: string[]): { config: ProxyConfig; base: string } {
   const { http, config: file, name } = values;
   if ([http !== undefined, file !== undefined, command.length > 0].filter(Boolean).length > 1)
     throw usage("give one of --http URL, --config FILE and -- COMMAND");

@@ -6,17 +6,27 @@ import { check } from "./check.ts";
 import { diff } from "./diff.ts";
 import { explain } from "./explain.ts";
 import { fmt } from "./fmt.ts";
+import { importTools } from "../mcp/import-tools.ts";
 import { init } from "./init.ts";
 import { test } from "./test.ts";
 
-const VERBS: Readonly<Record<string, Verb>> = { init, check, test, fmt, diff, explain, backtest };
+const VERBS: Readonly<Record<string, Verb>> = {
+  init,
+  check,
+  test,
+  fmt,
+  diff,
+  explain,
+  "import-tools": importTools,
+  backtest,
+};
 
 export const policy: Command = {
   summary: "check, test and compare policies without a service",
   help: `usage: assent policy VERB [options]
 
 ${Object.entries(VERBS)
-  .map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(14)}${summary}`)
   .join("\n")}
 
 "assent policy VERB --help" describes a verb. The default FOLDER is ASSENT_POLICIES, or ./policies.

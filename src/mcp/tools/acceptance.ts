@@ -21,14 +21,23 @@ export interface ServerReview {
   changes: DefinitionChange[];
 }
 
-/** Fetches the current definitions from a server. @throws Error with a sentence */
+/** Compares the current definitions of a server with the accepted ones. @throws Error with a sentence */
 export async function reviewServer(
   server: ServerConfig,
   store: DefinitionStore,
   log: (line: string) => void,
 ): Promise<ServerReview> {
+  const now = await fetchDefinitions(server, log);
+  return { server, now, changes: diffDefinitions(store.read(server), now) };
+}
+
+/** Fetches the current definitions from a server. @throws Error with a sentence */
+export async function fetchDefinitions(
+  server: ServerConfig,
+  log: (line: string) => void,
+): Promise<ReadonlyMap<string, Definition>> {
   const refuseQuestion = () =>
-    Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "the review does not answer questions"));
+    Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "a reader of definitions does not answer questions"));
   const client = {
     version: LEGACY_VERSIONS[0] as string,
     info: { name: "assent-mcp-accept", version: "1" },
@@ -44,11 +53,10 @@ export async function reviewServer(
     const tools = isObject(upstream.capabilities["tools"])
       ? await listAllPages(upstream, "tools/list", "tools", { signal: new AbortController().signal, capabilities: {} })
       : [];
-    const now = toDefinitions(
+    return toDefinitions(
       upstream.instructions,
       tools.filter(({ name }) => typeof name === "string" && name !== ""),
     );
-    return { server, now, changes: diffDefinitions(store.read(server), now) };
   } finally {
     await upstream.close();
   }
