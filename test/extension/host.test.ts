@@ -61,6 +61,7 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
         "agents",
         "approvals",
         "data",
+        "environment",
         "permits",
         "policies",
         "retention",
