@@ -153,7 +153,7 @@ export const commands: readonly Evasion[] = [
     "cp x .claude/settings.json",
     "crontab x",
     // One person is enough for what stays on the machine.
-    "docker ps",
+    "docker exec app id",
     "docker --help",
     "podman images",
     "git config user.email ada@example.com",
@@ -232,9 +232,8 @@ export const commands: readonly Evasion[] = [
     "cat AGENTS.md",
     "git log -p Cargo.toml",
   ].map((command) => sh("allow", command)),
-  ...["git commit -m 'read prod.env'", "git commit -am secrets", "git commit --message=.env"].map((command) =>
-    sh("one", command),
-  ),
+  ...["git commit -m 'read prod.env'", "git commit -am secrets"].map((command) => sh("allow", command)),
+  ...["git commit --message=.env"].map((command) => sh("one", command)),
   // Files that run later or instruct an agent.
   ...[
     "echo x > AGENTS.md",

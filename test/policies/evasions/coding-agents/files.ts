@@ -153,5 +153,9 @@ export const files: readonly Evasion[] = [
   ["deny", "web", "fetch", { urls: ["http://localhost:8080/"], hosts: ["localhost"] }],
   ["deny", "web", "fetch", { urls: ["http://[::1]/"], hosts: ["[::1]"] }],
   ["deny", "web", "fetch", { urls: ["https://x.test/"] }],
-  ["require_approval", "web", "search", { query: "x" }],
+  ["allow", "web", "search", { query: "x" }],
+  ["require_approval", "web", "search", { query: "x", domain: "evil.example" }],
+  ["require_approval", "web", "search", { query: "x".repeat(201) }],
+  ["require_approval", "web", "fetch", { urls: ["https://nodejs.org/"], hosts: ["nodejs.org", "evil.example"] }],
+  ["require_approval", "web", "fetch", { urls: ["https://nodejs.org/"], hosts: ["nodejs.org"], headers: {} }],
 ];

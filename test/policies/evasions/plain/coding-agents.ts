@@ -16,7 +16,7 @@ const ofSource = (before: RegExp, each: string): boolean =>
   /^(![^\n]*|[\w./-]+|[\w/*-]*\*\.(?!env|pem|key|json|ya?ml|toml|ini|cfg|txt|conf)[a-z]{1,7})$/.test(
     each.replace(before, ""),
   );
-/** Commands that write nothing and start nothing, or the project's tests. */
+/** Commands that write nothing and start nothing, the project's tests and builds, and removing what a build made. */
 const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
   cd: () => true,
   echo: () => true,
@@ -47,8 +47,10 @@ const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
       options(/^-([0-9A-Za-z]*|-(?!output|ext|textconv)[a-z-]*(=[^]*)?)$/)(args)) ||
     (verb === "branch" &&
       args.every((word) => /^-(-show-current|-list|-all|a|r|v|vv|-no-color)$/.test(word) || word === "branch")),
+  rm: (args) => args.every((word) => /^(-rf?|dist\/?)$/.test(word)),
+  docker: (args) => args.join(" ") === "ps",
   npm: ([verb, ...args]) => {
-    const rest = verb === "run" && /^(test|lint|check|type-?check)$/.test(args[0] ?? "") ? args.slice(1) : args;
+    const rest = verb === "run" && /^(test|lint|check|type-?check|build)$/.test(args[0] ?? "") ? args.slice(1) : args;
     return (
       ["test", "run"].includes(verb as string) &&
       (verb === "test" || rest !== args) &&
@@ -84,7 +86,33 @@ const workspaceFiles: Meant = (value) =>
     (path) => inside(path) && !/\/\.\.?(\/|$)|\/\.(env|git|claude|github)/.test(path) && !/\.(pem|key)$/i.test(path),
   );
 
+const documentation: Meant = (value) =>
+  isTexts(value) && (value as string[]).length > 0 && (value as string[]).every((host) => host === "nodejs.org");
+
 export const codingAgents: readonly Plain[] = [
+  {
+    tools: ["web"],
+    operations: ["fetch"],
+    params: {
+      // Whatever it says: the hook writes the hosts that it names.
+      urls: () => true,
+      hosts: documentation,
+      options: (value) =>
+        typeof value === "object" &&
+        value !== null &&
+        !Array.isArray(value) &&
+        Object.keys(value).every((key) => key === "prompt"),
+    },
+    also: (params) => has(params, "hosts"),
+    samples: [{ urls: ["https://nodejs.org/api/"], hosts: ["nodejs.org"], options: { prompt: "x" } }],
+  },
+  {
+    tools: ["web"],
+    operations: ["search"],
+    params: { query: (value) => typeof value === "string" && value.length <= 200 },
+    also: (params) => has(params, "query"),
+    samples: [{ query: "round half to even" }],
+  },
   {
     tools: ["shell"],
     operations: ["run"],
