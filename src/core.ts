@@ -129,7 +129,7 @@ export {
 
 // Keys, agents and stops
 export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
-export { buildKeyEntry, toPolicyChange } from "./domain/changes.ts";
+export { buildGrantEndEntry, buildKeyEntry, toPolicyChange } from "./domain/changes.ts";
 export {
   assertionCounter,
   findAssertionFault,

@@ -1,13 +1,13 @@
 /** Ends grants: each end is an entry, in the transaction of what caused it. */
 import {
   type Actor,
+  buildGrantEndEntry,
   findOpenGrants,
   type Grant,
   type GrantEntry,
   type GrantTarget,
   type LedgerTransaction,
 } from "../../src/core.ts";
-import { toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
 type Tx = Pick<LedgerTransaction, "record" | "bumpEpoch" | "now" | "grants" | "stops">;
@@ -27,19 +27,7 @@ export function endGrantOnFailure(tx: Tx, { id, grant_id }: Pick<ActionRow, "id"
 }
 
 /** Records the end of a grant that has no recorded end. It holds in every process from the commit on. */
-export function endGrant(tx: Tx, grant: Grant, { cause, related_action, comment, by }: End): void {
-  const { id, agent_id, tool, operation, scope, count, sum, until, ends_on_failure } = grant;
-  tx.record({
-    type: "grant",
-    v: 1,
-    at: toRfc3339(tx.now),
-    change: "ended",
-    agent_id,
-    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(until), ends_on_failure },
-    cause,
-    related_action,
-    comment,
-    by,
-  });
+export function endGrant(tx: Tx, grant: Grant, end: End): void {
+  tx.record(buildGrantEndEntry(grant, end, tx.now));
   tx.bumpEpoch();
 }

@@ -9,7 +9,9 @@ import {
   toActor,
   utf8,
   type Actor,
+  buildGrantEndEntry,
   buildKeyEntry,
+  findGrantEnd,
   findUser,
   hasScope,
   isSameOwner,
@@ -106,7 +108,7 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
   });
 }
 
-/** Ends a user, and with them their sessions and keys. Cancels what those keys and the user submitted and has not started. */
+/** Ends a user, and with them their sessions, keys and grants. Cancels what those keys and the user submitted and has not started. */
 export async function endUser(
   host: CoreHost,
   sessions: Sessions,
@@ -126,13 +128,13 @@ export async function endUser(
   return { user: done.user, revoked_keys: done.revoked_keys };
 }
 
-/** Records the end of a user, of their sessions and of their keys inside a job. */
+/** Records the end of a user, and of their sessions, keys and grants, inside a job. */
 export async function endUserIn(
   host: CoreHost,
   sessions: Sessions,
   tx: LedgerTransaction,
   before: User,
-  by: Actor | null,
+  by: Actor,
   reason: string | null,
 ): Promise<{ user: User; revoked_keys: string[] }> {
   const revoked_keys: string[] = [];
@@ -144,9 +146,20 @@ export async function endUserIn(
     revoked_keys.push(key.id);
   }
   await sessions.endAll(tx, before.id, by, "the user was ended");
+  endGrantsOf(tx, before, revoked_keys, by);
   // Last, because a user who ends themselves is the author of the entries above.
   const user = { ...before, link: null, recovery_codes: [], ended_at: toRfc3339(tx.now) };
   return { user: recordUser(tx, "ended", user, by, reason), revoked_keys };
+}
+
+/** Ends what the user granted in a session or with one of these keys. */
+function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly string[], by: Actor): void {
+  for (const grant of tx.grants.all.values()) {
+    if (findGrantEnd(grant, tx.stops, tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
+    const comment = `the user "${name}", who granted it, was ended`;
+    tx.record(buildGrantEndEntry(grant, { cause: "revoked", related_action: null, comment, by }, tx.now));
+    tx.bumpEpoch();
+  }
 }
 
 /** Cancels open actions of these keys, in as many jobs as needed. */

@@ -1,5 +1,6 @@
-/** Builds the entries that record changes of keys and policies. */
-import type { Actor, KeyEntry, PolicyChange } from "./entries.ts";
+/** Builds the entries that record changes of keys, grants and policies. */
+import type { Actor, GrantEntry, KeyEntry, PolicyChange } from "./entries.ts";
+import type { Grant } from "./grants.ts";
 import { toRfc3339 } from "./time.ts";
 
 interface ChangedPolicy {
@@ -56,6 +57,27 @@ export function buildKeyEntry(
       owner,
       expires_at: expires_at === null ? null : toRfc3339(expires_at),
     },
+    by,
+  };
+}
+
+/** Returns the entry that records the end of a grant. @param at milliseconds */
+export function buildGrantEndEntry(
+  grant: Grant,
+  { cause, related_action, comment, by }: Pick<GrantEntry, "cause" | "related_action" | "comment" | "by">,
+  at: number,
+): GrantEntry {
+  const { id, agent_id, tool, operation, scope, count, sum, until, ends_on_failure } = grant;
+  return {
+    type: "grant",
+    v: 1,
+    at: toRfc3339(at),
+    change: "ended",
+    agent_id,
+    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(until), ends_on_failure },
+    cause,
+    related_action,
+    comment,
     by,
   };
 }

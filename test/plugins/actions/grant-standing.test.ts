@@ -87,7 +87,7 @@ test("where the requester's groups are excluded, a grant of one of them covers n
   assert.equal(await statusOf(apart, key), "allowed");
 });
 
-test("a user's grant covers nothing after they lose the role, and nothing after their end", async () => {
+test("a user's grant covers nothing after they lose the role, and ends with the user", async () => {
   const agent_id = freshAgent();
   const person: Person = await invite(service, { name: "Uma", roles: ["approver"] });
   const created = await person.call("POST", "/v1/grants", terms({ agent_id }));
@@ -105,6 +105,11 @@ test("a user's grant covers nothing after they lose the role, and nothing after 
   });
   assert.equal(end.status, 200, JSON.stringify(end.body));
   assert.equal(await statusOf({ agent_id }), "pending_approval");
+  const grant = await service.call("GET", `/v1/grants/${created.body.id}`, { key: service.admin });
+  assert.equal(grant.body.ended.cause, "revoked", JSON.stringify(grant.body));
+  const resume = await service.call("POST", `/v1/users/${person.id}/resume`, { key: service.admin });
+  assert.equal(resume.status, 200, JSON.stringify(resume.body));
+  assert.equal(await statusOf({ agent_id }), "pending_approval", "the grant does not come back with the user");
 });
 
 test("a grantor who sees only some agents cannot grant for others", async () => {
