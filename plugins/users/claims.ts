@@ -24,11 +24,17 @@ export interface Profile {
  * // { name: "Ada", groups: [], roles: ["admin"] }
  */
 export function readProfile(provider: ProviderOptions, claims: Claims): Profile {
-  const names = namesIn(provider, claims);
+  return {
+    name: displayName(claims[provider.name_claim]) ?? displayName(claims["sub"]) ?? "User",
+    ...mapProviderGroups(provider, namesIn(provider, claims)),
+  };
+}
+
+/** Returns the groups and roles that the configuration gives members of these groups of the provider. Sorted. */
+export function mapProviderGroups(provider: ProviderOptions, names: readonly string[]): Omit<Profile, "name"> {
   const mapped = <T>(map: Readonly<Record<string, readonly T[]>>): T[] =>
     names.flatMap((name) => (Object.hasOwn(map, name) ? (map[name] ?? []) : []));
   return {
-    name: displayName(claims[provider.name_claim]) ?? displayName(claims["sub"]) ?? "User",
     groups: [...new Set(mapped(provider.groups))].sort(),
     roles: [...new Set([...provider.everyone, ...mapped(provider.roles)])].sort(),
   };
@@ -49,7 +55,7 @@ function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): strin
 }
 
 /** Returns the text without control characters; null if nothing remains. */
-function displayName(value: unknown): string | null {
+export function displayName(value: unknown): string | null {
   if (typeof value !== "string") return null;
   const text = Array.from(value.replaceAll(/\p{C}/gu, "").trim()).slice(0, MAX_NAME).join("");
   return text === "" ? null : text;

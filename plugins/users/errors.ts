@@ -22,5 +22,12 @@ export const ERRORS = defineErrors("users", {
   PROVIDER_REFUSED: [403, "The identity provider refused the sign-in"],
   PROVIDER_INVALID: [403, "The identity provider's answer is not valid"],
   SIGN_IN_ENDED: [403, "The user was ended and cannot sign in"],
+  NOT_PROVISIONED: [403, "The provider has not created this user here"],
+  SCIM_INVALID: [400, "The SCIM request has an invalid value"],
+  SCIM_PATH_INVALID: [400, "The SCIM path is not supported"],
+  SCIM_FILTER_INVALID: [400, "The SCIM filter is not supported"],
+  SCIM_IMMUTABLE: [400, "The SCIM attribute cannot be changed"],
+  SCIM_NOT_FOUND: [404, "No such SCIM resource"],
+  SCIM_CONFLICT: [409, "The SCIM resource exists already"],
   SESSION_REQUIRED: [403, "Only a signed-in user can do this"],
 });

@@ -7,6 +7,8 @@ import { signInPages } from "./pages.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { Provider } from "./provider.ts";
 import { providerRoutes } from "./provider-routes.ts";
+import { SCOPES } from "./scopes.ts";
+import { scimRoutes } from "./scim/routes.ts";
 import { Sessions } from "./sessions.ts";
 import { userRoutes } from "./user-routes.ts";
 
@@ -15,6 +17,7 @@ const Nullable = Type.Union([Type.String(), Type.Null()]);
 export default defineCorePlugin({
   name: "users",
   options: Options,
+  scopes: SCOPES,
   errors: ERRORS,
   entries: {
     "users:session": Type.Object(
@@ -37,6 +40,7 @@ export default defineCorePlugin({
         ...sessionRoutes(host, sessions, options.providers),
         ...providerRoutes(host, sessions, providers),
         ...userRoutes(host, sessions),
+        ...scimRoutes(host, sessions, options.providers),
       ],
       authenticators: [{ name: "session", authenticate: (request) => sessions.identify(request) }],
       pages: signInPages(),

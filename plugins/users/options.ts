@@ -38,6 +38,16 @@ export const ProviderOptions = Type.Object(
       default: {},
       description: "Roles by name in the claim. Names that are not listed give no role.",
     }),
+    subject_claim: Type.Union([Type.Literal("sub"), Type.Literal("oid")], {
+      default: "sub",
+      description:
+        "Claim of the ID token that identifies the user for good. `oid` for Microsoft Entra ID with `scim`, which does not know the `sub`.",
+    }),
+    scim: Type.Boolean({
+      default: false,
+      description:
+        "The provider creates, changes and deactivates its users here with SCIM. Then nobody else of the provider can sign in, and claims change nothing.",
+    }),
     everyone: Type.Array(Roles.items, {
       default: [],
       uniqueItems: true,

@@ -57,7 +57,13 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
       params: schema.ProviderParams,
       query: schema.CallbackQuery,
       responses: { 303: { description: "Signed in; redirects to a path of this service." } },
-      errors: [...PROVIDER_ERRORS, ERRORS.PROVIDER_REFUSED, ERRORS.CHALLENGE_INVALID, ERRORS.SIGN_IN_ENDED],
+      errors: [
+        ...PROVIDER_ERRORS,
+        ERRORS.PROVIDER_REFUSED,
+        ERRORS.CHALLENGE_INVALID,
+        ERRORS.SIGN_IN_ENDED,
+        ERRORS.NOT_PROVISIONED,
+      ],
       handle({ params, request }) {
         const site = siteFor(request);
         return forBrowser(request, site, async () => {

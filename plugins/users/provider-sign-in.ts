@@ -79,15 +79,29 @@ function refreshUser(
   provider: Provider,
   { id, claims, profile }: { id: string; claims: Claims; profile: Profile },
 ): User {
-  const identity = { issuer: String(claims["iss"]), subject: String(claims["sub"]) };
-  const managed_by = `oidc:${provider.options.id}`;
+  const { scim, subject_claim } = provider.options;
+  const identity = { issuer: String(claims["iss"]), subject: subjectIn(provider, claims) };
+  const managed_by = `${scim ? "scim" : "oidc"}:${provider.options.id}`;
   const before = findUserByIdentity(tx.users, identity.issuer, identity.subject);
+  if (scim && before?.managed_by !== managed_by)
+    throw new Refusal(
+      ERRORS.NOT_PROVISIONED,
+      `${provider.options.name} has not created a user with this ${subject_claim} here; assign the application to the person there`,
+    );
   if (before === null)
     return recordUser(tx, "created", newUser(id, tx.now, { ...profile, identities: [identity], managed_by }), null);
   if (before.ended_at !== null)
     throw new Refusal(ERRORS.SIGN_IN_ENDED, `the user ${before.id} was ended; an admin can let them sign in again`);
+  if (scim) return before;
   const user = { ...before, ...profile, managed_by };
   return JSON.stringify(user) === JSON.stringify(before) ? before : recordUser(tx, "updated", user, null);
+}
+
+/** Throws USERS_PROVIDER_INVALID if the ID token has no such claim. */
+function subjectIn({ options: { name, subject_claim } }: Provider, claims: Claims): string {
+  const subject = claims[subject_claim];
+  if (typeof subject === "string" && subject !== "") return subject;
+  throw new Refusal(ERRORS.PROVIDER_INVALID, `the ID token of ${name} has no claim "${subject_claim}"`);
 }
 
 function purposeOf({ options: { id, issuer, client_id } }: Provider, cookie: string): string {

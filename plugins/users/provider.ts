@@ -67,12 +67,13 @@ export class Provider {
         idTokenExpected: true,
       });
       const claims: Claims = { ...tokens.claims() };
-      const { name_claim, groups_claim } = this.options;
-      const isComplete = [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
+      const { name_claim, groups_claim, scim } = this.options;
+      const isComplete = scim || [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
       if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
       const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
-      // The ID token is signed, so it wins.
-      return { ...more, ...claims };
+      // The ID token is signed, so it wins, and it alone says who the person is.
+      const { oid: _, ...about } = more;
+      return { ...about, ...claims };
     });
   }
 

@@ -71,7 +71,7 @@ export const PRESETS = {
 
 export type Preset = keyof typeof PRESETS;
 
-const PRIVILEGES = /^admin$|:(?:decide|manage|write|activate|erase|settle)$/;
+const PRIVILEGES = /^admin$|:(?:decide|manage|provision|write|activate|erase|settle)$/;
 
 /** Returns the scopes with which an agent could approve its own requests or change what governs it. */
 export function privilegesIn(scopes: readonly string[]): string[] {

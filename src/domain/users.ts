@@ -32,6 +32,7 @@ export function newUser(id: string, now: number, about: Pick<User, "name" | "rol
     passkeys: [],
     link: null,
     recovery_codes: [],
+    provider_groups: [],
     managed_by: null,
     created_at: toRfc3339(now),
     ended_at: null,

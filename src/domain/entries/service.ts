@@ -99,7 +99,9 @@ export interface UserEntry {
     link: { hash: string; expires_at: string } | null;
     /** SHA-256 of each unused recovery code, hex. */
     recovery_codes: string[];
-    /** Source that manages the user: `oidc:<provider>`, `scim`, or null for this service. */
+    /** Names of the provider's groups that a SCIM client put the user in. `roles` and `groups` follow from them. */
+    provider_groups: string[];
+    /** Source that manages the user: `oidc:<provider>`, `scim:<provider>`, or null for this service. */
     managed_by: string | null;
     created_at: string;
     ended_at: string | null;

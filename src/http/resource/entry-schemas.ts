@@ -229,7 +229,10 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
           ),
         ),
         recovery_codes: Type.Array(digest("SHA-256 of an unused recovery code.")),
-        managed_by: orNull(text("`oidc:<provider>` or `scim`; null if managed here.")),
+        provider_groups: Type.Array(Type.String(), {
+          description: "Names of the provider's groups that a SCIM client put the user in.",
+        }),
+        managed_by: orNull(text("`oidc:<provider>` or `scim:<provider>`; null if managed here.")),
         created_at: time("When the user was created."),
         ended_at: orNull(time("When the user was ended.")),
       },

@@ -618,7 +618,9 @@ export interface UserEntry {
       expires_at: string;
     } | null;
     recovery_codes: string[];
-    /** `oidc:<provider>` or `scim`; null if managed here. */
+    /** Names of the provider's groups that a SCIM client put the user in. */
+    provider_groups: string[];
+    /** `oidc:<provider>` or `scim:<provider>`; null if managed here. */
     managed_by: string | null;
     /** When the user was created. */
     created_at: string;

@@ -1,0 +1,179 @@
+/**
+ * Groups of a SCIM client. A group's members are the users whose entries name it, and its id follows from its name, so the
+ * store has only the fact that the group exists.
+ */
+import {
+  confirmWithScope,
+  type CoreHost,
+  isJsonObject,
+  type JsonObject,
+  type LedgerTransaction,
+  sha256Hex,
+  toActor,
+  type User,
+  type Users,
+  utf8,
+} from "../../../src/core.ts";
+import { type Credential, Refusal } from "../../../src/plugin.ts";
+import { ERRORS } from "../errors.ts";
+import { SCOPES } from "../scopes.ts";
+import { member, type PatchOperation, readMemberIds, textOf } from "./messages.ts";
+import { isManagedBy, type ScimUsers } from "./users.ts";
+
+export interface Group {
+  id: string;
+  name: string;
+  external_id: string | null;
+}
+
+const PAGE = 1000;
+/** Members that one request can add or remove, so that it holds the ledger's lock briefly. */
+const MAX_CHANGES = 1000;
+const MAX_NAME = 200;
+
+export class ScimGroups {
+  private readonly host: CoreHost;
+  private readonly users: ScimUsers;
+
+  constructor(host: CoreHost, users: ScimUsers) {
+    this.host = host;
+    this.users = users;
+  }
+
+  async list(): Promise<Group[]> {
+    const groups: Group[] = [];
+    for (let after = ""; ;) {
+      const filter = { prefix: this.key(""), limit: PAGE, ...(after === "" ? {} : { after }) };
+      const page = await this.host.documents.list(filter);
+      groups.push(...page.map(({ value }) => value as unknown as Group));
+      if (page.length < PAGE) return groups;
+      after = page.at(-1)?.key ?? "";
+    }
+  }
+
+  /** Throws USERS_SCIM_NOT_FOUND. */
+  async find(id: string, tx?: LedgerTransaction): Promise<Group> {
+    const { documents } = this.host;
+    const document = await (tx === undefined ? documents : documents.within(tx)).get(this.key(id.slice(0, 100)));
+    const group = document?.value as unknown as Group | undefined;
+    // The name decides about roles, so a row whose id does not follow from its name does not count.
+    if (group !== undefined && this.idOf(group.name) === id) return group;
+    throw new Refusal(ERRORS.SCIM_NOT_FOUND, `there is no group ${id.slice(0, 100)}`);
+  }
+
+  membersOf({ name }: Group, users: Users): User[] {
+    return [...users.values()].filter(
+      (user) => isManagedBy(user, this.users.options) && user.provider_groups.includes(name),
+    );
+  }
+
+  /** Creates a group with members. Throws USERS_SCIM_CONFLICT if there is one with this name. */
+  create(credential: Credential, body: JsonObject): Promise<Group> {
+    const name = textOf(member(body, "displayName"), "displayName", MAX_NAME);
+    const external_id = externalIdIn(body);
+    const members = readMemberIds(member(body, "members"));
+    const group: Group = { id: this.idOf(name), name, external_id };
+    return this.run(credential, async (tx) => {
+      const documents = this.host.documents.within(tx);
+      if ((await documents.get(this.key(group.id))) !== null)
+        throw new Refusal(ERRORS.SCIM_CONFLICT, `there is a group with the name ${name} already`);
+      await documents.put(this.key(group.id), { ...group }, null);
+      return { group, members };
+    });
+  }
+
+  /** Replaces the members. */
+  replace(credential: Credential, id: string, body: JsonObject): Promise<Group> {
+    return this.run(credential, async (tx) => {
+      const group = await this.find(id, tx);
+      assertSameName(group, member(body, "displayName"));
+      return { group, members: readMemberIds(member(body, "members")) };
+    });
+  }
+
+  /** Applies the operations of a PATCH in order. */
+  patch(credential: Credential, id: string, operations: readonly PatchOperation[]): Promise<Group> {
+    return this.run(credential, async (tx) => {
+      const group = await this.find(id, tx);
+      const members = new Set(this.membersOf(group, tx.users).map((user) => user.id));
+      for (const operation of operations) applyOperation(group, members, operation);
+      return { group, members: [...members] };
+    });
+  }
+
+  /** Removes all members and the group. */
+  async delete(credential: Credential, id: string): Promise<void> {
+    await this.run(credential, async (tx) => {
+      const group = await this.find(id, tx);
+      const documents = this.host.documents.within(tx);
+      const document = await documents.get(this.key(id));
+      if (document !== null) await documents.delete(document.key, document.version);
+      return { group, members: [] };
+    });
+  }
+
+  /** Runs a job that returns a group and its members, and changes the users who came or went. */
+  private run(
+    credential: Credential,
+    work: (tx: LedgerTransaction) => Promise<{ group: Group; members: readonly string[] }>,
+  ): Promise<Group> {
+    return this.host.ledger.transact(async (tx) => {
+      const who = await confirmWithScope(tx, credential, SCOPES.provision);
+      const by = toActor(who.key, who.principal);
+      const { group, members } = await work(tx);
+      const wanted = new Set(members);
+      const before = this.membersOf(group, tx.users);
+      const added = [...wanted].filter((id) => !before.some((user) => user.id === id));
+      const removed = before.filter(({ id }) => !wanted.has(id));
+      if (added.length + removed.length > MAX_CHANGES)
+        throw new Refusal(ERRORS.SCIM_INVALID, `one request can add and remove at most ${MAX_CHANGES} members`);
+      const users = await Promise.all(added.map((id) => this.users.find(tx.users, id, tx)));
+      for (const { user } of users) this.users.setGroups(tx, by, user, [...user.provider_groups, group.name]);
+      for (const user of removed)
+        this.users.setGroups(
+          tx,
+          by,
+          user,
+          user.provider_groups.filter((name) => name !== group.name),
+        );
+      return group;
+    });
+  }
+
+  private idOf(name: string): string {
+    return sha256Hex(utf8(JSON.stringify([this.users.options.id, name]))).slice(0, 32);
+  }
+
+  private key(id: string): string {
+    return `scim/${this.users.options.id}/group/${id}`;
+  }
+}
+
+function applyOperation(group: Group, members: Set<string>, { op, path, value }: PatchOperation): void {
+  if (path === "displayname") return assertSameName(group, value);
+  const one = /^members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]$/.exec(path ?? "")?.[1];
+  if (one !== undefined && op === "remove") return void members.delete(one);
+  if (path !== "members") {
+    if (path?.startsWith("members") === true)
+      throw new Refusal(ERRORS.SCIM_PATH_INVALID, `the path ${path.slice(0, 100)} is not supported for ${op}`);
+    return;
+  }
+  const ids = readMemberIds(value);
+  if (op === "replace" || (op === "remove" && ids.length === 0)) members.clear();
+  for (const id of ids) {
+    if (op === "remove") members.delete(id);
+    else members.add(id);
+  }
+}
+
+/** The configuration maps groups by name, so a group that changes its name is another group. */
+function assertSameName(group: Group, name: unknown): void {
+  const given = isJsonObject(name) ? member(name, "displayName") : name;
+  if (given !== undefined && given !== group.name)
+    throw new Refusal(ERRORS.SCIM_IMMUTABLE, "a group cannot be renamed; create another one and delete this one");
+}
+
+function externalIdIn(body: JsonObject): string | null {
+  const value = member(body, "externalId");
+  return value === undefined || value === null ? null : textOf(value, "externalId", MAX_NAME);
+}

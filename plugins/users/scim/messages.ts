@@ -1,0 +1,162 @@
+/** SCIM resources and errors in their JSON form (RFC 7643, RFC 7644). */
+import {
+  isJsonObject,
+  readJsonObject,
+  type JsonObject,
+  type JsonValue,
+  UnreadableRequest,
+  utf8,
+} from "../../../src/core.ts";
+import { Refusal, type Reply } from "../../../src/plugin.ts";
+import { ERRORS } from "../errors.ts";
+
+export const CONTENT_TYPE = "application/scim+json";
+const CORE = "urn:ietf:params:scim:schemas:core:2.0:";
+const MESSAGES = "urn:ietf:params:scim:api:messages:2.0:";
+export const USER_SCHEMA = `${CORE}User`;
+export const GROUP_SCHEMA = `${CORE}Group`;
+
+const SCIM_TYPES: Readonly<Record<string, string>> = {
+  [ERRORS.SCIM_INVALID.code]: "invalidValue",
+  [ERRORS.SCIM_PATH_INVALID.code]: "invalidPath",
+  [ERRORS.SCIM_FILTER_INVALID.code]: "invalidFilter",
+  [ERRORS.SCIM_IMMUTABLE.code]: "mutability",
+  [ERRORS.SCIM_CONFLICT.code]: "uniqueness",
+};
+
+/** Runs a handler, and returns its refusals in the form that SCIM clients read. */
+export async function withScimErrors(work: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    const { status } = error.kind;
+    const scimType = SCIM_TYPES[error.code];
+    return scimReply(status, {
+      schemas: [`${MESSAGES}Error`],
+      status: String(status),
+      ...(scimType === undefined ? {} : { scimType }),
+      detail: error.message,
+    });
+  }
+}
+
+export function scimReply(status: number, body: JsonObject, headers: Record<string, string> = {}): Reply {
+  return { status, text: JSON.stringify(body), headers: { "Content-Type": CONTENT_TYPE, ...headers } };
+}
+
+/** Reads a body. Throws USERS_SCIM_INVALID if it is not a JSON object. */
+export function readScimBody(text: string): JsonObject {
+  try {
+    return readJsonObject(utf8(text));
+  } catch (error) {
+    if (!(error instanceof UnreadableRequest)) throw error;
+    throw new Refusal(ERRORS.SCIM_INVALID, `the body cannot be read: ${error.message}`);
+  }
+}
+
+/** Returns one page of a list. @param startIndex 1 for the first resource */
+export function renderPage<T>(
+  all: readonly T[],
+  { startIndex = 1, count = 100 }: { startIndex?: number; count?: number },
+  render: (each: T) => JsonObject,
+): JsonObject {
+  const first = Math.max(startIndex, 1);
+  const page = all.slice(first - 1, first - 1 + count).map(render);
+  return {
+    schemas: [`${MESSAGES}ListResponse`],
+    totalResults: all.length,
+    startIndex: first,
+    itemsPerPage: page.length,
+    Resources: page,
+  };
+}
+
+/** Returns a member by name in any case: names of SCIM attributes ignore it. */
+export function member(object: JsonObject, name: string): JsonValue | undefined {
+  const found = Object.keys(object).find((each) => each.toLowerCase() === name.toLowerCase());
+  return found === undefined ? undefined : object[found];
+}
+
+/** Returns a text of 1 to `max` characters. Throws USERS_SCIM_INVALID. */
+export function textOf(value: JsonValue | undefined, name: string, max: number): string {
+  if (typeof value === "string" && value.trim() !== "" && value.length <= max) return value;
+  throw new Refusal(ERRORS.SCIM_INVALID, `${name} must be a text of 1 to ${max} characters`);
+}
+
+/** Reads `active`. Some clients send it as a text. Throws USERS_SCIM_INVALID, because a guess could let a leaver stay. */
+export function readActive(value: JsonValue): boolean {
+  if (typeof value === "boolean") return value;
+  const text = typeof value === "string" ? value.toLowerCase() : "";
+  if (text === "true" || text === "false") return text === "true";
+  throw new Refusal(ERRORS.SCIM_INVALID, `active must be true or false; got ${JSON.stringify(value).slice(0, 60)}`);
+}
+
+/** Reads ids from `[{ "value": "…" }]`. Throws USERS_SCIM_INVALID. */
+export function readMemberIds(value: JsonValue | undefined): string[] {
+  const list = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
+  return list.map((each) => textOf(isJsonObject(each) ? member(each, "value") : undefined, "members.value", 100));
+}
+
+export interface Filter {
+  attribute: string;
+  value: string;
+}
+
+/**
+ * Parses `attribute eq "value"`, the only filter that is supported. Throws USERS_SCIM_FILTER_INVALID.
+ * @param attributes names in lowercase
+ * @example parseFilter('userName eq "ada"', ["username"]) // { attribute: "username", value: "ada" }
+ */
+export function parseFilter(text: string, attributes: readonly string[]): Filter {
+  const [, path = "", quoted = ""] = /^\s*(\S+)\s+eq\s+("(?:[^"\\]|\\.)*")\s*$/i.exec(text) ?? [];
+  const attribute = plainPath(path);
+  try {
+    if (attributes.includes(attribute)) return { attribute, value: JSON.parse(quoted) as string };
+  } catch {
+    // An invalid escape in the value.
+  }
+  throw new Refusal(
+    ERRORS.SCIM_FILTER_INVALID,
+    `the filter must be \`<attribute> eq "<value>"\` with one of ${attributes.join(", ")}; got \`${text.slice(0, 200)}\``,
+  );
+}
+
+/** Returns the path in lowercase and without the URN of its schema. */
+export function plainPath(path: string): string {
+  return path
+    .trim()
+    .toLowerCase()
+    .replace(/^urn:ietf:params:scim:schemas:core:2\.0:(?:user|group):/, "");
+}
+
+export interface PatchOperation {
+  op: "add" | "replace" | "remove";
+  /** Lowercase, without the schema's URN. Null: `value` is an object of attributes. */
+  path: string | null;
+  value: JsonValue | undefined;
+}
+
+const MAX_OPERATIONS = 1000;
+
+/** Reads the operations of a PATCH, in order. Throws USERS_SCIM_INVALID and USERS_SCIM_PATH_INVALID. */
+export function readPatch(body: JsonObject): PatchOperation[] {
+  const operations = member(body, "Operations");
+  if (!Array.isArray(operations) || operations.length === 0 || operations.length > MAX_OPERATIONS)
+    throw new Refusal(ERRORS.SCIM_INVALID, `Operations must be a list of 1 to ${MAX_OPERATIONS} operations`);
+  return operations.flatMap((each) => {
+    const operation = isJsonObject(each) ? each : {};
+    const name = member(operation, "op");
+    const op = typeof name === "string" ? name.toLowerCase() : "";
+    if (op !== "add" && op !== "replace" && op !== "remove")
+      throw new Refusal(ERRORS.SCIM_INVALID, "op must be add, replace or remove");
+    const [path, value] = [member(operation, "path"), member(operation, "value")];
+    if (typeof path === "string" && path.trim() !== "") return [{ op, path: plainPath(path), value }];
+    if (!isJsonObject(value) || op === "remove")
+      throw new Refusal(
+        ERRORS.SCIM_PATH_INVALID,
+        `${op} without a path needs an object as value, and remove needs a path`,
+      );
+    return Object.entries(value).map(([name, part]) => ({ op, path: plainPath(name), value: part }));
+  });
+}

@@ -1,0 +1,227 @@
+/** Jobs of a SCIM client on users. Each checks the client's key under the ledger's lock. */
+import {
+  type Actor,
+  confirmWithScope,
+  type CoreHost,
+  findUserByIdentity,
+  type JsonObject,
+  isJsonObject,
+  type LedgerTransaction,
+  newUser,
+  toActor,
+  type User,
+  type Users,
+} from "../../../src/core.ts";
+import { type Credential, Refusal } from "../../../src/plugin.ts";
+import { cancelOpen, endUserIn, recordUser } from "../changes.ts";
+import { displayName, mapProviderGroups } from "../claims.ts";
+import { ERRORS } from "../errors.ts";
+import type { ProviderOptions } from "../options.ts";
+import { SCOPES } from "../scopes.ts";
+import type { Sessions } from "../sessions.ts";
+import { member, type PatchOperation, readActive, textOf } from "./messages.ts";
+import { ScimRecords, type UserRecord } from "./records.ts";
+
+/** The attributes of a SCIM user that matter here. Absent ones do not change. */
+export interface UserChange {
+  external_id?: string;
+  user_name?: string;
+  name?: string;
+  active?: boolean;
+}
+
+/** A user of the provider, as the ledger and the SCIM record have them. */
+export interface ScimUser {
+  user: User;
+  record: UserRecord;
+  /** Keys that were revoked with the user by this change. */
+  revoked_keys?: readonly string[];
+}
+
+/** Whether the provider's SCIM client manages the user. Others do not exist for it. */
+export function isManagedBy({ managed_by }: User, { id }: ProviderOptions): boolean {
+  return managed_by === `scim:${id}`;
+}
+
+export class ScimUsers {
+  readonly options: ProviderOptions;
+  readonly records: ScimRecords;
+  private readonly host: CoreHost;
+  private readonly sessions: Sessions;
+
+  constructor(host: CoreHost, sessions: Sessions, options: ProviderOptions) {
+    this.host = host;
+    this.sessions = sessions;
+    this.options = options;
+    this.records = new ScimRecords(host, options);
+  }
+
+  /** Returns the users that are not deleted, oldest first. */
+  async list(): Promise<ScimUser[]> {
+    const records = await this.records.readAll();
+    return [...(await this.host.users.list()).values()].flatMap((user) => {
+      const record = isManagedBy(user, this.options) ? records.get(user.id) : undefined;
+      return record === undefined || record.deleted ? [] : [{ user, record }];
+    });
+  }
+
+  /** Throws USERS_SCIM_NOT_FOUND if there is no such user, or the client deleted them. */
+  async find(users: Users, id: string, tx?: LedgerTransaction): Promise<ScimUser> {
+    const user = users.get(id);
+    const reader = tx === undefined ? this.host.documents : this.host.documents.within(tx);
+    const record = user !== undefined && isManagedBy(user, this.options) ? await this.records.read(id, reader) : null;
+    if (user === undefined || record === null || record.deleted)
+      throw new Refusal(ERRORS.SCIM_NOT_FOUND, `${this.options.name} has no user ${id.slice(0, 100)} here`);
+    return { user, record };
+  }
+
+  /**
+   * Creates a user, takes over one who signed in before SCIM was configured, or resumes one whom SCIM ended. Throws
+   * USERS_SCIM_CONFLICT if the client has created the user before, or an admin ended them.
+   */
+  async create(credential: Credential, change: UserChange): Promise<ScimUser> {
+    const { external_id: subject, user_name } = change;
+    if (subject === undefined || user_name === undefined)
+      throw new Refusal(
+        ERRORS.SCIM_INVALID,
+        `userName and externalId are required; map externalId to the ${this.options.subject_claim} of the ID token`,
+      );
+    const newId = this.host.newId();
+    return this.run(credential, async (tx, by) => {
+      const { issuer, id: provider } = this.options;
+      const known = findUserByIdentity(tx.users, issuer, subject);
+      const record: UserRecord = { user_name, deactivated_at: null, deleted: false };
+      const profile = { name: change.name ?? "User", ...mapProviderGroups(this.options, []) };
+      const managed = { ...profile, managed_by: `scim:${provider}`, provider_groups: [] };
+      if (known === null) {
+        const user = newUser(newId, tx.now, { ...managed, identities: [{ issuer, subject }] });
+        return this.apply(tx, by, { user: recordUser(tx, "created", user, by), record }, change);
+      }
+      const earlier = await this.records.read(known.id, this.host.documents.within(tx));
+      const isTaken = isManagedBy(known, this.options) ? earlier?.deleted !== true : known.ended_at !== null;
+      if (isTaken) throw new Refusal(ERRORS.SCIM_CONFLICT, `the user ${known.id} has this externalId`);
+      const deactivated_at = earlier?.deactivated_at ?? null;
+      if (known.ended_at !== null)
+        return this.apply(tx, by, { user: known, record: { ...record, deactivated_at } }, { active: true, ...change });
+      return this.apply(tx, by, { user: recordUser(tx, "updated", { ...known, ...managed }, by), record }, change);
+    });
+  }
+
+  /** Applies a change to a user. */
+  change(credential: Credential, id: string, change: UserChange): Promise<ScimUser> {
+    return this.run(credential, async (tx, by) => this.apply(tx, by, await this.find(tx.users, id, tx), change));
+  }
+
+  /** Ends the user. Afterwards the resource does not exist for the client. */
+  delete(credential: Credential, id: string): Promise<ScimUser> {
+    return this.run(credential, async (tx, by) => {
+      const ended = await this.apply(tx, by, await this.find(tx.users, id, tx), { active: false });
+      await this.records.write(tx, ended.user, { ...ended.record, deleted: true });
+      return ended;
+    });
+  }
+
+  /** Sets the provider's groups of a user who is not ended, and the roles and groups that follow from them. */
+  setGroups(tx: LedgerTransaction, by: Actor, user: User, names: readonly string[]): void {
+    if (user.ended_at !== null) return;
+    if (names.length > MAX_GROUPS)
+      throw new Refusal(ERRORS.SCIM_INVALID, `the user ${user.id} would be in more than ${MAX_GROUPS} groups`);
+    const provider_groups = [...names].sort();
+    const changed = { ...user, ...mapProviderGroups(this.options, provider_groups), provider_groups };
+    if (JSON.stringify(changed) !== JSON.stringify(user)) recordUser(tx, "updated", changed, by);
+  }
+
+  private async apply(tx: LedgerTransaction, by: Actor, before: ScimUser, change: UserChange): Promise<ScimUser> {
+    let { user, record } = before;
+    let revoked_keys: readonly string[] = [];
+    const { external_id, user_name = record.user_name, name = user.name, active = user.ended_at === null } = change;
+    const { issuer } = this.options;
+    if (
+      external_id !== undefined &&
+      !user.identities.some((each) => each.issuer === issuer && each.subject === external_id)
+    )
+      throw new Refusal(ERRORS.SCIM_IMMUTABLE, "externalId identifies the user and cannot change; create another user");
+    if (active && user.ended_at !== null && user.ended_at !== record.deactivated_at)
+      throw new Refusal(
+        ERRORS.SCIM_CONFLICT,
+        `an admin ended the user ${user.id} here, and only an admin can resume them`,
+      );
+    record = { ...record, user_name };
+    if (active && user.ended_at !== null) {
+      user = recordUser(tx, "resumed", { ...user, ...mapProviderGroups(this.options, []), name, ended_at: null }, by);
+      record = { ...record, deactivated_at: null };
+    } else if (!active && user.ended_at === null) {
+      // Memberships end too: the client may remove them while the user is inactive, when nothing can change the user.
+      const bare = { ...user, name, roles: [], groups: [], provider_groups: [] };
+      ({ user, revoked_keys } = await endUserIn(this.host, this.sessions, tx, bare, by, "deactivated by the provider"));
+      record = { ...record, deactivated_at: user.ended_at };
+    } else if (active && name !== user.name) user = recordUser(tx, "updated", { ...user, name }, by);
+    await this.records.write(tx, user, record);
+    return { user, record, revoked_keys };
+  }
+
+  /** Runs a job with the confirmed key, and then cancels what an ended user has open. */
+  private async run(
+    credential: Credential,
+    work: (tx: LedgerTransaction, by: Actor) => Promise<ScimUser>,
+  ): Promise<ScimUser> {
+    const { by, done } = await this.host.ledger.transact(async (tx) => {
+      const who = await confirmWithScope(tx, credential, SCOPES.provision);
+      const by = toActor(who.key, who.principal);
+      return { by, done: await work(tx, by) };
+    });
+    const { user, revoked_keys = [] } = done;
+    if (user.ended_at !== null) await cancelOpen(this.host, [user.id, ...revoked_keys], by, user);
+    return done;
+  }
+}
+
+/** Keeps a user's entry small. */
+const MAX_GROUPS = 64;
+const MAX_TEXT = 200;
+
+/** Reads the attributes of a whole user, as POST and PUT have them. Others are ignored. */
+export function readUser(body: JsonObject): UserChange {
+  return Object.entries(body).reduce<UserChange>(
+    (change, [name, value]) => ({
+      ...change,
+      ...readAttribute({ op: "replace", path: name.toLowerCase(), value }, body),
+    }),
+    {},
+  );
+}
+
+/** Reads the operations of a PATCH. A later one wins. */
+export function readUserPatch(operations: readonly PatchOperation[]): UserChange {
+  return operations.reduce<UserChange>((change, operation) => ({ ...change, ...readAttribute(operation, {}) }), {});
+}
+
+const KNOWN = /^(?:active|username|externalid|displayname)(?![a-z0-9])/;
+
+function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): UserChange {
+  if (path === null) return {};
+  if (path === "name" || path === "name.formatted") {
+    const formatted = path === "name" && isJsonObject(value) ? fullName(value) : value;
+    // `displayName` is the better one of the two.
+    return member(body, "displayName") == null ? nameFrom(formatted) : {};
+  }
+  if (!KNOWN.test(path)) return {};
+  if (op === "remove" && path === "displayname") return {};
+  if (op === "remove") throw new Refusal(ERRORS.SCIM_IMMUTABLE, `${path} cannot be removed`);
+  if (path === "active") return { active: readActive(value ?? null) };
+  if (path === "username") return { user_name: textOf(value, "userName", MAX_TEXT) };
+  if (path === "externalid") return { external_id: textOf(value, "externalId", MAX_TEXT) };
+  if (path === "displayname") return nameFrom(value);
+  throw new Refusal(ERRORS.SCIM_PATH_INVALID, `the path ${path.slice(0, 100)} is not supported`);
+}
+
+function nameFrom(value: unknown): UserChange {
+  const name = displayName(value);
+  return name === null ? {} : { name };
+}
+
+function fullName(name: JsonObject): string {
+  const formatted = member(name, "formatted");
+  if (typeof formatted === "string") return formatted;
+  return [member(name, "givenName"), member(name, "familyName")].filter((part) => typeof part === "string").join(" ");
+}

@@ -1,0 +1,350 @@
+/** SCIM: what a provider can create, change and end here, and what a hostile or broken client cannot. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { createVisitor, startLyingProvider, type LyingProvider } from "../../support/lying-provider.ts";
+import { invite, startPeople } from "../../support/people.ts";
+import { rawSqlite } from "../../support/raw-store.ts";
+import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
+
+let service: Service;
+let company: LyingProvider;
+let key: string;
+let store = "";
+let n = 0;
+
+before(async () => {
+  company = await startLyingProvider();
+  service = await startPeople({
+    users: { providers: [optionsFor("company", company.issuer), optionsFor("other", "https://other.example")] },
+    storage(folder) {
+      store = join(folder, "assent.db");
+      return sqliteStorage({ path: store });
+    },
+  });
+  key = (await makeKey(service, { name: "scim", scopes: ["users:provision"] })).key;
+});
+after(async () => {
+  await service.close();
+  await company.close();
+});
+
+function optionsFor(id: string, issuer: string): object {
+  return {
+    id,
+    name: id,
+    issuer,
+    client_id: "assent",
+    client_secret: "secret",
+    scim: true,
+    groups: { fin: ["finance"] },
+    roles: { boss: ["admin"], fin: ["approver"] },
+    everyone: ["viewer"],
+  };
+}
+
+const scim = (method: string, path: string, body?: unknown, as: string | null = key): Promise<Answer> =>
+  service.call(method, `/scim/v2/company${path}`, {
+    key: as,
+    ...(body === undefined ? {} : { raw: JSON.stringify(body), headers: { "content-type": "application/scim+json" } }),
+  });
+
+const json = (answer: Answer): Answer["body"] => {
+  if (typeof answer.body !== "string") return answer.body;
+  return answer.body === "" ? null : JSON.parse(answer.body);
+};
+
+interface Leaver {
+  id: string;
+  subject: string;
+  userName: string;
+}
+
+async function create(about: object = {}): Promise<Leaver> {
+  const subject = `subject-${++n}`;
+  const userName = `user-${n}@example.com`;
+  const answer = await scim("POST", "/Users", { userName, externalId: subject, displayName: `Person ${n}`, ...about });
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return { id: json(answer).id, subject, userName };
+}
+
+async function group(displayName: string): Promise<string> {
+  const answer = await scim("POST", "/Groups", { displayName });
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return json(answer).id;
+}
+
+const patch = (path: string, ...Operations: object[]): Promise<Answer> => scim("PATCH", path, { Operations });
+const setActive = (id: string, value: unknown): Promise<Answer> =>
+  patch(`/Users/${id}`, { op: "replace", value: { active: value } });
+const read = async (id: string): Promise<Answer["body"]> =>
+  (await service.call("GET", `/v1/users/${id}`, { key: service.admin })).body;
+
+async function signIn(
+  sub: string,
+  claims: object = {},
+): Promise<{ answer: Answer; visitor: ReturnType<typeof createVisitor> }> {
+  company.claims = { sub, name: "From the claims", ...claims };
+  const visitor = createVisitor(service);
+  const started = await visitor.get("/v1/sign-in/company");
+  const query = new URLSearchParams({ ...company.authorize(started.headers.get("location") ?? "") });
+  return { answer: await visitor.get(`/v1/sign-in/company/callback?${query.toString()}`), visitor };
+}
+
+test("a created user signs in with the name and roles of SCIM, and claims change nothing", async () => {
+  const { id, subject, userName } = await create({ displayName: "Ada" });
+  const { answer, visitor } = await signIn(subject, { groups: ["boss"] });
+  assert.equal(answer.status, 303, JSON.stringify(answer.body));
+  const { user } = (await visitor.get("/v1/session")).body;
+  assert.deepEqual([user.id, user.name, user.roles, user.managed_by], [id, "Ada", ["viewer"], "scim:company"]);
+  const entries = await service.storage.entries(0, 10_000);
+  const recorded = entries.map(({ bytes }) => new TextDecoder().decode(bytes)).join("\n");
+  assert.ok(!recorded.includes(userName), "the user name is not in the ledger");
+});
+
+test("a person whom the provider has not created, or created again with another subject, is not signed in", async () => {
+  const first = await create({ displayName: "Same" });
+  const before = (await signIn("nobody")).answer;
+  assert.deepEqual([before.status, before.body.code], [403, "USERS_NOT_PROVISIONED"]);
+  await scim("DELETE", `/Users/${first.id}`);
+  const again = await scim("POST", "/Users", {
+    userName: first.userName,
+    externalId: "recreated",
+    displayName: "Same",
+  });
+  assert.equal(again.status, 201, JSON.stringify(again.body));
+  assert.notEqual(json(again).id, first.id);
+  assert.equal((await signIn(first.subject)).answer.body.code, "USERS_SIGN_IN_ENDED");
+});
+
+test("users are found by userName in any case, externalId and id, in pages", async () => {
+  const { id, subject, userName } = await create();
+  const find = async (filter: string): Promise<string[]> =>
+    json(await scim("GET", `/Users?filter=${encodeURIComponent(filter)}`)).Resources.map(
+      (user: { id: string }) => user.id,
+    );
+  assert.deepEqual(await find(`userName eq "${userName.toUpperCase()}"`), [id]);
+  assert.deepEqual(await find(`externalId EQ "${subject}"`), [id]);
+  assert.deepEqual(await find(`urn:ietf:params:scim:schemas:core:2.0:User:userName eq "${userName}"`), [id]);
+  assert.deepEqual(await find(`externalId eq "${subject.toUpperCase()}"`), []);
+  const page = json(await scim("GET", "/Users?startIndex=2&count=1"));
+  assert.deepEqual([page.startIndex, page.itemsPerPage, page.Resources.length], [2, 1, 1]);
+  assert.ok(page.totalResults >= 2);
+  for (const filter of ['userName co "a"', "userName eq ada", 'password eq "x"', 'userName eq "a" or id eq "b"', ""])
+    assert.deepEqual(
+      [filter, (await scim("GET", `/Users?filter=${encodeURIComponent(filter)}`)).status],
+      [filter, 400],
+    );
+});
+
+test("a leaver loses sessions, keys, grants and roles at once, and their open actions are cancelled", async () => {
+  for (const leave of [
+    (id: string) => setActive(id, false),
+    (id: string) => patch(`/Users/${id}`, { op: "Replace", path: "active", value: "False" }),
+    (id: string) =>
+      patch(`/Users/${id}`, { op: "replace", path: "urn:ietf:params:scim:schemas:core:2.0:User:ACTIVE", value: false }),
+    (id: string) => scim("PUT", `/Users/${id}`, { userName: `put-${id}`, active: false }),
+    (id: string) => scim("DELETE", `/Users/${id}`),
+  ]) {
+    const { id, subject } = await create();
+    const boss =
+      json(await scim("GET", '/Groups?filter=displayName eq "boss"')).Resources[0]?.id ?? (await group("boss"));
+    assert.equal((await patch(`/Groups/${boss}`, { op: "add", path: "members", value: [{ value: id }] })).status, 200);
+    const { visitor } = await signIn(subject);
+    assert.equal((await visitor.get("/v1/users")).status, 200, "an admin");
+    const cookie = [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const headers = { host: "localhost:8000", origin: "http://localhost:8000", "assent-session": "1", cookie };
+    const made = await service.call("POST", "/v1/api-keys", {
+      key: null,
+      headers,
+      body: { name: `bot ${id}`, preset: "agent" },
+    });
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+    const open = await service.call("POST", "/v1/actions", { key: made.body.key, body: ASKED });
+    assert.equal(open.body.status, "pending_approval", JSON.stringify(open.body));
+    const done = await leave(id);
+    assert.ok([200, 204].includes(done.status), JSON.stringify(done.body));
+    assert.equal((await visitor.get("/v1/session")).status, 401);
+    assert.equal((await service.call("GET", "/v1/me", { key: made.body.key })).status, 401);
+    const action = await service.call("GET", `/v1/actions/${open.body.id}`, { key: service.admin });
+    assert.equal(action.body.status, "cancelled");
+    const user = await read(id);
+    assert.deepEqual([user.roles, user.groups], [[], []]);
+    assert.notEqual(user.ended_at, null);
+    assert.equal((await signIn(subject)).answer.body.code, "USERS_SIGN_IN_ENDED");
+  }
+});
+
+test("a user whom SCIM ended comes back without groups, and one whom an admin ended stays ended", async () => {
+  const { id, subject, userName } = await create();
+  const fin = await group("fin");
+  await patch(`/Groups/${fin}`, { op: "add", path: "members", value: [{ value: id }] });
+  assert.deepEqual((await read(id)).groups, ["finance"]);
+  await setActive(id, false);
+  assert.equal((await patch(`/Groups/${fin}`, { op: "remove", path: `members[value eq "${id}"]` })).status, 200);
+  assert.equal((await setActive(id, true)).status, 200);
+  assert.deepEqual([(await read(id)).groups, (await read(id)).roles], [[], ["viewer"]]);
+  await scim("DELETE", `/Users/${id}`);
+  assert.equal((await scim("GET", `/Users/${id}`)).status, 404);
+  const again = await scim("POST", "/Users", { userName, externalId: subject });
+  assert.deepEqual([again.status, json(again).id], [201, id], "the same account");
+  await service.call("POST", `/v1/users/${id}/end`, { key: service.admin, body: {} });
+  for (const attempt of [
+    () => setActive(id, true),
+    () => scim("PUT", `/Users/${id}`, { userName, active: true }),
+    () => scim("POST", "/Users", { userName, externalId: subject }),
+  ])
+    assert.equal((await attempt()).status, 409);
+  await scim("DELETE", `/Users/${id}`);
+  assert.equal((await scim("POST", "/Users", { userName, externalId: subject })).status, 409);
+  assert.notEqual((await read(id)).ended_at, null);
+});
+
+test("groups give only what the configuration maps, and members follow every form of change", async () => {
+  const [a, b] = [await create(), await create()];
+  const id = await group("unmapped");
+  const members = async (): Promise<string[]> =>
+    json(await scim("GET", `/Groups/${id}`)).members.map((each: { value: string }) => each.value);
+  await patch(`/Groups/${id}`, { op: "Add", path: "members", value: [{ value: a.id }, { value: b.id }] });
+  assert.deepEqual((await members()).sort(), [a.id, b.id].sort());
+  assert.deepEqual([(await read(a.id)).groups, (await read(a.id)).roles], [[], ["viewer"]]);
+  await patch(`/Groups/${id}`, { op: "Remove", path: "members", value: [{ value: a.id }] });
+  assert.deepEqual(await members(), [b.id]);
+  await patch(`/Groups/${id}`, { op: "replace", value: { id, displayName: "unmapped", members: [{ value: a.id }] } });
+  assert.deepEqual(await members(), [a.id]);
+  await scim("PUT", `/Groups/${id}`, { displayName: "unmapped", members: [{ value: b.id }] });
+  assert.deepEqual(await members(), [b.id]);
+  assert.equal(
+    (await patch(`/Groups/${id}`, { op: "replace", path: "displayName", value: "boss" })).status,
+    400,
+    "renamed",
+  );
+  assert.equal((await scim("POST", "/Groups", { displayName: "unmapped" })).status, 409);
+  assert.equal(json(await scim("GET", `/Groups/${id}?excludedAttributes=members`)).members, undefined);
+  assert.equal((await scim("DELETE", `/Groups/${id}`)).status, 204);
+  assert.equal((await scim("GET", `/Groups/${id}`)).status, 404);
+  assert.deepEqual(json(await scim("GET", `/Users/${b.id}`)).groups, []);
+});
+
+test("keys without the scope cannot provision", async () => {
+  const { id } = await create();
+  for (const as of [
+    service.agent,
+    (await makeKey(service, { name: "manager", scopes: ["users:manage", "users:read"] })).key,
+  ])
+    assert.equal(
+      (await scim("PATCH", `/Users/${id}`, { Operations: [{ op: "replace", value: { active: false } }] }, as)).status,
+      403,
+    );
+  assert.equal((await scim("GET", "/Users", undefined, null)).status, 401);
+});
+
+test("users of this service and of other providers do not exist for a provider's client", async () => {
+  const local = await invite(service, { name: "Local", roles: ["approver"] });
+  const elsewhere = json(
+    await service.call("POST", "/scim/v2/other/Users", {
+      key,
+      raw: JSON.stringify({ userName: "x", externalId: "x" }),
+      headers: { "content-type": "application/scim+json" },
+    }),
+  ).id;
+  const fin = await group("none");
+  for (const id of [local.id, elsewhere, "none", "../x"]) {
+    assert.equal((await scim("GET", `/Users/${encodeURIComponent(id)}`)).status, 404);
+    assert.equal((await setActive(encodeURIComponent(id), false)).status, 404);
+    assert.equal((await scim("DELETE", `/Users/${encodeURIComponent(id)}`)).status, 404);
+    assert.equal((await patch(`/Groups/${fin}`, { op: "add", path: "members", value: [{ value: id }] })).status, 404);
+  }
+  assert.equal((await local.call("GET", "/v1/session")).status, 200);
+  assert.equal((await service.call("GET", "/scim/v2/unknown/Users", { key })).status, 404);
+});
+
+test("broken and hostile requests change nothing", async () => {
+  const { id, subject, userName } = await create();
+  const other = await create();
+  const before = await service.storage.head();
+  const url = `/Users/${id}`;
+  const attempts: [string, string, unknown, number][] = [
+    ["active that could mean anything", url, { Operations: [{ op: "replace", path: "active", value: "no" }] }, 400],
+    ["active as a list", url, { Operations: [{ op: "replace", path: "active", value: [false] }] }, 400],
+    ["active removed", url, { Operations: [{ op: "remove", path: "active" }] }, 400],
+    [
+      "active with a filter",
+      url,
+      { Operations: [{ op: "replace", path: "active[value eq true]", value: false }] },
+      400,
+    ],
+    ["another subject", url, { Operations: [{ op: "replace", path: "externalId", value: "someone-else" }] }, 400],
+    [
+      "a userName that is taken",
+      url,
+      { Operations: [{ op: "replace", path: "userName", value: other.userName }] },
+      409,
+    ],
+    ["no operations", url, { Operations: [] }, 400],
+    ["an unknown operation", url, { Operations: [{ op: "move", path: "active", value: false }] }, 400],
+    ["an operation that is no object", url, { Operations: ["x"] }, 400],
+    ["a remove without a path", url, { Operations: [{ op: "remove", value: { active: false } }] }, 400],
+    [
+      "a good operation before a broken one",
+      url,
+      {
+        Operations: [
+          { op: "replace", path: "displayName", value: "New" },
+          { op: "replace", path: "active", value: 0 },
+        ],
+      },
+      400,
+    ],
+  ];
+  for (const [what, path, body, status] of attempts) {
+    const answer = await scim("PATCH", path, body);
+    assert.deepEqual([what, answer.status], [what, status], JSON.stringify(answer.body));
+    assert.equal(json(answer).schemas[0], "urn:ietf:params:scim:api:messages:2.0:Error");
+    assert.equal(json(answer).status, String(status));
+  }
+  for (const body of [
+    { userName: "a" },
+    { externalId: "b" },
+    { userName, externalId: "c" },
+    { userName: "d", externalId: subject },
+    { userName: {}, externalId: [] },
+  ])
+    assert.ok([400, 409].includes((await scim("POST", "/Users", body)).status), JSON.stringify(body));
+  const raw = (text: string): Promise<Answer> =>
+    service.call("POST", "/scim/v2/company/Users", { key, raw: text, headers: { "content-type": "application/json" } });
+  for (const text of [
+    "",
+    "[]",
+    "{",
+    '{"userName":"x","userName":"y","externalId":"z"}',
+    `{"a":${"[".repeat(200)}${"]".repeat(200)}}`,
+  ])
+    assert.equal((await raw(text)).status, 400, text);
+  assert.equal((await service.storage.head()).size, before.size, "nothing was recorded");
+});
+
+test("a record that was changed in the store does not exchange two people", async () => {
+  const [alice, bob] = [await create(), await create()];
+  const raw = await rawSqlite(store);
+  try {
+    const table = raw.tables.find(({ name }) => name === "documents");
+    assert.ok(table !== undefined);
+    const row = (await raw.rows(table)).find((each) =>
+      Object.values(each).some((value) => String(value).endsWith(`/user/${alice.id}`)),
+    );
+    assert.ok(row !== undefined);
+    const [column, value] = Object.entries(row).find(([, each]) => String(each).includes(alice.userName)) ?? [];
+    assert.ok(column !== undefined);
+    await raw.set(table, row, column, String(value).replace(alice.userName, bob.userName));
+  } finally {
+    await raw.close();
+  }
+  const found = json(await scim("GET", `/Users?filter=${encodeURIComponent(`userName eq "${bob.userName}"`)}`));
+  assert.deepEqual(
+    found.Resources.map(({ id }: { id: string }) => id),
+    [bob.id],
+  );
+  assert.equal((await scim("GET", `/Users/${alice.id}`)).status, 404);
+});
