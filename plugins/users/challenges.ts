@@ -53,14 +53,25 @@ export async function useChallenge(host: CoreHost, tx: LedgerTransaction, challe
 
 /** Records the use of a random value until it expires. Throws USERS_CHALLENGE_INVALID if it was used before. */
 export async function useOnce(host: CoreHost, tx: LedgerTransaction, value: string, expiresAt: number): Promise<void> {
+  if (!(await markUsed(host, tx, value, expiresAt)))
+    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this answer was used before; start again");
+}
+
+/** Records the use of a value until it expires. False if it was used before, in any process. */
+export async function markUsed(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  value: string,
+  expiresAt: number,
+): Promise<boolean> {
   const documents = host.documents.within(tx);
   // Keys sort by expiry, so that the first ones are those to remove.
   const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
-  if ((await documents.get(key)) !== null)
-    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this answer was used before; start again");
+  if ((await documents.get(key)) !== null) return false;
   await documents.put(key, null, null);
   for (const { key: old, version } of await documents.list({ prefix: "used/", limit: PRUNED }))
     if (Number(old.split("/")[1]) < tx.now - VALID_MS) await documents.delete(old, version);
+  return true;
 }
 
 function split(challenge: string): { head: Uint8Array; mac: Uint8Array } {

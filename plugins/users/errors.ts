@@ -22,6 +22,7 @@ export const ERRORS = defineErrors("users", {
   PROVIDER_REFUSED: [403, "The identity provider refused the sign-in"],
   PROVIDER_INVALID: [403, "The identity provider's answer is not valid"],
   SIGN_IN_ENDED: [403, "The user was ended and cannot sign in"],
+  LOGOUT_INVALID: [400, "The logout token is not valid"],
   NOT_PROVISIONED: [403, "The provider has not created this user here"],
   SCIM_INVALID: [400, "The SCIM request has an invalid value"],
   SCIM_PATH_INVALID: [400, "The SCIM path is not supported"],

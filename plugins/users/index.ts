@@ -33,8 +33,8 @@ export default defineCorePlugin({
   },
   setup(host, options) {
     assertDistinct(options.providers);
-    const sessions = new Sessions(host, options);
     const providers = options.providers.map((each) => new Provider(host, each));
+    const sessions = new Sessions(host, options, providers);
     return {
       routes: [
         ...sessionRoutes(host, sessions, options.providers),

@@ -10,6 +10,8 @@ export {
   discovery,
   enableNonRepudiationChecks,
   fetchUserInfo,
+  refreshTokenGrant,
   ResponseBodyError,
   type Configuration,
 } from "openid-client";
+export { createRemoteJWKSet, errors as joseErrors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";

@@ -43,6 +43,13 @@ export const ProviderOptions = Type.Object(
       description:
         "Claim of the ID token that identifies the user for good. `oid` for Microsoft Entra ID with `scim`, which does not know the `sub`.",
     }),
+    refresh_minutes: Type.Integer({
+      default: 15,
+      minimum: 1,
+      maximum: 1440,
+      description:
+        "Minutes between two checks of a session at the provider, which needs a refresh token (the scope `offline_access` at most providers). A session whose refresh is refused ends.",
+    }),
     scim: Type.Boolean({
       default: false,
       description:

@@ -1,6 +1,7 @@
 /** Routes of the sign-in at a provider. Browsers navigate to them. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route } from "../../src/plugin.ts";
+import { endByLogoutToken } from "./back-channel-logout.ts";
 import { ERRORS } from "./errors.ts";
 import type { Provider } from "./provider.ts";
 import { finishProviderSignIn, spentCookie, startProviderSignIn } from "./provider-sign-in.ts";
@@ -74,6 +75,23 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
           const done = await finishProviderSignIn(host, sessions, { provider, site, request, browser });
           return redirect(done.return_to, done.cookie);
         });
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/sign-in/:provider/logout",
+      tag: TAG,
+      summary: "End sessions with a logout token",
+      description: "The provider calls it: OpenID Connect Back-Channel Logout 1.0.",
+      scope: null,
+      params: schema.ProviderParams,
+      textBodies: ["application/x-www-form-urlencoded"],
+      bodyLimit: 65_536,
+      responses: { 200: { description: "The sessions have ended, in every process." } },
+      errors: [ERRORS.PROVIDER_UNKNOWN, ERRORS.PROVIDER_UNAVAILABLE, ERRORS.LOGOUT_INVALID],
+      async handle({ params, body }) {
+        await endByLogoutToken(host, sessions, find(params.provider), body);
+        return { status: 200, headers: { "Cache-Control": "no-store" } };
       },
     }),
   ];

@@ -63,13 +63,14 @@ export async function finishProviderSignIn(
     );
   const state = searchParams.get("state") ?? "";
   assertChallenge(host, purposeOf(provider, value), state);
-  const claims = await provider.claims(site.origin, search, bindingOf(host, state));
+  const { claims, sid, refresh_token } = await provider.finish(site.origin, search, bindingOf(host, state));
   const profile = readProfile(provider.options, claims);
   const id = host.newId();
   return host.ledger.transact(async (tx) => {
     await useChallenge(host, tx, state);
     const user = refreshUser(tx, provider, { id, claims, profile });
-    const session = await sessions.start(tx, user, { method: `oidc:${provider.options.id}`, browser }, site);
+    const at = { id: provider.options.id, sub: String(claims["sub"]), sid, refresh_token };
+    const session = await sessions.start(tx, user, { method: `oidc:${provider.options.id}`, browser }, site, at);
     return { user, session_id: session.id, cookie: session.cookie, return_to: pathIn(value) };
   });
 }

@@ -3,7 +3,7 @@ import type { CoreHost } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { Claims } from "./claims.ts";
 import { ERRORS } from "./errors.ts";
-import type { Configuration } from "./openid.ts";
+import type { Configuration, JWTPayload, JWTVerifyGetKey } from "./openid.ts";
 import type { ProviderOptions } from "./options.ts";
 
 /** Seconds. */
@@ -13,6 +13,10 @@ const CLOCK_TOLERANCE = 300;
 /** Discovery documents are read again after this time. Milliseconds. */
 const FRESH_MS = 3_600_000;
 
+/** A logout token is accepted for this long after it was issued. Seconds. */
+export const LOGOUT_SECONDS = 600;
+const SIGNATURE_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
+
 /** Values that bind the answer of a provider to the browser and the request that it answers. */
 export interface Binding {
   state: string;
@@ -21,10 +25,19 @@ export interface Binding {
   verifier: string;
 }
 
+/** A person who came back from the provider. */
+export interface Arrival {
+  claims: Claims;
+  /** Session at the provider, if it names one. */
+  sid: string | null;
+  refresh_token: string | null;
+}
+
 export class Provider {
   readonly options: ProviderOptions;
   private readonly host: CoreHost;
   private known: { configuration: Configuration; at: number } | null = null;
+  private keys: { url: string; get: JWTVerifyGetKey } | null = null;
 
   constructor(host: CoreHost, options: ProviderOptions) {
     this.host = host;
@@ -52,11 +65,11 @@ export class Provider {
   }
 
   /**
-   * Exchanges the code, verifies the ID token, and returns the claims. `iss` and `sub` are those of the verified ID token.
+   * Exchanges the code and verifies the ID token. The claims that identify the person are those of the ID token.
    * Throws USERS_PROVIDER_UNAVAILABLE, USERS_PROVIDER_REFUSED or USERS_PROVIDER_INVALID.
    * @param search query of the callback
    */
-  async claims(origin: string, search: string, { state, nonce, verifier }: Binding): Promise<Claims> {
+  async finish(origin: string, search: string, { state, nonce, verifier }: Binding): Promise<Arrival> {
     const { authorizationCodeGrant, fetchUserInfo } = await import("./openid.ts");
     return this.translated(async () => {
       const configuration = await this.configuration();
@@ -67,14 +80,73 @@ export class Provider {
         idTokenExpected: true,
       });
       const claims: Claims = { ...tokens.claims() };
+      const sid = typeof claims["sid"] === "string" ? claims["sid"] : null;
+      const arrival = { claims, sid, refresh_token: tokens.refresh_token ?? null };
       const { name_claim, groups_claim, scim } = this.options;
       const isComplete = scim || [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
-      if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
+      if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return arrival;
       const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
       // The ID token is signed, so it wins, and it alone says who the person is.
       const { oid: _, ...about } = more;
-      return { ...about, ...claims };
+      return { ...arrival, claims: { ...about, ...claims } };
     });
+  }
+
+  /**
+   * Asks the provider whether the person still has access. Returns the refresh token for the next time; null if the
+   * provider refuses. Throws USERS_PROVIDER_UNAVAILABLE if it does not answer.
+   */
+  async refresh(refreshToken: string): Promise<string | null> {
+    const { refreshTokenGrant } = await import("./openid.ts");
+    try {
+      return await this.translated(async () => {
+        const tokens = await refreshTokenGrant(await this.configuration(), refreshToken);
+        return tokens.refresh_token ?? refreshToken;
+      });
+    } catch (error) {
+      if (error instanceof Refusal && error.code !== ERRORS.PROVIDER_UNAVAILABLE.code) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Verifies signature, issuer, audience, age and type of a logout token, and returns its claims. Throws
+   * USERS_LOGOUT_INVALID, or USERS_PROVIDER_UNAVAILABLE if the provider's keys cannot be read.
+   */
+  async verifyLogoutToken(token: string): Promise<JWTPayload> {
+    const { createRemoteJWKSet, joseErrors, jwtVerify } = await import("./openid.ts");
+    const url = await this.translated(async () => (await this.configuration()).serverMetadata().jwks_uri ?? "");
+    if (this.keys?.url !== url)
+      this.keys = { url, get: createRemoteJWKSet(new URL(url), { timeoutDuration: TIMEOUT * 1000 }) };
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, this.keys.get, {
+        issuer: this.options.issuer,
+        audience: this.options.client_id,
+        algorithms: SIGNATURE_ALGORITHMS,
+        clockTolerance: CLOCK_TOLERANCE,
+        maxTokenAge: LOGOUT_SECONDS,
+        currentDate: new Date(this.host.clock()),
+        requiredClaims: ["jti"],
+      });
+      const type = protectedHeader.typ?.toLowerCase() ?? "jwt";
+      if (type === "logout+jwt" || type === "jwt") return payload;
+      throw new Refusal(ERRORS.LOGOUT_INVALID, `a token of the type ${type.slice(0, 40)} is no logout token`);
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      const isInvalid =
+        error instanceof joseErrors.JOSEError &&
+        error.code !== joseErrors.JOSEError.code &&
+        !(error instanceof joseErrors.JWKSTimeout);
+      if (isInvalid) throw new Refusal(ERRORS.LOGOUT_INVALID, `the logout token is not valid: ${error.message}`);
+      this.host.log.warn("the keys of a provider could not be read", {
+        provider: this.options.id,
+        error: describe(error),
+      });
+      throw new Refusal(
+        ERRORS.PROVIDER_UNAVAILABLE,
+        `the keys of ${this.options.name} cannot be read now; try again later`,
+      );
+    }
   }
 
   private async configuration(): Promise<Configuration> {

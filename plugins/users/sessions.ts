@@ -4,6 +4,7 @@ import { type Authenticated, type Document, type DocumentReader, Refusal, toRfc3
 import {
   type CoreHost,
   type LedgerTransaction,
+  sha256Hex,
   utf8,
   canonicalText,
   equalBytes,
@@ -21,6 +22,8 @@ import {
 } from "./cookies.ts";
 import { ERRORS } from "./errors.ts";
 import type { Options } from "./options.ts";
+import type { Provider } from "./provider.ts";
+import { openText, sealText } from "./sealed-text.ts";
 import { siteOf, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
@@ -34,6 +37,8 @@ const ROTATE_AFTER = 15 * 60_000;
  * processes whose clocks differ by minutes.
  */
 const GRACE = 5 * 60_000;
+/** A provider that does not answer is asked again after this time. Milliseconds. */
+const RETRY_AFTER = 60_000;
 /** The precision of `seen_at`. */
 const TOUCH_AFTER = 60_000;
 /** A user's oldest sessions end above this number. */
@@ -54,7 +59,24 @@ export interface StoredSession {
   method: string;
   /** The browser's `User-Agent`, shortened. */
   browser: string;
+  /** Null for a passkey or a link. The refresh token is encrypted. */
+  provider: (Omit<ProviderLogin, "refresh_token"> & { refresh: SealedRefresh | null }) | null;
 }
+
+interface StoredVersion {
+  session: StoredSession;
+  document: Document;
+}
+
+/** The sign-in at a provider that a session comes from. */
+export type ProviderLogin = {
+  /** `id` of the provider in the configuration. */
+  id: string;
+  sub: string;
+  /** Session at the provider; null if it names none. */
+  sid: string | null;
+  refresh_token: string | null;
+};
 
 /** How a user signed in. */
 export type SignIn = Pick<StoredSession, "method" | "browser">;
@@ -65,15 +87,29 @@ export interface Identified extends Authenticated {
   site: Site;
 }
 
+/** The refresh token of a session. */
+type SealedRefresh = {
+  token: string;
+  /** When the provider is asked next. Milliseconds. */
+  due_at: number;
+};
+
+/** Prefix of the marks that lead from a login at a provider to its sessions. */
+const loginKey = (provider: string, kind: "sub" | "sid", value: string): string =>
+  `login/${sha256Hex(utf8(JSON.stringify([provider, kind, value])))}/`;
+
 const keyOf = (user: string, id = ""): string => `session/${user}/${id}`;
 
 export class Sessions {
   private readonly host: CoreHost;
   private readonly options: Options;
+  private readonly providers: readonly Provider[];
 
-  constructor(host: CoreHost, options: Options) {
+  /** @param providers those of the configuration */
+  constructor(host: CoreHost, options: Options, providers: readonly Provider[]) {
     this.host = host;
     this.options = options;
+    this.providers = providers;
   }
 
   /**
@@ -85,10 +121,12 @@ export class Sessions {
     const site = siteOf(this.host.config.server.public_url, request);
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);
     const cookie = readSessionCookie(request, site);
-    const stored = cookie === null ? null : await this.read(this.host.documents, cookie.user_id, cookie.session_id);
+    let stored = cookie === null ? null : await this.read(this.host.documents, cookie.user_id, cookie.session_id);
     const standing = cookie === null || stored === null ? "wrong" : this.standingOf(stored.session, cookie);
     if (standing === "replayed") await this.endReplayed(stored?.session as StoredSession);
     if (cookie === null || stored === null || standing === "wrong" || standing === "replayed") throw ended(site);
+    stored = await this.checkAtProvider(stored);
+    if (stored === null) throw ended(site);
     const { session } = stored;
     const credential = await this.host.users.credential({
       id: session.id,
@@ -107,7 +145,13 @@ export class Sessions {
   }
 
   /** Starts a session inside a job, and returns its cookie. */
-  async start(tx: LedgerTransaction, user: User, how: SignIn, site: Site): Promise<{ id: string; cookie: string }> {
+  async start(
+    tx: LedgerTransaction,
+    user: User,
+    how: SignIn,
+    site: Site,
+    login: ProviderLogin | null = null,
+  ): Promise<{ id: string; cookie: string }> {
     const documents = this.host.documents.within(tx);
     const secret = newSecret();
     const session: StoredSession = {
@@ -119,7 +163,10 @@ export class Sessions {
       started_at: tx.now,
       seen_at: tx.now,
       ...how,
+      provider: null,
     };
+    if (login !== null) session.provider = this.storedLogin(session.id, login, tx.now);
+    for (const prefix of loginPrefixes(session)) await documents.put(prefix + keyOf(user.id, session.id), null, null);
     session.mac = this.macOf(session, secret);
     const open = await this.list(user.id, documents);
     for (const old of open.slice(MAX_SESSIONS - 1)) await this.end(tx, old, null, "too many sessions");
@@ -134,7 +181,105 @@ export class Sessions {
     const document = await documents.get(keyOf(session.user_id, session.id));
     if (document === null) return;
     await documents.delete(document.key, document.version);
+    for (const prefix of loginPrefixes(session)) {
+      const mark = await documents.get(prefix + document.key);
+      if (mark !== null) await documents.delete(mark.key, mark.version);
+    }
     recordSession(tx, "ended", session, by, reason);
+  }
+
+  /**
+   * Ends the sessions of a login at a provider inside a job: those with this `sid`, and those of this `sub` that have no
+   * `sid`; all of this `sub` without a `sid`.
+   */
+  async endLogin(
+    tx: LedgerTransaction,
+    provider: string,
+    { sub, sid }: { sub: string | null; sid: string | null },
+  ): Promise<void> {
+    const documents = this.host.documents.within(tx);
+    const prefix = sub === null ? loginKey(provider, "sid", sid ?? "") : loginKey(provider, "sub", sub);
+    for (const { key } of await documents.list({ prefix, limit: 1000 })) {
+      const document = await documents.get(key.slice(prefix.length));
+      const session = document === null ? null : opened(document);
+      if (session === null || (sid !== null && (session.provider?.sid ?? sid) !== sid)) continue;
+      await this.end(tx, session, null, "the provider ended the login");
+    }
+  }
+
+  private storedLogin(sessionId: string, login: ProviderLogin, now: number): StoredSession["provider"] {
+    const { refresh_token, ...about } = login;
+    if (refresh_token === null) return { ...about, refresh: null };
+    return { ...about, refresh: this.sealedRefresh(sessionId, login.id, refresh_token, now) };
+  }
+
+  private sealedRefresh(sessionId: string, provider: string, token: string, now: number): SealedRefresh {
+    const minutes = this.find(provider)?.options.refresh_minutes ?? 0;
+    return { token: sealText(this.host, sessionId, token), due_at: now + minutes * 60_000 };
+  }
+
+  private find(id: string): Provider | null {
+    return this.providers.find(({ options }) => options.id === id) ?? null;
+  }
+
+  /**
+   * Asks the provider of a session whether the login is still good, if that is due. Returns the session as it is stored
+   * then; null if the provider refused, which ends it. While the provider does not answer, the session continues.
+   */
+  private async checkAtProvider(stored: StoredVersion): Promise<StoredVersion | null> {
+    const { session } = stored;
+    const now = this.host.clock();
+    const login = session.provider;
+    if (login === null) return stored;
+    const provider = this.find(login.id);
+    // The operator removed the provider, and with it everyone who signed in there.
+    if (provider === null) return this.endRefused(session, "the configuration no longer has the provider");
+    if (login.refresh === null || login.refresh.due_at > now) return stored;
+    const version = await this.claimCheck(stored, { ...login.refresh, due_at: now + RETRY_AFTER });
+    if (version === null) return this.read(this.host.documents, session.user_id, session.id);
+    const token = openText(this.host, session.id, login.refresh.token);
+    let next: string | null;
+    try {
+      next = token === null ? null : await provider.refresh(token);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return this.read(this.host.documents, session.user_id, session.id);
+    }
+    if (next === null) return this.endRefused(session, "the provider refused to refresh the login");
+    await this.storeRefresh(session, this.sealedRefresh(session.id, login.id, next, now));
+    return this.read(this.host.documents, session.user_id, session.id);
+  }
+
+  /**
+   * Postpones the check, so that one request in one process asks the provider: many revoke a refresh token that is used
+   * twice. Returns the session's new version; null if another request was first, or the store cannot write.
+   */
+  private async claimCheck({ session, document }: StoredVersion, refresh: SealedRefresh): Promise<number | null> {
+    if (session.provider === null) return null;
+    const value = { ...session, provider: { ...session.provider, refresh } };
+    try {
+      return await this.host.ledger.transact((tx) =>
+        this.host.documents.within(tx).put(document.key, value, document.version),
+      );
+    } catch (error) {
+      this.host.log.warn("the check of a session at its provider was postponed", { error: String(error) });
+      return null;
+    }
+  }
+
+  private storeRefresh({ user_id, id }: StoredSession, refresh: SealedRefresh): Promise<void> {
+    return this.host.ledger.transact(async (tx) => {
+      const documents = this.host.documents.within(tx);
+      const current = await this.read(documents, user_id, id);
+      if (current === null || current.session.provider === null) return;
+      const value = { ...current.session, provider: { ...current.session.provider, refresh } };
+      await documents.put(current.document.key, value, current.document.version);
+    });
+  }
+
+  private async endRefused(session: StoredSession, reason: string): Promise<null> {
+    await this.host.ledger.transact((tx) => this.end(tx, session, null, reason));
+    return null;
   }
 
   async endAll(tx: LedgerTransaction, userId: string, by: Actor | null, reason: string | null): Promise<void> {
@@ -149,11 +294,7 @@ export class Sessions {
   }
 
   /** Returns the session's document; null if it has ended. */
-  private async read(
-    reader: DocumentReader,
-    userId: string,
-    id: string,
-  ): Promise<{ session: StoredSession; document: Document } | null> {
+  private async read(reader: DocumentReader, userId: string, id: string): Promise<StoredVersion | null> {
     const document = await reader.get(keyOf(userId, id));
     return document === null ? null : { session: opened(document), document };
   }
@@ -184,7 +325,7 @@ export class Sessions {
    * secret before it is accepted until the new one is used. If two requests race, one of them replaces the secret.
    */
   private async renew(
-    { session, document }: { session: StoredSession; document: Document },
+    { session, document }: StoredVersion,
     { secret }: SessionCookie,
     standing: "current" | "previous",
   ): Promise<string | null> {
@@ -229,6 +370,12 @@ export class Sessions {
   private cookieFor({ user_id, id }: StoredSession, secret: string, site: Site): string {
     return sessionCookie({ user_id, session_id: id, secret }, site, this.options.session_hours * 3600);
   }
+}
+
+function loginPrefixes({ provider }: StoredSession): string[] {
+  if (provider === null) return [];
+  const { id, sub, sid } = provider;
+  return [loginKey(id, "sub", sub), ...(sid === null ? [] : [loginKey(id, "sid", sid)])];
 }
 
 function opened({ value }: Document): StoredSession {

@@ -20,6 +20,12 @@ export interface LyingProvider {
   status: number;
   /** Parameters of the authorization request, by code. A code works once. */
   readonly codes: Map<string, URLSearchParams>;
+  /** Whether it issues refresh tokens. */
+  offline: boolean;
+  /** Refresh tokens that it accepts. Each works once and is replaced. */
+  readonly refreshTokens: Set<string>;
+  /** Signs a logout token. @param change members that replace those of a valid one; undefined leaves a member out */
+  logoutToken(change: Record<string, unknown>, header?: Record<string, unknown>): Promise<string>;
   /** Issues a code for the authorization request at this address, as after a sign-in there. */
   authorize(url: string): { code: string; state: string; iss: string };
   close(): Promise<void>;
@@ -65,6 +71,10 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     if (path === "/jwks") return [200, { keys: [jwk] }];
     assert.equal(path, "/token");
     const form = new URLSearchParams(text);
+    if (form.get("grant_type") === "refresh_token") {
+      const known = provider.refreshTokens.delete(form.get("refresh_token") ?? "");
+      return known ? [200, tokens()] : [400, { error: "invalid_grant" }];
+    }
     const asked = provider.codes.get(form.get("code") ?? "");
     assert.ok(asked !== undefined, "the code was used before or never existed");
     provider.codes.delete(form.get("code") ?? "");
@@ -83,7 +93,18 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     const signed = await new SignJWT(claims)
       .setProtectedHeader({ alg: "RS256", kid: "1" })
       .sign(provider.forges ? other.privateKey : real.privateKey);
-    return [200, { access_token: "access", token_type: "Bearer", expires_in: 60, id_token: signed }];
+    return [200, { ...tokens(), id_token: signed }];
+  }
+
+  function tokens(): object {
+    const refresh_token = crypto.randomUUID();
+    if (provider.offline) provider.refreshTokens.add(refresh_token);
+    return {
+      access_token: "access",
+      token_type: "Bearer",
+      expires_in: 60,
+      ...(provider.offline ? { refresh_token } : {}),
+    };
   }
 
   const provider: LyingProvider = {
@@ -94,6 +115,23 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     ahead: 0,
     status: 0,
     codes: new Map(),
+    offline: false,
+    refreshTokens: new Set(),
+    logoutToken(change, header = {}) {
+      const now = Math.floor(Date.now() / 1000);
+      const claims = {
+        iss: issuer,
+        aud: "assent",
+        iat: now,
+        exp: now + 120,
+        jti: crypto.randomUUID(),
+        events: { "http://schemas.openid.net/event/backchannel-logout": {} },
+        ...change,
+      };
+      return new SignJWT(claims as JWTPayload)
+        .setProtectedHeader({ alg: "RS256", kid: "1", typ: "logout+jwt", ...header })
+        .sign(provider.forges ? other.privateKey : real.privateKey);
+    },
     authorize(url) {
       const { origin, pathname, searchParams } = new URL(url);
       assert.equal(origin + pathname, `${issuer}/authorize`);

@@ -68,7 +68,7 @@ export function scimRoutes(host: CoreHost, sessions: Sessions, providers: readon
       throw new Refusal(ERRORS.SCIM_NOT_FOUND, `the configuration has no provider ${provider} with scim`);
     return endpoint;
   };
-  return [...userRoutes(host, find), ...groupRoutes(host, find), describeRoute(find)];
+  return [...userRoutes(host, find), ...groupRoutes(host, find), ...groupChangeRoutes(host, find), describeRoute(find)];
 }
 
 const path = (provider: string, rest: string): string => `/scim/v2/${provider}/${rest}`;
@@ -167,20 +167,27 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
   ];
 }
 
+/** Returns a group with its members, unless `excludedAttributes` names them. */
+async function renderGroup(
+  host: CoreHost,
+  { users, groups }: Endpoint,
+  group: Group,
+  excluded = "",
+): Promise<JsonObject> {
+  const isShort = excluded.toLowerCase().split(",").includes("members");
+  const members = isShort ? [] : groups.membersOf(group, await host.users.list());
+  return {
+    schemas: [GROUP_SCHEMA],
+    id: group.id,
+    externalId: group.external_id,
+    displayName: group.name,
+    ...(isShort ? {} : { members: members.map(({ id, name }) => ({ value: id, display: name })) }),
+    meta: { resourceType: "Group", location: path(users.options.id, `Groups/${group.id}`) },
+  };
+}
+
 function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
   const base = { tag: TAG, scope: SCOPES.provision };
-  async function show(provider: string, group: Group, excluded = ""): Promise<JsonObject> {
-    const isShort = excluded.toLowerCase().split(",").includes("members");
-    const members = isShort ? [] : find(provider).groups.membersOf(group, await host.users.list());
-    return {
-      schemas: [GROUP_SCHEMA],
-      id: group.id,
-      externalId: group.external_id,
-      displayName: group.name,
-      ...(isShort ? {} : { members: members.map(({ id, name }) => ({ value: id, display: name })) }),
-      meta: { resourceType: "Group", location: path(provider, `Groups/${group.id}`) },
-    };
-  }
   return [
     defineRoute({
       ...base,
@@ -200,7 +207,9 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
             if (wanted === null) return true;
             return { displayname: name, externalid: external_id, id }[wanted.attribute] === wanted.value;
           });
-          const shown = await Promise.all(found.map((group) => show(provider, group, query.excludedAttributes)));
+          const shown = await Promise.all(
+            found.map((group) => renderGroup(host, find(provider), group, query.excludedAttributes)),
+          );
           return scimReply(
             200,
             renderPage(shown, query, (each) => each),
@@ -220,7 +229,7 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
         withScimErrors(async () => {
           const group = await find(provider).groups.create(credential, readScimBody(body));
           const Location = path(provider, `Groups/${group.id}`);
-          return scimReply(201, await show(provider, group), { Location });
+          return scimReply(201, await renderGroup(host, find(provider), group), { Location });
         }),
     }),
     defineRoute({
@@ -234,9 +243,18 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
       errors: [ERRORS.SCIM_NOT_FOUND],
       handle: ({ params: { provider, id }, query }) =>
         withScimErrors(async () =>
-          scimReply(200, await show(provider, await find(provider).groups.find(id), query.excludedAttributes)),
+          scimReply(
+            200,
+            await renderGroup(host, find(provider), await find(provider).groups.find(id), query.excludedAttributes),
+          ),
         ),
     }),
+  ];
+}
+
+function groupChangeRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
+  const base = { tag: TAG, scope: SCOPES.provision };
+  return [
     ...(["PUT", "PATCH"] as const).map((method) =>
       defineRoute({
         ...base,
@@ -255,7 +273,7 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
             const group = await (method === "PUT"
               ? groups.replace(credential, id, json)
               : groups.patch(credential, id, readPatch(json)));
-            return scimReply(200, await show(provider, group, query.excludedAttributes));
+            return scimReply(200, await renderGroup(host, find(provider), group, query.excludedAttributes));
           }),
       }),
     ),

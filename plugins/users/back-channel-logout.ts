@@ -1,0 +1,51 @@
+/** OpenID Connect Back-Channel Logout 1.0: the provider ends sessions here when a login there ends. */
+import { type CoreHost, isJsonObject, type JsonValue, sha256Hex, utf8 } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import { markUsed } from "./challenges.ts";
+import { ERRORS } from "./errors.ts";
+import { LOGOUT_SECONDS, type Provider } from "./provider.ts";
+import type { Sessions } from "./sessions.ts";
+
+const EVENT = "http://schemas.openid.net/event/backchannel-logout";
+
+/**
+ * Ends the sessions that a logout token names. Throws USERS_LOGOUT_INVALID if the token is not valid or was used before,
+ * and USERS_PROVIDER_UNAVAILABLE if it cannot be verified now.
+ * @param form body of the request: `logout_token=…`
+ */
+export async function endByLogoutToken(
+  host: CoreHost,
+  sessions: Sessions,
+  provider: Provider,
+  form: string,
+): Promise<void> {
+  const [token, ...more] = new URLSearchParams(form).getAll("logout_token");
+  if (token === undefined || more.length > 0) throw invalid("the body must have one logout_token");
+  const claims = await provider.verifyLogoutToken(token);
+  const { events, jti, iat = 0 } = claims;
+  if (typeof jti !== "string" || jti === "") throw invalid("the claim jti is not a text");
+  const event = isJsonObject(events as JsonValue) ? (events as Record<string, unknown>)[EVENT] : undefined;
+  if (typeof event !== "object" || event === null) throw invalid("the claim events names no back-channel logout");
+  // An ID token has a nonce, and must not be taken for a logout token.
+  if (Object.hasOwn(claims, "nonce")) throw invalid("a logout token has no nonce");
+  const [sub, sid] = [nameIn(claims, "sub"), nameIn(claims, "sid")];
+  if (sub === null && sid === null) throw invalid("the token has neither sub nor sid");
+  const used = `logout-${sha256Hex(utf8(JSON.stringify([provider.options.issuer, jti])))}`;
+  const isNew = await host.ledger.transact(async (tx) => {
+    const isFirst = await markUsed(host, tx, used, (iat + LOGOUT_SECONDS) * 1000);
+    if (isFirst) await sessions.endLogin(tx, provider.options.id, { sub, sid });
+    return isFirst;
+  });
+  if (!isNew) throw invalid("it was used before");
+}
+
+function nameIn(claims: Record<string, unknown>, name: "sub" | "sid"): string | null {
+  if (!Object.hasOwn(claims, name)) return null;
+  const value = claims[name];
+  if (typeof value === "string" && value !== "") return value;
+  throw invalid(`the claim ${name} is not a text`);
+}
+
+function invalid(detail: string): Refusal {
+  return new Refusal(ERRORS.LOGOUT_INVALID, `the logout token is not valid: ${detail}`);
+}
