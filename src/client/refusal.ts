@@ -81,7 +81,7 @@ function deniedRefusal(action: ActionRecord): Refusal {
       words === "" ? "Ask the user how to go on." : "If the approver names another way, take that one.";
     return {
       outcome: "rejected",
-      why: `rejected by ${approverName(rejection?.approver)}${words === "" ? "" : `: ${words}`}`,
+      why: `${denied_by === "person" ? "" : "already "}rejected by ${approverName(rejection?.approver)}${words === "" ? "" : `: ${words}`}`,
       next:
         (until === null
           ? "Do not submit the same request again unless the user asks for it. "

@@ -64,7 +64,8 @@ def _denied(action: Mapping[str, Any]) -> Refusal:
             else f"The same request is refused until {as_text(until)}, unless an approver lifts the rejection."
         )
         way = "If the approver names another way, take that one." if words else "Ask the user how to go on."
-        why = f"rejected by {_approver(rejection.get('approver'))}{': ' + words if words else ''}"
+        already = "already " if by == "earlier_rejection" else ""
+        why = f"{already}rejected by {_approver(rejection.get('approver'))}{': ' + words if words else ''}"
         return Refusal("rejected", why, f"{holds} {way} Otherwise: {NO_DETOUR}.")
     if by == "stop":
         return _stopped(reason)
