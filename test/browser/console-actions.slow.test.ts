@@ -1,6 +1,8 @@
 /** Actions in the console: found, followed while they happen, looked into, replayed. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import type { Page } from "playwright-core";
+import { serve } from "../../src/serve/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
@@ -51,6 +53,34 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     });
     await page.getByText("stripe fresh").waitFor();
     assert.equal(await page.locator("tbody tr").count(), 61);
+  });
+
+  it("fills the gap after the computer slept", async () => {
+    const submit = async (count: number) => {
+      for (let i = 0; i < count; i++)
+        await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "night-bot" } });
+    };
+    const idsOf = (from: Page) =>
+      from.locator("tbody tr a").evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
+    await submit(60);
+    const { page } = await console_.visit(console_.service.admin, "#/actions?agent_id=night-bot");
+    await page.locator(".live.live").waitFor();
+    await page.getByRole("button", { name: "Load older" }).click();
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 60);
+    const { port } = new URL(console_.server.url);
+    await console_.server.stop(0);
+    await page.locator(".banner").getByText("The service does not answer").waitFor();
+    await submit(140);
+    console_.server = await serve((request, info) => console_.service.runtime.fetch(request, info), {
+      host: "127.0.0.1",
+      port: Number(port),
+    });
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 200);
+    const { body } = await console_.service.call("GET", "/v1/actions?agent_id=night-bot&limit=1000", {
+      key: console_.service.admin,
+    });
+    const all = (body.actions as { id: string }[]).map(({ id }) => `#/actions/${id}`);
+    assert.deepEqual(await idsOf(page), all, "each action once, newest first");
   });
 
   it("shows who rejected an action and why, and lifts the rejection", async () => {

@@ -30,8 +30,8 @@ export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps)
         <p class="pick">
           <Icon name="inbox" /> {TEXTS.pickOne}
         </p>
-        {groups.slice(0, MAX_GROUPS).map((group) => (
-          <GroupTable key={group.key} {...{ group, selected, onSelect, canSelect }} />
+        {groups.slice(0, MAX_GROUPS).map((group, i) => (
+          <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect, canSelect }} />
         ))}
       </div>
     </div>
@@ -65,7 +65,7 @@ export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps)
   };
   return (
     <section class="pane batch" aria-label="Selected requests">
-      <div class="pane-scroll" tabIndex={0} role="region" aria-label="Selected requests">
+      <div class="pane-scroll" tabIndex={0} role="region" aria-label="Requests to vote on">
         <p class="row">
           <strong>{TEXTS.selected(items.length)}</strong>
           <button type="button" class="small" onClick={onClear}>
@@ -73,8 +73,8 @@ export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps)
           </button>
         </p>
         <p class="quiet">Each request is voted on by itself. Open a request to see all of it.</p>
-        {groups.map((group) => (
-          <GroupTable key={group.key} group={group} selected={selected} onSelect={onSelect} canSelect />
+        {groups.map((group, i) => (
+          <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect }} canSelect />
         ))}
       </div>
       <div class="pane-foot">

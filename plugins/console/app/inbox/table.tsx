@@ -18,9 +18,11 @@ interface Props {
   selected: ReadonlySet<string>;
   onSelect(ids: readonly string[], isSelected: boolean): void;
   canSelect: boolean;
+  /** Position of the group among those displayed, from 1. Distinguishes groups of the same tool and operation. */
+  position: number;
 }
 
-export function GroupTable({ group, selected, onSelect, canSelect }: Props) {
+export function GroupTable({ group, selected, onSelect, canSelect, position }: Props) {
   const [count, setCount] = useState(FIRST_ROWS);
   const { tool, operation, columns, moreColumns, common, rows } = group;
   const ids = rows.map(({ action }) => action.id);
@@ -39,7 +41,7 @@ export function GroupTable({ group, selected, onSelect, canSelect }: Props) {
         ) : null}
         <Text value={name} /> <span class="quiet">{counted(rows.length, "request")}</span>
       </h2>
-      <div class="scroll" role="region" aria-label={`Requests of ${name}`} tabIndex={0}>
+      <div class="scroll" role="region" aria-label={`Group ${position}: requests of ${name}`} tabIndex={0}>
         <table>
           <thead>
             <tr>

@@ -34,6 +34,8 @@ const STATUSES = [
 ];
 const FILTERS = ["status", "agent_id", "tool", "operation", "since", "until"];
 const PAGE = 50;
+/** Most rows that are loaded to fill a gap, such as after the computer slept. Beyond it the list begins anew. */
+const MOST_MISSED = 1000;
 
 /** @param {{ id: string | null, query: URLSearchParams }} props */
 export function Actions({ id, query }) {
@@ -65,16 +67,26 @@ function List({ query }) {
   const first = useRef(false);
   const rowsRef = useRef(rows);
   rowsRef.current = rows;
-  /** The newest page again; what was loaded below it stays. */
+  /** Counts the times that the list began anew: an older page of an earlier list is not appended. */
+  const lists = useRef(0);
+  /** Reads the newest pages, down to the rows that are displayed. Those stay, with what was loaded below them. */
   const refresh = async (signal) => {
     try {
-      const { actions, next_cursor } = await fetchPage(null, signal);
-      const oldest = actions.at(-1)?.id ?? "";
-      const shown = rowsRef.current;
-      // After a long pause more has come than one page: the rows between are not known, so that the list begins anew.
-      const isGap = next_cursor !== null && shown.length > 0 && shown[0].id < oldest;
-      setRows(next_cursor === null || isGap ? actions : [...actions, ...shown.filter((row) => row.id < oldest)]);
-      if (!first.current || isGap) setCursor(next_cursor);
+      const newest = [];
+      let next = null;
+      let isGap = false;
+      do {
+        const page = await fetchPage(next, signal);
+        newest.push(...page.actions);
+        next = page.next_cursor;
+        isGap = next !== null && rowsRef.current.length > 0 && rowsRef.current[0].id < newest.at(-1).id;
+      } while (isGap && newest.length < MOST_MISSED);
+      const oldest = newest.at(-1)?.id ?? "";
+      setRows(next === null || isGap ? newest : [...newest, ...rowsRef.current.filter((row) => row.id < oldest)]);
+      if (!first.current || isGap) {
+        lists.current += 1;
+        setCursor(next);
+      }
       first.current = true;
       setState({ loading: false, error: null });
     } catch (error) {
@@ -82,8 +94,10 @@ function List({ query }) {
     }
   };
   const older = async () => {
+    const list = lists.current;
     try {
       const { actions, next_cursor } = await fetchPage(cursor);
+      if (list !== lists.current) return;
       setRows((old) => [...old, ...actions]);
       setCursor(next_cursor);
     } catch (error) {
