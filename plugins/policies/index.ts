@@ -93,7 +93,7 @@ function routes(host: CoreHost): Route[] {
       textBodies: FILE_TYPES,
       bodyLimit: MAX_BODY,
       description:
-        "Stores all policies or none. An existing name gets a new version, unless its definition is unchanged. Errors have a line and column.",
+        "Stores all policies or none. An existing name gets a new version, unless it is unchanged. Errors have a line and column.",
       responses: { 200: { description: "The outcome for each policy.", schema: schema.Imported } },
       errors: [...reads, "POLICY_MANAGED"],
       async handle({ query, body, credential, signal }) {
@@ -147,7 +147,7 @@ function routes(host: CoreHost): Route[] {
       textBodies: YAML_TYPES,
       bodyLimit: MAX_BODY,
       description:
-        "Versions are immutable. An unchanged definition creates none. Send the `ETag` that you read as `If-Match` to reject the change if the policy has changed since.",
+        "Versions are immutable. An unchanged policy creates none; as YAML, a changed comment is a change. Send the `ETag` that you read as `If-Match` to reject the change if the policy has changed since.",
       responses: { 200: policyResponse },
       errors: [...changed, ...reads],
       handle: async ({ params, query, body, headers, credential, signal }) =>

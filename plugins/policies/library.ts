@@ -57,7 +57,8 @@ export async function planSave(
   if (row === null) return { id: newId(), name, version: 1, outcome: "created", read, row };
   assertNotManaged(row, policies.sources);
   const latest = await tx.policyVersion(row.id, row.latest_version);
-  const same = latest?.digest === read.digest;
+  // A policy that is sent as YAML gets a new version for a changed comment, too, so that no comment is lost.
+  const same = latest?.digest === read.digest && (read.yaml === null || read.yaml === latest.yaml);
   // A deleted name continues its version numbers, so that (policy, version) in a record stays unambiguous.
   const outcome = row.deleted_at !== null ? "created" : same ? "unchanged" : "updated";
   return { id: row.id, name, version: row.latest_version + (same ? 0 : 1), outcome, read, row };
@@ -90,6 +91,7 @@ export async function save(
     policy_id: id,
     version,
     definition: read.text,
+    yaml: read.yaml,
     digest: read.digest,
     created_by: who.key.id,
     created_at: tx.now,

@@ -43,6 +43,7 @@ export function renderVersion(row: PolicyVersionRow) {
   return {
     version: row.version,
     definition: documentOf(row) as unknown as Record<string, unknown>,
+    yaml: row.yaml,
     digest: row.digest,
     created_by: row.created_by,
   };

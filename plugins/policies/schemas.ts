@@ -100,6 +100,12 @@ const head = {
 const body = {
   version: Type.Integer({ description: "The version that `definition` is." }),
   definition: Type.Record(Type.String(), Type.Unknown(), { description: "The policy, in the shape of the YAML." }),
+  yaml: Nullable(
+    Type.String({
+      description:
+        "The policy as its author wrote it, byte for byte. Null if it was sent as JSON or together with other policies, or comes from a policy source.",
+    }),
+  ),
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
   created_by: Nullable(Type.String({ description: "Key that made the version; null when a source did." })),
 };
@@ -122,6 +128,7 @@ const HEAD = {
 const BODY = {
   version: 2,
   definition: DEFINITION,
+  yaml: null,
   digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   created_by: ID,
 };

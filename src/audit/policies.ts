@@ -6,6 +6,7 @@ import type { PolicyChange, PolicySetEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { parsePolicies } from "../domain/policy/parse/parse.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
 import { guarded } from "./ledger.ts";
 import { about, compare, type AuditedStore, type Body, type Fault } from "./report.ts";
@@ -113,6 +114,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       const member = members.get(memberOf(row.name, version.version));
       if (member !== undefined && member !== version.digest) tell("a policy set has another definition of it");
       if (sha256Hex(utf8(version.definition)) !== version.digest) tell("its definition has another digest");
+      if (version.yaml !== null && digestOfYaml(version.yaml) !== version.digest) tell("its YAML is another policy");
     }
     for (const version of history.versions.keys())
       if (!versions.some((stored) => stored.version === version)) fault(`its version ${version} is not in the store`);
@@ -159,6 +161,14 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     },
     stored: (id, keyId, at) => stores.has(JSON.stringify([id, keyId, at])),
   };
+}
+
+/** Returns the digest of the one policy in the YAML; null if the YAML has a fault. */
+function digestOfYaml(yaml: string): string | null {
+  const { documents, faults } = parsePolicies(yaml, "policy_versions.yaml");
+  return faults.length > 0 || documents.length !== 1
+    ? null
+    : sha256Hex(utf8(canonicalText(documents[0] as unknown as JsonValue)));
 }
 
 function memberOf(policy: string, version: number): string {

@@ -37,6 +37,11 @@ export const UNRECORDED: readonly Unrecorded[] = [
     column: "*",
     why: "the recipients come from the configuration of that time, and delivery progress is not a decision. The entry, the action, the kind and the time are compared",
   },
+  {
+    table: "policy_versions",
+    column: "yaml",
+    why: "the text that the author wrote, for the editor. The audit compares the policy that it states, but not its comments",
+  },
   { table: "ledger_head", column: "epoch", why: "tells processes that their cached keys and agents are stale" },
   {
     table: "meta",

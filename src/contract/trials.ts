@@ -13,6 +13,8 @@ export interface ParsedPolicy {
   /** Canonical JSON, and its SHA-256 in hex. */
   text: string;
   digest: string;
+  /** The YAML that contains this policy alone; null if the policy was sent as JSON or with other policies. */
+  yaml: string | null;
 }
 
 /** A policy set as JSON text. */

@@ -169,6 +169,7 @@ export async function activateBundle(
         policy_id: row.id,
         version: row.latest_version,
         definition: canonicalText(document as unknown as JsonValue),
+        yaml: null,
         digest: definitionDigest,
         created_by: confirmed?.key.id ?? null,
         created_at: now,

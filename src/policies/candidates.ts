@@ -22,7 +22,7 @@ function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {
       faults.slice(0, 20).map((fault) => ({ pointer: `${pointer}${fault.pointer}`, detail: fault.detail })),
     );
   }
-  return compileAndHash([value as PolicyDocument])[0] as ParsedPolicy;
+  return compileAndHash([value as PolicyDocument], null)[0] as ParsedPolicy;
 }
 
 /** Returns at least one policy. Errors have line and column. */
@@ -42,14 +42,14 @@ function parseYamlPolicies(yaml: string): ParsedPolicy[] {
       ]);
     seen.add(policy);
   }
-  return compileAndHash(documents);
+  return compileAndHash(documents, documents.length === 1 ? yaml : null);
 }
 
 function fieldError(detail: string, line: number | null, column: number | null): FieldError {
   return { detail, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
 }
 
-function compileAndHash(documents: PolicyDocument[]): ParsedPolicy[] {
+function compileAndHash(documents: PolicyDocument[], yaml: string | null): ParsedPolicy[] {
   try {
     compilePolicySet(
       buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
@@ -61,7 +61,7 @@ function compileAndHash(documents: PolicyDocument[]): ParsedPolicy[] {
   }
   return documents.map((document) => {
     const text = canonicalText(document as unknown as JsonValue);
-    return { document, text, digest: sha256Hex(utf8(text)) };
+    return { document, text, digest: sha256Hex(utf8(text)), yaml };
   });
 }
 

@@ -113,6 +113,40 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await decided(), "deny");
   });
 
+  it("keeps comments, block scalars and line ends byte for byte, in the draft over a reload too", async () => {
+    const written = [
+      "# Owner: billing   (two spaces)",
+      "policy: kept",
+      "description: |",
+      "  First line.",
+      "",
+      "    indented",
+      "rules:",
+      "  - { name: edits, effect: allow, tool: 'nothing' } # why",
+      "",
+    ].join("\r\n");
+    await console_.service.call("POST", "/v1/policies", {
+      key: console_.service.admin,
+      raw: written,
+      headers: { "content-type": "application/yaml" },
+    });
+    const readYaml = async () =>
+      (await console_.service.call("GET", "/v1/policies/kept", { key: console_.service.admin })).body.yaml as string;
+    assert.equal(await readYaml(), written);
+    const { page } = await console_.visit(console_.service.admin, "#/policies/kept");
+    await page.getByRole("button", { name: "Edit…" }).click();
+    const editor = page.getByLabel("Policy, as YAML");
+    const displayed = written.replaceAll("\r\n", "\n");
+    assert.equal(await editor.inputValue(), displayed);
+    await editor.fill(displayed.replace("# why", "# why not"));
+    await page.reload();
+    await page.getByText("Your draft from before").waitFor();
+    assert.equal(await editor.inputValue(), displayed.replace("# why", "# why not"));
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("button", { name: "Show version 2" }).waitFor();
+    assert.equal(await readYaml(), written.replace("# why", "# why not"), "a changed comment is a new version");
+  });
+
   it("does not overwrite a version that another made", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
@@ -148,7 +182,6 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
       body: { ...before.definition, description: "meanwhile" },
     });
     await page.goBack();
-    await page.getByRole("button", { name: "Edit…" }).click();
     await page.getByText("Your draft from before").waitFor();
     assert.equal(await editor.inputValue(), mine);
     await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -166,7 +199,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("API key").fill(console_.service.admin);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("button", { name: "Edit…" }).click();
     assert.match(await editor.inputValue(), /description: meanwhile/);
+    assert.equal(await page.getByText("Your draft from before").count(), 0);
   });
 });

@@ -12,11 +12,15 @@ export interface PolicyRow {
   updated_at: number;
 }
 
-/** Immutable. `definition` is canonical JSON of a PolicyDocument; `digest` its SHA-256, hex. */
+/**
+ * Immutable. `definition` is canonical JSON of a PolicyDocument; `digest` its SHA-256, hex. `yaml` is the text that the
+ * author wrote, with its comments; null if the policy was sent as JSON, with other policies, or by a policy source.
+ */
 export interface PolicyVersionRow {
   policy_id: string;
   version: number;
   definition: string;
+  yaml: string | null;
   digest: string;
   created_by: string | null;
   created_at: number;

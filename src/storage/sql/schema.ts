@@ -204,6 +204,7 @@ export const POLICY_VERSION_COLUMNS = columnsOf<PolicyVersionRow>({
   policy_id: true,
   version: true,
   definition: true,
+  yaml: true,
   digest: true,
   created_by: true,
   created_at: true,

@@ -240,6 +240,7 @@ export function versionRow(policyId: string, version: number, over: Partial<Poli
     policy_id: policyId,
     version,
     definition: `{"policy":"${policyId}"}`,
+    yaml: `policy: ${policyId} # a comment\n`,
     digest: hexOf(`${policyId} ${version}`),
     created_by: null,
     created_at: T0,

@@ -1173,6 +1173,8 @@ export interface Policy {
   version: number;
   /** The policy, in the shape of the YAML. */
   definition: Record<string, unknown>;
+  /** The policy as its author wrote it, byte for byte. Null if it was sent as JSON or together with other policies, or comes from a policy source. */
+  yaml: string | null;
   /** SHA-256 of the definition's canonical JSON, hex. */
   digest: string;
   /** Key that made the version; null when a source did. */
@@ -2132,6 +2134,8 @@ export interface Api {
         version: number;
         /** The policy, in the shape of the YAML. */
         definition: Record<string, unknown>;
+        /** The policy as its author wrote it, byte for byte. Null if it was sent as JSON or together with other policies, or comes from a policy source. */
+        yaml: string | null;
         /** SHA-256 of the definition's canonical JSON, hex. */
         digest: string;
         /** Key that made the version; null when a source did. */

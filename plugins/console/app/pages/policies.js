@@ -22,8 +22,8 @@ rules:
     approval: { expires_in: 8h }
 `;
 
-/** @param {{ id: string | null }} props */
-export function Policies({ id }) {
+/** @param {{ id: string | null, query: URLSearchParams }} props */
+export function Policies({ id, query }) {
   if (id === "new")
     return html`<${PolicyEditor}
       key="new"
@@ -32,7 +32,9 @@ export function Policies({ id }) {
       save=${(yaml, activate) => call(url("/v1/policies", { activate }), { method: "POST", text: yaml, type: "application/yaml" })}
       back="#/policies"
     />`;
-  return id === null ? html`<${List} />` : html`<${PolicyDetail} key=${id} id=${id} />`;
+  return id === null
+    ? html`<${List} />`
+    : html`<${PolicyDetail} key=${id} id=${id} isEdited=${query.get("edit") === "true"} />`;
 }
 
 function List() {

@@ -32,9 +32,8 @@ whenSessionChanges((key) => {
  * @param {string} [props.base] the state of the policy that the text was made from
  * @param {(yaml: string, activate: boolean, base: string) => Promise<any>} props.save
  * @param {string} props.back address to go to afterwards
- * @param {() => void} [props.onBack] instead, where the address is the same
  */
-export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
+export function PolicyEditor({ title, text, base = "", save, back }) {
   const [kept, setKept] = useState(drafts.get(title));
   const [yaml, setYaml] = useState(kept?.yaml ?? text);
   const [asking, setAsking] = useState(false);
@@ -82,8 +81,10 @@ export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
     }
   };
   const type = (value) => {
-    drafts.set(title, { yaml: value, base: from.current });
-    setYaml(value);
+    // A text area gives every line end as a line feed.
+    const typed = text.includes("\r\n") ? value.replaceAll("\n", "\r\n") : value;
+    drafts.set(title, { yaml: typed, base: from.current });
+    setYaml(typed);
   };
   const startOver = () => {
     drafts.delete(title);
@@ -93,17 +94,14 @@ export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
   };
   const leave = () => {
     drafts.delete(title);
-    if (onBack === undefined) location.hash = back;
-    else onBack();
+    location.hash = back;
   };
   const store = (activate) =>
     run(async () => {
       setAsking(false);
       const stored = await save(yaml, activate, from.current);
       drafts.delete(title);
-      if (onBack === undefined && stored?.name !== undefined)
-        location.hash = `#/policies/${encodeURIComponent(stored.name)}`;
-      else leave();
+      location.hash = stored?.name === undefined ? back : `#/policies/${encodeURIComponent(stored.name)}`;
     });
   const dryRun = () =>
     run(async () => {
@@ -127,7 +125,7 @@ export function PolicyEditor({ title, text, base = "", save, back, onBack }) {
   const marked = new Set(lines.map((item) => item.line));
   const goTo = ({ line, column = 1 }) => {
     const start =
-      yaml
+      area.current.value
         .split("\n")
         .slice(0, line - 1)
         .reduce((sum, text) => sum + text.length + 1, 0) +

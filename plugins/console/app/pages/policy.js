@@ -22,10 +22,13 @@ import {
 } from "../ui.js";
 import { yamlOf } from "../yaml.js";
 
-/** @param {{ id: string }} props name or id */
-export function PolicyDetail({ id }) {
+/** Returns the text of a version: as its author wrote it, if that is known. */
+const textOf = (version) => version.yaml ?? yamlOf(version.definition);
+
+/** The address says whether the policy is edited, so that a reload returns to the editor and its draft. @param {{ id: string, isEdited: boolean }} props name or id */
+export function PolicyDetail({ id, isEdited }) {
   const path = `/v1/policies/${at(id)}`;
-  const [editing, setEditing] = useState(false);
+  const address = `#/policies/${at(id)}`;
   const [asking, setAsking] = useState(/** @type {any} */ (null));
   const [said, setSaid] = useState("");
   const { data, error, reload } = useLoad(
@@ -41,7 +44,7 @@ export function PolicyDetail({ id }) {
         more: next_cursor !== null,
       };
     },
-    [id],
+    [id, isEdited],
   );
   const [shown, setShown] = useState(/** @type {number | null} */ (null));
   if (data === null)
@@ -50,13 +53,12 @@ export function PolicyDetail({ id }) {
       ${error === null ? html`<${Loading} what="the policy" />` : html`<${Problem} error=${error} again=${reload} />`}<//
     >`;
   const { policy, etag, versions } = data;
-  if (editing) {
+  if (isEdited && policy.managed_by === null) {
     return html`<${PolicyEditor}
       title=${`Edit ${policy.name}`}
-      text=${yamlOf(versions[0].definition)}
+      text=${textOf(versions[0])}
       base=${etag}
-      back=${`#/policies/${at(id)}`}
-      onBack=${() => (setEditing(false), reload())}
+      back=${address}
       save=${(yaml, activate, base) => call(url(path, { activate }), { method: "PUT", text: yaml, type: "application/yaml", headers: { "if-match": base } })}
     />`;
   }
@@ -67,7 +69,9 @@ export function PolicyDetail({ id }) {
       side=${
         own
           ? html`<div class="row">
-              <button type="button" class="primary" onClick=${() => setEditing(true)}>Edit…</button>
+              <button type="button" class="primary" onClick=${() => (location.hash = `${address}?edit=true`)}>
+                Edit…
+              </button>
               ${policy.active_version === null ? null : html`<button type="button" class="danger" onClick=${() => setAsking({ kind: "deactivate" })}>Deactivate…</button>`}
               <button type="button" class="danger" onClick=${() => setAsking({ kind: "delete" })}>Delete…</button>
             </div>`
@@ -95,7 +99,7 @@ export function PolicyDetail({ id }) {
       />
       <section class="card" aria-labelledby="versions">
         <h2 id="versions">Versions</h2>
-        <${Table} label="Versions" head=${["Version", "Made", "By", "Rules", ""]}>
+        <${Table} label="Versions of the policy" head=${["Version", "Made", "By", "Rules", ""]}>
           ${versions.map(
             (item) =>
               html`<tr key=${item.version}>
@@ -135,7 +139,7 @@ export function PolicyDetail({ id }) {
           tabindex="0"
           role="region"
           aria-label=${`Version ${version.version} as YAML`}
-        ><${Text} value=${yamlOf(version.definition)} lines /></pre>
+        ><${Text} value=${textOf(version)} lines /></pre>
       </section>
       <section class="card" aria-labelledby="backtest">
         <h2 id="backtest">Backtest of version ${version.version}</h2>

@@ -267,6 +267,7 @@ const POLICIES: Readonly<Record<string, Table>> = {
       created_by: "text?",
       created_at: "integer",
       definition: "text",
+      yaml: "text?",
     },
     primaryKey: ["policy_id", "version"],
     references: { policy_id: ["policies", "id"] },
