@@ -143,13 +143,32 @@ export default defineCorePlugin({
 async function runChecks(host: CoreHost): Promise<Checks> {
   const [storage, ledger, progress, replicas, stops, policies] = await Promise.all([
     probe(() => host.storage.ping()),
-    probe(async () => void (await host.ledger.checkpoint())),
+    checkLedger(host),
     progressOf(host),
     replicasOf(host),
     stopsOf(host),
     policiesOf(host),
   ]);
   return { storage, ledger, ...progress, replicas, stops, policies };
+}
+
+/**
+ * Reports that nothing can be appended or signed while the processes compare what they have seen of a database that was
+ * restarted or replaced. Does not wait for that comparison, because a load balancer would time out first.
+ */
+async function checkLedger(host: CoreHost): Promise<Checks["ledger"]> {
+  let isSettled = true;
+  const signed = await probe(async () => {
+    const { server } = await host.storage.head();
+    isSettled = server?.isSettled !== false;
+    if (isSettled) await host.ledger.checkpoint();
+  });
+  return isSettled
+    ? signed
+    : {
+        ok: false,
+        detail: "the processes have not agreed on the database, which was restarted or replaced; the log says more",
+      };
 }
 
 async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
