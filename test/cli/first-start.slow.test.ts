@@ -138,10 +138,12 @@ describe("a first start", () => {
     const service = await serve(t, folder);
     const [, agent = ""] = keysIn(service.output());
     assert.equal(await submit(service.url, agent, 50), "allowed");
-    assert.doesNotMatch(service.output(), /"level":"(warn|error)"|"message":"request"/);
+    assert.equal(await submit(service.url, agent, 500), "pending_approval");
     const audit = await assent(["audit"], { cwd: folder, env: { ...BARE, HOME: folder } });
     assert.equal(audit.code, 0, audit.err);
     assert.doesNotMatch(audit.err, /warning/);
+    await stopProcess(service);
+    assert.doesNotMatch(service.output(), /"level":"(warn|error)"|"message":"request"/);
   });
 });
 
