@@ -28,7 +28,14 @@ export function defineCorePlugin<Options extends TObject>(plugin: CorePlugin<Opt
 }
 
 // The privileged host
-export type { CoreHost, LeaderLease, Rights, PasskeyResponse, SessionPasskeys } from "./contract/core-host.ts";
+export type {
+  CoreHost,
+  LeaderLease,
+  Rights,
+  RightsReader,
+  PasskeyResponse,
+  SessionPasskeys,
+} from "./contract/core-host.ts";
 export type { AgentFacts, LedgerTransaction, Prefetch, SignedCheckpoint, UrgentJob } from "./contract/ledger.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
 

@@ -1,6 +1,7 @@
 /** Users: sign-in, sessions, passkeys. A session gives the same `Credential` as an API key. */
 import { defineCorePlugin } from "../../src/core.ts";
 import { Type } from "../../src/plugin.ts";
+import { accessReviewRoute } from "./access-review/routes.ts";
 import { ERRORS } from "./errors.ts";
 import { Options, type ProviderOptions } from "./options.ts";
 import { signInPages } from "./pages.ts";
@@ -40,6 +41,7 @@ export default defineCorePlugin({
         ...sessionRoutes(host, sessions, options.providers),
         ...providerRoutes(host, sessions, providers),
         ...userRoutes(host, sessions),
+        accessReviewRoute(host, sessions),
         ...scimRoutes(host, sessions, options.providers),
       ],
       authenticators: [{ name: "session", authenticate: (request) => sessions.identify(request) }],

@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   lift: async () => (await import("./actions.ts")).lift,
   actions: async () => (await import("./actions.ts")).actions,
   grants: async () => (await import("./grants.ts")).grants,
+  "access-review": async () => (await import("./access-review.ts")).accessReview,
   stop: async () => (await import("./stop.ts")).stop,
   erase: async () => (await import("./erase.ts")).erase,
   verify: async () => (await import("./verify.ts")).verify,
@@ -115,7 +116,7 @@ async function loadPluginCommands(): Promise<{ commands: ReadonlyMap<string, Com
 }
 
 async function overview(): Promise<string> {
-  const line = (name: string, { summary }: Command): string => `  ${name.padEnd(10)}${summary}`;
+  const line = (name: string, { summary }: Command): string => `  ${name.padEnd(15)}${summary}`;
   const lines = await Promise.all(Object.entries(COMMANDS).map(async ([name, load]) => line(name, await load())));
   for (const [name, command] of (await loadPluginCommands()).commands) lines.push(line(name, command));
   return `usage: assent COMMAND [options]

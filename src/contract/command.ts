@@ -15,6 +15,7 @@ export const CORE_COMMANDS = [
   "lift",
   "actions",
   "grants",
+  "access-review",
   "stop",
   "erase",
   "verify",

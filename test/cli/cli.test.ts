@@ -19,7 +19,7 @@ describe("help and usage", () => {
     const overview = await assent(["help"]);
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
-    const names = [...overview.out.matchAll(/^ {2}(\w+) {2,}/gm)].map((match) => match[1] as string);
+    const names = [...overview.out.matchAll(/^ {2}([\w-]+) {2,}/gm)].map((match) => match[1] as string);
     assert.deepEqual(names, CORE_COMMANDS);
     for (const name of names) {
       const help = await assentHere(name, "--help");
@@ -290,6 +290,17 @@ describe("against a running service", () => {
       const wrong = await as(key, args);
       assert.deepEqual([wrong.code, words.test(wrong.err)], [EXIT.usage, true], wrong.err);
     }
+  });
+
+  test("access-review lists rights, votes and use", async () => {
+    const listed = await as(keys.admin, ["access-review", "--days", "30"]);
+    assert.equal(listed.code, 0, listed.err);
+    assert.match(listed.out, /^from \S+ to \S+$/m);
+    assert.match(listed.out, /^key \S.*: can approve everything; .*; (?:last used|UNUSED)/m);
+    const { rows } = JSON.parse((await as(keys.admin, ["access-review", "--json"])).out) as { rows: unknown[] };
+    assert.ok(rows.length > 0);
+    const wrong = await as(keys.admin, ["access-review", "--days", "400"]);
+    assert.match(wrong.err, /--days must be a whole number from 1 to 366; got `400`/);
   });
 
   test("verify accepts the proof and refuses every changed one", async () => {

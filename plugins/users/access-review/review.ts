@@ -1,0 +1,165 @@
+/** The access review: who can approve what, who did, and which keys and users are not used. */
+import {
+  type CoreHost,
+  parseRfc3339,
+  type Rights,
+  type RightsReader,
+  type User,
+  type Visibility,
+} from "../../../src/core.ts";
+import { toRfc3339 } from "../../../src/plugin.ts";
+import type { KeyRow } from "../../../src/storage/index.ts";
+import type { Sessions } from "../sessions.ts";
+import { readActivity, type Votes } from "./votes.ts";
+
+const DAY = 24 * 3_600_000;
+
+/** A user, a live key, or somebody else who voted, such as the owner of a revoked key. */
+export interface ReviewRow {
+  kind: "user" | "key" | "voter";
+  id: string | null;
+  name: string;
+  principal: string;
+  roles: string[];
+  groups: string[];
+  may_approve: boolean;
+  /** Patterns of the agents and tools that they see and approve. Null: all. */
+  limits: { agents: string[] | null; tools: string[] | null }[] | null;
+  /** The agent that the key is bound to. */
+  agent_id: string | null;
+  approvals: number;
+  rejections: number;
+  /** Share of approvals among the votes; null without votes. */
+  approval_rate: number | null;
+  /** Median of the seconds from submission to vote; null without votes. */
+  median_seconds: number | null;
+  last_used_at: string | null;
+  /** Whether a live user or key was not used in the period, and is older than it. */
+  unused: boolean;
+  ended_at: string | null;
+}
+
+export interface Review {
+  since: string;
+  until: string;
+  rows: ReviewRow[];
+}
+
+/** Reviews the last `days` days. */
+export async function reviewAccess(host: CoreHost, sessions: Sessions, days: number): Promise<Review> {
+  const now = host.clock();
+  const since = now - days * DAY;
+  const users = await host.users.list();
+  const reader: RightsReader = { key: (id) => host.storage.key(id), users, now };
+  const { votes, users: activity } = await readActivity(host, since);
+  const rows: ReviewRow[] = [];
+  for (const user of users.values()) {
+    const used = await lastUse(sessions, user, activity.get(user.id) ?? 0);
+    rows.push({
+      ...describeRights(await host.keys.rightsOf(reader, user.id)),
+      ...describeVotes(votes.get(`user:${user.id}`)),
+      ...describeUse(used, parseRfc3339(user.created_at) ?? 0, since, user.ended_at),
+      kind: "user",
+      id: user.id,
+      name: user.name,
+      principal: `user:${user.id}`,
+      roles: [...user.roles],
+      agent_id: null,
+    });
+  }
+  for (const key of await host.storage.keys()) {
+    const rights = await host.keys.rightsOf(reader, key.id);
+    if (rights !== null) rows.push(describeKey(key, rights, votes.get(rights.principal), since));
+  }
+  return { since: toRfc3339(since), until: toRfc3339(now), rows: [...rows, ...otherVoters(rows, votes)] };
+}
+
+function describeKey(key: KeyRow, rights: Rights, votes: Votes | undefined, since: number): ReviewRow {
+  return {
+    ...describeRights(rights),
+    ...describeVotes(votes),
+    ...describeUse(key.last_used_at ?? 0, key.created_at, since, null),
+    kind: "key",
+    id: key.id,
+    name: key.name,
+    principal: rights.principal,
+    roles: [],
+    agent_id: key.agent_id,
+  };
+}
+
+/** Returns a row for each principal that voted and is no user and no live key. */
+function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Votes>): ReviewRow[] {
+  const known = new Set(rows.map(({ principal }) => principal));
+  return [...votes]
+    .filter(([principal]) => !known.has(principal))
+    .map(([principal, own]) => ({
+      ...describeRights(null),
+      ...describeVotes(own),
+      ...describeUse(0, Infinity, 0, null),
+      kind: "voter",
+      id: null,
+      name: principal.replace(/^[a-z]+:/, ""),
+      principal,
+      roles: [],
+      agent_id: null,
+    }));
+}
+
+/** @param rights null if they have none any more */
+function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_approve" | "limits"> {
+  const may_approve = rights !== null && rights.hasScope("approvals:decide");
+  return {
+    groups: [...(rights?.groups ?? [])],
+    may_approve,
+    limits: rights === null || !may_approve ? null : describeLimits(rights.visibility),
+  };
+}
+
+function describeLimits(visibility: Visibility): ReviewRow["limits"] {
+  if ("within" in visibility)
+    return visibility.within.map(({ agents, tools }) => ({
+      agents: agents === null ? null : [...agents],
+      tools: tools === null ? null : [...tools],
+    }));
+  return "agent_id" in visibility ? [{ agents: [visibility.agent_id], tools: null }] : null;
+}
+
+type VoteColumns = Pick<ReviewRow, "approvals" | "rejections" | "approval_rate" | "median_seconds">;
+
+function describeVotes(votes: Votes | undefined): VoteColumns {
+  if (votes === undefined) return { approvals: 0, rejections: 0, approval_rate: null, median_seconds: null };
+  const { approvals, rejections, waits } = votes;
+  const rate = approvals / (approvals + rejections);
+  return {
+    approvals,
+    rejections,
+    approval_rate: Math.round(rate * 1000) / 1000,
+    median_seconds: Math.round(median(waits) / 1000),
+  };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1] ?? 0, sorted[sorted.length >> 1] ?? 0];
+  return (low + high) / 2;
+}
+
+function describeUse(
+  used: number,
+  created: number,
+  since: number,
+  ended_at: string | null,
+): Pick<ReviewRow, "last_used_at" | "unused" | "ended_at"> {
+  return {
+    last_used_at: used === 0 ? null : toRfc3339(used),
+    unused: ended_at === null && used < since && created < since,
+    ended_at,
+  };
+}
+
+/** Returns the newest of the user's entries and of the uses of their sessions. Milliseconds; 0 if there is none. */
+async function lastUse(sessions: Sessions, { id }: User, recorded: number): Promise<number> {
+  const seen = (await sessions.list(id)).map(({ seen_at }) => seen_at);
+  return Math.max(recorded, ...seen);
+}

@@ -1,0 +1,84 @@
+/** `GET /v1/access-review`. */
+import type { CoreHost } from "../../../src/core.ts";
+import { defineRoute, type Route, Type } from "../../../src/plugin.ts";
+import { TAG } from "../session-routes.ts";
+import type { Sessions } from "../sessions.ts";
+import { renderCsv } from "./csv.ts";
+import { reviewAccess } from "./review.ts";
+
+const closed = { additionalProperties: false } as const;
+const Text = Type.String();
+const Nullable = Type.Union([Text, Type.Null()]);
+const Texts = Type.Array(Text);
+const Patterns = Type.Union([Texts, Type.Null()]);
+const Count = Type.Integer({ minimum: 0 });
+
+const Query = Type.Object(
+  {
+    days: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 366, description: "Length of the period that is reviewed; default 90." }),
+    ),
+    format: Type.Optional(
+      Type.Union([Type.Literal("json"), Type.Literal("csv")], { description: "Form of the response; default `json`." }),
+    ),
+  },
+  closed,
+);
+
+const Row = Type.Object(
+  {
+    kind: Type.Union([Type.Literal("user"), Type.Literal("key"), Type.Literal("voter")], {
+      description: "`voter`: somebody who voted and is no user and no live key, such as the owner of a revoked key.",
+    }),
+    id: Nullable,
+    name: Text,
+    principal: Type.String({ description: "Who the votes count as. Keys of one owner share it, and the votes." }),
+    roles: Texts,
+    groups: Texts,
+    may_approve: Type.Boolean(),
+    limits: Type.Union([Type.Array(Type.Object({ agents: Patterns, tools: Patterns }, closed)), Type.Null()], {
+      description: "Agents and tools of the actions that they can approve; null if all, or none.",
+    }),
+    agent_id: Nullable,
+    approvals: Count,
+    rejections: Count,
+    approval_rate: Type.Union([Type.Number(), Type.Null()], { description: "Share of approvals among the votes." }),
+    median_seconds: Type.Union([Count, Type.Null()], { description: "Median of the time from submission to vote." }),
+    last_used_at: Nullable,
+    unused: Type.Boolean({ description: "Live, older than the period, and not used in it." }),
+    ended_at: Nullable,
+  },
+  closed,
+);
+
+export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/access-review",
+    tag: TAG,
+    summary: "Review who can approve what, who did, and what is unused",
+    description:
+      "Lists users, live keys and other voters, with their votes in the period. Reads every entry of the period.",
+    scope: ["users:read", "users:manage"],
+    query: Query,
+    responses: {
+      200: {
+        description: "The review.",
+        schema: Type.Object({ since: Text, until: Text, rows: Type.Array(Row) }, closed),
+        otherContentTypes: ["text/csv"],
+      },
+    },
+    async handle({ query: { days = 90, format = "json" } }) {
+      const review = await reviewAccess(host, sessions, days);
+      if (format === "json") return { status: 200, json: review };
+      return {
+        status: 200,
+        text: renderCsv(review.rows),
+        headers: {
+          "Content-Type": "text/csv; charset=utf-8; header=present",
+          "Content-Disposition": `attachment; filename="access-review-${review.until.slice(0, 10)}.csv"`,
+        },
+      };
+    },
+  });
+}

@@ -1,0 +1,69 @@
+/** Reads the votes and the activity of users from the ledger's entries of a period. */
+import { type Actor, type CoreHost, decodeEntry, type JsonObject, parseRfc3339 } from "../../../src/core.ts";
+
+const PAGE = 500;
+
+/** Votes of one principal. */
+export interface Votes {
+  approvals: number;
+  rejections: number;
+  /** Milliseconds from the submission of the action to each vote. */
+  waits: number[];
+}
+
+export interface Activity {
+  /** By principal. */
+  votes: Map<string, Votes>;
+  /** Time of the newest entry that a user caused, by user id. Milliseconds. */
+  users: Map<string, number>;
+}
+
+/** Reads the entries from `since` on, in pages, so that decisions run in between. @param since milliseconds */
+export async function readActivity(host: CoreHost, since: number): Promise<Activity> {
+  const activity: Activity = { votes: new Map(), users: new Map() };
+  const { size } = await host.ledger.head();
+  for (let from = await findFirst(host, since, size); from < size; from += PAGE) {
+    await host.waitForReadSlot();
+    for (const { bytes } of await host.storage.entries(from, Math.min(from + PAGE, size)))
+      addEntry(activity, decodeEntry(bytes));
+  }
+  return activity;
+}
+
+/** Returns the number of the first entry at or after `since`. Entries are in the order of their times. */
+async function findFirst(host: CoreHost, since: number, size: number): Promise<number> {
+  let [low, high] = [0, size];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const [row] = await host.storage.entries(middle, middle + 1);
+    if (row === undefined || timeOf(decodeEntry(row.bytes)) >= since) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function addEntry({ votes, users }: Activity, entry: JsonObject): void {
+  const at = timeOf(entry);
+  const by = entry["by"] as unknown as Actor | null | undefined;
+  if (by?.principal.startsWith("user:") === true) users.set(by.principal.slice("user:".length), at);
+  if (entry["type"] === "users:session") {
+    const { change, user_id } = entry["data"] as { change: string; user_id: string };
+    if (change === "started") users.set(user_id, at);
+  }
+  const verdict = entry["verdict"];
+  if (entry["type"] !== "approval" || by == null || (verdict !== "approve" && verdict !== "deny")) return;
+  const own = votes.get(by.principal) ?? { approvals: 0, rejections: 0, waits: [] };
+  if (verdict === "approve") own.approvals++;
+  else own.rejections++;
+  own.waits.push(Math.max(at - submittedAt(entry["action_id"] as string), 0));
+  votes.set(by.principal, own);
+}
+
+/** Returns the time in an action's id, which is a UUIDv7. Milliseconds. */
+function submittedAt(id: string): number {
+  return Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+}
+
+function timeOf(entry: JsonObject): number {
+  return parseRfc3339(entry["at"] as string) ?? 0;
+}

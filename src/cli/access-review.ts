@@ -1,0 +1,76 @@
+/** `assent access-review` shows who can approve, who did, and which users and keys are unused. */
+import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { privilegedClient, reaching } from "./remote.ts";
+
+interface ReviewView {
+  since: string;
+  until: string;
+  rows: {
+    kind: "user" | "key" | "voter";
+    name: string;
+    may_approve: boolean;
+    groups: string[];
+    limits: { agents: string[] | null; tools: string[] | null }[] | null;
+    approvals: number;
+    rejections: number;
+    median_seconds: number | null;
+    last_used_at: string | null;
+    unused: boolean;
+    ended_at: string | null;
+  }[];
+}
+
+export const accessReview: Command = {
+  summary: "review who can approve what, who did, and what is unused",
+  help: `usage: assent access-review [--days N] [--json]
+
+Lists users, live keys, and other voters such as the owners of revoked keys. The key needs the scope users:read.
+
+  --days N     length of the period that is reviewed; default 90
+  --json       print JSON
+
+For a spreadsheet, download GET /v1/access-review?format=csv.
+
+examples:
+  assent access-review --days 30
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { days: { type: "string" }, json: { type: "boolean" } });
+    if (positionals.length > 0) throw usage("assent access-review takes no arguments, only flags");
+    const { days = "90", json = false } = values;
+    if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > 366)
+      throw usage(`--days must be a whole number from 1 to 366; got \`${days}\``);
+    const service = await privilegedClient();
+    const review = await reaching(() => service.call<ReviewView>("GET", `/v1/access-review?days=${days}`));
+    if (json) io.out(JSON.stringify(review, null, 2));
+    else showReview(io, review);
+    return EXIT.ok;
+  },
+};
+
+function showReview(io: Output, { since, until, rows }: ReviewView): void {
+  io.out(`from ${since} to ${until}`);
+  for (const row of rows) {
+    const { kind, name, groups, approvals, rejections, median_seconds } = row;
+    const votes =
+      median_seconds === null
+        ? "no votes"
+        : `${approvals} approved, ${rejections} rejected, median ${median_seconds} s`;
+    const state =
+      row.ended_at === null ? (row.unused ? "UNUSED" : `last used ${row.last_used_at ?? "never"}`) : "ended";
+    const of = groups.length === 0 ? "" : ` (${groups.join(", ")})`;
+    io.out(safe(`${kind} ${name}${of}: ${describePower(row)}; ${votes}; ${state}`));
+  }
+}
+
+function describePower({ may_approve, limits }: ReviewView["rows"][number]): string {
+  if (!may_approve) return "cannot approve";
+  if (limits === null) return "can approve everything";
+  const parts = limits.map(({ agents, tools }) =>
+    [
+      ...(agents === null ? [] : [`agents ${agents.join(", ")}`]),
+      ...(tools === null ? [] : [`tools ${tools.join(", ")}`]),
+    ].join(" with "),
+  );
+  return `can approve ${parts.join("; or ")}`;
+}

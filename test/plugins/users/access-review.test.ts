@@ -1,0 +1,123 @@
+/** The access review: rights, votes and use of users and keys, as JSON, CSV and in the command. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { invite, startPeople, type Person } from "../../support/people.ts";
+import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
+
+const DAY = 24 * 3_600_000;
+let service: Service;
+let ada: Person;
+let auditor: string;
+
+before(async () => {
+  service = await startPeople({
+    change(config) {
+      config.groups["near"] = { members: [], tools: ["billing.*"] };
+      config.approvals.trust_key_makers = true;
+    },
+  });
+  ada = await invite(service, { name: "Ada", roles: ["approver"], groups: ["finance"] });
+  auditor = (await makeKey(service, { name: "auditor", preset: "auditor" })).key;
+});
+after(() => service.close());
+
+const review = async (query = "", key = auditor): Promise<Answer> =>
+  service.call("GET", `/v1/access-review${query}`, { key });
+async function rowOf(name: string, query = ""): Promise<Answer["body"]> {
+  const { body } = await review(query);
+  const rows = body.rows.filter((row: { name: string }) => row.name === name);
+  assert.equal(rows.length, 1, JSON.stringify(body.rows));
+  return rows[0];
+}
+async function vote(person: Person, verdict: "approve" | "deny", waitMs: number): Promise<void> {
+  const body = { ...ASKED, params: { ...ASKED.params, wait: `${verdict} ${waitMs} ${crypto.randomUUID()}` } };
+  const submitted = await service.call("POST", "/v1/actions", { body });
+  assert.equal(submitted.body.status, "pending_approval", JSON.stringify(submitted.body));
+  service.clock.now += waitMs;
+  const { body: action } = await person.call("GET", `/v1/actions/${submitted.body.id}`);
+  const path = `/v1/actions/${submitted.body.id}/approval`;
+  const voted = await person.call("POST", path, {
+    token: action.approval_token,
+    approve: verdict === "approve",
+  });
+  assert.equal(voted.status, 200, JSON.stringify(voted.body));
+}
+
+test("votes, approval rate and median time are counted for each person", async () => {
+  for (const [verdict, seconds] of [
+    ["approve", 60],
+    ["approve", 120],
+    ["deny", 300],
+  ] as const)
+    await vote(ada, verdict, seconds * 1000);
+  const row = await rowOf("Ada");
+  assert.deepEqual([row.approvals, row.rejections, row.approval_rate], [2, 1, 0.667]);
+  assert.ok(Math.abs(row.median_seconds - 120) <= 60, `${row.median_seconds}`);
+  assert.deepEqual(
+    [row.kind, row.principal, row.roles, row.groups],
+    ["user", `user:${ada.id}`, ["approver"], ["finance"]],
+  );
+  assert.deepEqual([row.may_approve, row.limits, row.unused], [true, null, false]);
+});
+
+test("limits of groups and keys bound to an agent are shown, and users and keys that cannot approve", async () => {
+  const near = await invite(service, { name: "Near", roles: ["approver"], groups: ["near"] });
+  await invite(service, { name: "Viewer", roles: ["viewer"] });
+  await makeKey(service, { name: "bound", preset: "approver", agent_id: "bot", owner: "Bo" });
+  assert.deepEqual((await rowOf("Near")).limits, [{ agents: null, tools: ["billing.*"] }]);
+  assert.equal((await rowOf("Viewer")).may_approve, false);
+  const bound = await rowOf("bound");
+  assert.deepEqual([bound.agent_id, bound.limits], ["bot", [{ agents: ["bot"], tools: null }]]);
+  await service.call("POST", `/v1/users/${near.id}/end`, { key: service.admin, body: {} });
+  const ended = await rowOf("Near");
+  assert.deepEqual([ended.may_approve, ended.unused], [false, false]);
+  assert.notEqual(ended.ended_at, null);
+});
+
+test("a voter whose key was revoked is still listed, and the revoked key is not", async () => {
+  const { id, key } = await makeKey(service, { name: "old key", preset: "approver", owner: "Olga" });
+  const submitted = await service.call("POST", "/v1/actions", {
+    body: { ...ASKED, params: { ...ASKED.params, by: "olga" } },
+  });
+  const { body } = await service.call("GET", `/v1/actions/${submitted.body.id}`, { key });
+  const path = `/v1/actions/${submitted.body.id}/approval`;
+  const voted = await service.call("POST", path, { key, body: { token: body.approval_token, approve: false } });
+  assert.equal(voted.status, 200, JSON.stringify(voted.body));
+  await service.call("DELETE", `/v1/api-keys/${id}`, { key: service.admin });
+  const row = await rowOf("olga");
+  assert.deepEqual([row.kind, row.rejections, row.may_approve], ["voter", 1, false]);
+});
+
+test("the CSV has the same rows, and no cell that a spreadsheet runs", async () => {
+  await invite(service, { name: '=HYPERLINK("http://evil.example","x")', roles: ["approver"] });
+  const answer = await review("?format=csv");
+  assert.equal(answer.status, 200);
+  assert.match(answer.headers.get("content-type") ?? "", /^text\/csv/);
+  const lines = String(answer.body).trimEnd().split("\r\n");
+  assert.equal(lines.length - 1, (await review()).body.rows.length);
+  assert.match(lines[0] ?? "", /^kind,id,name,principal,/);
+  assert.ok(
+    lines.some((line) => line.includes(`,"'=HYPERLINK(""http://evil.example"",""x"")",`)),
+    lines.join("\n"),
+  );
+});
+
+test("users and keys that were not used in the period are marked, and new ones are not", async () => {
+  await invite(service, { name: "Idle", roles: ["viewer"] });
+  await makeKey(service, { name: "idle key", preset: "agent" });
+  assert.deepEqual([(await rowOf("Idle")).unused, (await rowOf("idle key")).unused], [false, false]);
+  service.clock.now += 91 * DAY;
+  await ada.signIn();
+  const { body } = await review();
+  const unused = (name: string): boolean => body.rows.find((row: { name: string }) => row.name === name).unused;
+  assert.deepEqual([unused("Idle"), unused("idle key"), unused("Ada")], [true, true, false]);
+  assert.equal((await rowOf("Ada")).approvals, 0, "the votes are older than the period");
+  assert.equal((await rowOf("Ada", "?days=120")).approvals, 2);
+});
+
+test("only those who may read users can review, and wrong parameters are refused", async () => {
+  assert.equal((await review("", service.agent)).status, 403);
+  assert.equal((await ada.call("GET", "/v1/access-review")).status, 403);
+  for (const query of ["?days=0", "?days=367", "?days=x", "?format=xml", "?since=2026-01-01"])
+    assert.equal((await review(query)).status, 422, query);
+});
