@@ -122,7 +122,9 @@ function describeLimits(visibility: Visibility): ReviewRow["limits"] {
       agents: agents === null ? null : [...agents],
       tools: tools === null ? null : [...tools],
     }));
-  return "agent_id" in visibility ? [{ agents: [visibility.agent_id], tools: null }] : null;
+  if ("agent_id" in visibility) return [{ agents: [visibility.agent_id], tools: null }];
+  // Who sees only what they submitted can approve nothing.
+  return "key_id" in visibility ? [] : null;
 }
 
 type VoteColumns = Pick<ReviewRow, "approvals" | "rejections" | "approval_rate" | "median_seconds">;

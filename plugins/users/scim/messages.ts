@@ -48,7 +48,7 @@ export function scimReply(status: number, body: JsonObject, headers: Record<stri
 /** Reads a body. Throws USERS_SCIM_INVALID if it is not a JSON object. */
 export function readScimBody(text: string): JsonObject {
   try {
-    return readJsonObject(utf8(text));
+    return assertDistinctNames(readJsonObject(utf8(text)));
   } catch (error) {
     if (!(error instanceof UnreadableRequest)) throw error;
     throw new Refusal(ERRORS.SCIM_INVALID, `the body cannot be read: ${error.message}`);
@@ -70,6 +70,14 @@ export function renderPage<T>(
     itemsPerPage: page.length,
     Resources: page,
   };
+}
+
+/** Throws USERS_SCIM_INVALID if two names differ only by case: `active` and `Active` could say different things. */
+function assertDistinctNames(object: JsonObject): JsonObject {
+  const names = Object.keys(object).map((name) => name.toLowerCase());
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice === undefined) return object;
+  throw new Refusal(ERRORS.SCIM_INVALID, `the attribute ${twice.slice(0, 60)} appears twice`);
 }
 
 /** Returns a member by name in any case: names of SCIM attributes ignore it. */
@@ -145,7 +153,7 @@ export function readPatch(body: JsonObject): PatchOperation[] {
   if (!Array.isArray(operations) || operations.length === 0 || operations.length > MAX_OPERATIONS)
     throw new Refusal(ERRORS.SCIM_INVALID, `Operations must be a list of 1 to ${MAX_OPERATIONS} operations`);
   return operations.flatMap((each) => {
-    const operation = isJsonObject(each) ? each : {};
+    const operation = isJsonObject(each) ? assertDistinctNames(each) : {};
     const name = member(operation, "op");
     const op = typeof name === "string" ? name.toLowerCase() : "";
     if (op !== "add" && op !== "replace" && op !== "remove")
@@ -157,6 +165,10 @@ export function readPatch(body: JsonObject): PatchOperation[] {
         ERRORS.SCIM_PATH_INVALID,
         `${op} without a path needs an object as value, and remove needs a path`,
       );
-    return Object.entries(value).map(([name, part]) => ({ op, path: plainPath(name), value: part }));
+    return Object.entries(assertDistinctNames(value)).map(([name, part]) => ({
+      op,
+      path: plainPath(name),
+      value: part,
+    }));
   });
 }

@@ -268,6 +268,7 @@ test("broken and hostile requests change nothing", async () => {
   const attempts: [string, string, unknown, number][] = [
     ["active that could mean anything", url, { Operations: [{ op: "replace", path: "active", value: "no" }] }, 400],
     ["active as a list", url, { Operations: [{ op: "replace", path: "active", value: [false] }] }, 400],
+    ["active twice", url, { Operations: [{ op: "replace", value: { active: false, Active: true } }] }, 400],
     ["active removed", url, { Operations: [{ op: "remove", path: "active" }] }, 400],
     [
       "active with a filter",
