@@ -147,6 +147,21 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await readYaml(), written.replace("# why", "# why not"), "a changed comment is a new version");
   });
 
+  it("reports a shadow version as shadow when it is activated, and an older one that is enforced as enforced", async () => {
+    const { call, admin: key } = console_.service;
+    const body = { policy: "shy", rules: [{ name: "none", tool: "nothing", effect: "deny" }] };
+    await call("POST", "/v1/policies?activate=true", { key, body });
+    await call("PUT", "/v1/policies/shy", { key, body: { ...body, mode: "shadow" } });
+    const { page } = await console_.visit(key, "#/policies/shy");
+    await page.getByText("Version 1 is active and enforced. The newest is version 2.").waitFor();
+    await page.getByRole("button", { name: "Activate version 2" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Version 2 is in shadow mode").waitFor();
+    await dialog.getByRole("button", { name: "Activate" }).click();
+    await page.getByText("Version 2 is active in shadow mode: it enforces nothing.").waitFor();
+    await page.getByText("Version 2 is active in shadow mode: its decisions are recorded").waitFor();
+  });
+
   it("does not overwrite a version that another made", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();

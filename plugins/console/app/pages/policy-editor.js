@@ -213,7 +213,10 @@ ${yaml.split("\n").map((_, i) => html`<span class=${marked.has(i + 1) ? "marked"
     ${
       asking
         ? html`<${Dialog} title="Save and activate?" onClose=${() => setAsking(false)}
-            ><p>From the next action on, this text decides.</p>
+            ><p>
+              From the next action on, this text decides. In shadow mode it enforces nothing: its decisions are only
+              recorded.
+            </p>
             <${Backtest} name="activation" candidate=${{ yaml }} onRefused=${atLines} auto />
             <div class="row end">
               <button type="button" class="primary" disabled=${busy} onClick=${() => store(true)}>Activate</button>
