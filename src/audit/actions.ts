@@ -1,4 +1,4 @@
-/** Holds every action, its votes and what it counts against limits against its entries. */
+/** Compares every action, its votes and its limit uses with the ledger entries. */
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
 import { buildActionHistory, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -16,31 +16,31 @@ import { about, compare, inGroups, settled, type AuditedStore, type Fault } from
 
 const PAGE = 200;
 const REQUEST_MEMBERS = ["agent_id", "context", "operation", "params", "tool"];
-/** Ids of actions that differ in their last digit alone. */
+/** Number of actions whose ids differ only in the last hex digit. */
 const NEIGHBOURS = 16;
 
 export interface LedgerTotals {
   size: number;
   decisions: number;
-  /** Of actions: decisions, verdicts, starts and results. */
+  /** Number of entries that belong to actions: decisions, verdicts, starts and results. */
   actionEntries: number;
-  /** Entries that the store could not give, and of which nobody knows what they are. */
+  /** Number of entries that the store could not return, so that their type is unknown. */
   unread: number;
-  /** Time of the newest clock in the ledger. */
+  /** Latest clock time in the ledger. */
   latest: number;
 }
 
 export interface ActionsAudit {
   store: AuditedStore;
   totals: LedgerTotals;
-  /** Null when the set is not in the store, which is told elsewhere. */
+  /** Returns null if the store does not have the set. The policy audit reports that. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   grants: GrantsAudit;
   progress(done: number): void;
   fault: Fault;
 }
 
-/** Resolves to the number of actions. */
+/** Audits all actions. Resolves to their number. */
 export async function auditActions(audit: ActionsAudit): Promise<number> {
   const { store, totals, fault } = audit;
   let before = totals.size;
@@ -71,12 +71,12 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
   else if (isRead && entries !== totals.actionEntries)
     fault(`the ledger has ${totals.actionEntries} entries of actions, and ${entries} of them belong to one`);
   const [newest] = await store.actions({ visibility: { all: true }, limit: 1 });
-  // Read after the action: whatever was decided by then is in the head.
+  // Read the head after the action, so that it covers every entry of the action.
   const head = await store.head();
   if (newest !== undefined && newest.decision_seq >= head.size)
     fault(`action ${newest.id} is filed under entry ${newest.decision_seq}, and the ledger ends at ${head.size}`);
   const stored = await store.copying?.count("approvals");
-  // Of a store in use there can be more by now.
+  // While the service runs, newer votes may have been stored since.
   if (isRead && stored !== undefined && head.size === totals.size && stored !== votes)
     fault(`the store holds ${stored} votes, the ledger ${votes}`);
   return done;
@@ -88,7 +88,7 @@ async function auditAction(
   fault: Fault,
 ): Promise<{ entries: number; votes: number }> {
   const rows = await audit.store.entriesOfAction(row.id);
-  // What plugins record about an action changes nothing of it.
+  // Entries of plugins about an action do not change the action.
   const own = rows.filter(({ type }) => !type.includes(":"));
   const [first] = own;
   const history = first === undefined ? null : buildActionHistory(own.map(entryOf), toHex(first.leaf_hash));
@@ -142,13 +142,13 @@ function entryOf({ bytes }: EntryRow): ActionEntry {
   return decodeEntry<ActionEntry>(bytes);
 }
 
-/** What the ledger says was erased is gone. */
+/** Checks that the store no longer contains a request or result that the ledger records as erased. */
 function checkErased(row: ActionRow, fault: Fault): void {
   for (const column of ["request", "request_hash", "salt", "past", "meta", "result"] as const)
     if (row[column] !== null && row[column] !== "") fault(`it was erased, and its ${column} is in the store`);
 }
 
-/** The request, when it is the one that the ledger commits to. */
+/** Returns the stored request if it matches the commitment in the ledger; else reports a fault and returns null. */
 function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: Fault): ActionRequest | null {
   const request = attempt(() => JSON.parse(row.request) as ActionRequest);
   const sealed = request === null ? null : attempt(() => encodeRequest(request));
@@ -161,7 +161,7 @@ function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: Fault
   if (attempt(() => commitDigest(row.salt, row.request_hash)) !== commitment)
     fault("its request hash and salt are not what the ledger commits to");
   const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
-  // Canonical, or in the order that its author gave it: no text beside it means the same.
+  // The text must be canonical JSON or keep the author's order of members. Any other text could differ in meaning.
   if (!whole || (row.request !== sealed.text && row.request !== JSON.stringify(request)))
     fault("its request is not written as the service writes it");
   return before ? request : null;
@@ -206,7 +206,7 @@ async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHi
   }
 }
 
-/** What counts must be there; that what is there counts is looked at row by row. */
+/** Checks that every use that should count against a limit is stored. `rows.ts` checks that every stored use should count. */
 async function checkUses(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
@@ -228,7 +228,7 @@ async function checkUses(
   }
 }
 
-/** What a grant allowed must be what it covers. */
+/** Checks that a grant covers the action that it allowed. */
 async function checkGrant(
   { compiled, grants }: ActionsAudit,
   row: ActionRow,

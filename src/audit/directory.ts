@@ -1,4 +1,4 @@
-/** Holds every API key and every registered agent against the entries that made and changed them. */
+/** Compares every API key and every registered agent with the entries that created and changed them. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { decodeEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
@@ -10,7 +10,7 @@ import { about, compare, inGroups, type AuditedStore, type Body, type Fault } fr
 const PAGE = 200;
 
 export interface DirectoryAudit {
-  /** Takes the entries one after another. Throws for one that makes no sense. */
+  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
   check(fault: Fault): Promise<void>;
   /** What holds, and is worth knowing. */
@@ -19,7 +19,7 @@ export interface DirectoryAudit {
   agents(): number;
 }
 
-/** Keeps where the entries stand, not what they say: what is held in memory does not grow with names and lists. */
+/** Stores the positions of entries and not their content, so that memory use does not grow with names and lists. */
 export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
   const keys = new Map<string, { created: number; revoked_at: number | null }>();
   const agents = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
@@ -49,7 +49,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       revoked_at: trail.revoked_at,
     };
     compare(recorded, row, fault);
-    // The service itself made the first key of the store, which has to be able to do everything.
+    // The service itself created the first key of the store, which has all scopes.
     const isFirstKey = by === null && id === keys.keys().next().value;
     if (!isFirstKey && trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) warn(key);
   }

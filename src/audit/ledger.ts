@@ -1,7 +1,7 @@
 /**
- * Checks a stored ledger against itself: entries against leaf hashes, hashes against tiles, tiles
- * against the head, the head against the newest signed checkpoint, its policy set against the entries. Reads in pages; says what is
- * wrong instead of throwing, so that one run names every fault it finds (at most `MAX_FAULTS`).
+ * Checks that a stored ledger is consistent: entries match their leaf hashes, hashes match the tiles, tiles match the head,
+ * the head extends the newest signed checkpoint, and the active policy set matches the entries. Reads in pages. Reports
+ * faults instead of throwing, so that one run finds all of them (at most `MAX_FAULTS`).
  */
 import type { Vault } from "../contract/core-host.ts";
 import {
@@ -20,29 +20,32 @@ import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 const MAX_FAULTS = 20;
-/** Entries read at a time: 16 MB if all are as long as they may be. */
+/** Entries per read: at most 16 MB, if every entry has the maximum size. */
 const PAGE = 256;
 
 export interface AuditOptions {
-  /** First entry whose bytes are hashed again. 0 checks everything. */
+  /** The first entry whose bytes are hashed again. 0 checks all. */
   from: number;
-  /** The log's keys, asked for when every entry was given to `onEntry`. Absent: the newest checkpoint is not looked at. */
+  /**
+   * Returns the keys of the log. Called after all entries were passed to `onEntry`. Absent: the newest checkpoint is not
+   * verified.
+   */
   keys?: () => LogKeys;
   verify: Vault["verify"];
-  /** Entries without a signed checkpoint are no fault: the operator accepts a store that lacks what was signed. */
+  /** Accepts entries without a signed checkpoint. For an operator who accepts a store that lost its checkpoint. */
   allowUnsigned?: boolean;
-  /** `body` is what the entry says; null where it says nothing that could be relied on. */
+  /** Called for each entry. `body` is its decoded content; null if the entry has a fault. */
   onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
-  /** Called in its turn for an entry that the store cannot give, of which only the leaf hash is there. */
+  /** Called in order for an entry that the store cannot return; only its leaf hash is known. */
   onUnread?(seq: number): void;
-  /** Called after each page of entries with how many are done and how many there are. */
+  /** Called after each page with the number of entries that were read and the total. */
   progress?(done: number, total: number): void;
 }
 
 export interface AuditReport {
   size: number;
   entries: number;
-  /** Entries that the newest checkpoint covers; null when none was verified. */
+  /** Size of the newest checkpoint; null if none was verified. */
   signedSize: number | null;
   /** Empty when the ledger is sound. */
   faults: string[];
@@ -65,11 +68,11 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   let counted = 0;
   await guarded("the entries", fault, async () => {
     counted = await checkEntries(reader, from, head, options, fault);
-    // Another process may have moved the head since: then there is an entry, and rightly.
+    // Another process may have moved the head since it was read. Then the next entry exists and is valid.
     const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
     if (behind && (await reader.head()).size === head.size) fault(`an entry stands at ${head.size}, behind the head`);
   });
-  // A head that promises more than there is has been told of: nobody looks for tiles and nodes that cannot be.
+  // The missing entries were reported already. Their tiles and nodes cannot exist either, so they are not checked.
   if (from + counted < head.size) return { size: head.size, entries: counted, signedSize: null, faults };
   await guarded("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
   await guarded("the head", fault, () => checkHead(reader, head, fault));
@@ -82,7 +85,7 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   return { size: head.size, entries: counted, signedSize, faults };
 }
 
-/** What cannot be read or understood is a fault like any other. A store that is away has none. */
+/** Reports data that cannot be read or decoded as a fault. Rethrows if the store is unavailable, which is not a fault. */
 export async function guarded(
   what: string,
   fault: (message: string) => void,
@@ -105,7 +108,7 @@ async function checkEntries(
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // Undefined while no entry has told: one that names the set it activates, or the set it was decided by.
+  // Undefined until an entry names the active set: one that activates a set, or a decision.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
@@ -126,7 +129,7 @@ async function checkEntries(
         set = undefined;
         onUnread?.(row.seq);
       }
-      // It throws for what is no hash, and the entry has been told of by then.
+      // Appending throws for an invalid hash. That fault was reported with the entry.
       if (from === 0) edge = appendToEdge(edge, row.seq, row.leaf_hash);
       next++;
     }
@@ -144,7 +147,7 @@ async function checkEntries(
   return next - from;
 }
 
-/** Where the store cannot give a page, as much of it as it can, and of the other entries the leaf hashes. */
+/** Reads a page of entries. If the store cannot return the page, reads each entry, or only its leaf hash, by itself. */
 async function pageOf(
   reader: StorageReader,
   from: number,
@@ -163,7 +166,7 @@ async function pageOf(
   for (const [i, leaf_hash] of (await reader.leafHashes(from, to)).entries()) {
     const seq = from + i;
     const one = await nullIfCorrupt(reader.entries(seq, seq + 1));
-    // Behind one that is missing the hashes are those of others.
+    // After a missing entry, leaf hashes are no longer at the index of their entry.
     if (one?.length === 0) break;
     rows.push(one?.[0] ?? { seq, leaf_hash });
     if (one === null) unread++;
@@ -172,7 +175,7 @@ async function pageOf(
   return rows;
 }
 
-/** What the entry says; null when that cannot be relied on. */
+/** Returns the decoded content of an entry; null if the entry has a fault. */
 function checkEntry(row: EntryRow, fault: (message: string) => void): Record<string, unknown> | null {
   if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
     fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
@@ -211,7 +214,7 @@ async function checkTiles(
   size: number,
   fault: (message: string) => void,
 ): Promise<void> {
-  // A tile that `from` cuts through is checked whole: its hashes are there, only bytes are skipped.
+  // Start at the beginning of the tile that contains `from`. Only bytes are skipped; the hashes of the tile are stored.
   const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
   for (const { level, index } of tilesBetween(first, size)) {
     const tile = await reader.tile(level, index);
@@ -250,7 +253,7 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: (messag
   if (!equalBytes(root, head.root)) fault("the head's root is not the root of its right edge");
 }
 
-/** Resolves to the size of the checkpoint when its signature is valid and the ledger contains what was signed. */
+/** Resolves to the size of the checkpoint if its signature is valid and the ledger contains the signed tree; else null. */
 async function checkCheckpoint(
   reader: StorageReader,
   { keys, verify, allowUnsigned }: { keys: LogKeys; verify: Vault["verify"]; allowUnsigned: boolean },

@@ -1,4 +1,4 @@
-/** Holds the keys that sign, the log's and that of permits, against each other: each follows the one before, by its word. */
+/** Checks the keys that sign the log and the permits: each change of key must name and follow the previous key. */
 import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
@@ -11,16 +11,16 @@ import { guarded } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 export interface KeysAudit {
-  /** Takes the entries one after another. Throws for one that makes no sense. */
+  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
-  /** The log's keys, as far as the entries were folded; those of a log that has none but the pinned one. */
+  /** Returns the log's keys as of the entry that was folded last; only the pinned key if the log never changed its key. */
   logKeys(): LogKeys;
   check(fault: Fault): Promise<void>;
 }
 
 type Folded<Entry> = Entry & { seq: number };
 
-/** @param pin a key that is or was the log's; null where nobody knows one: then the log's keys are not looked at */
+/** @param pin a present or former key of the log; null if none is known, and then the log's keys are not checked */
 export function createKeysAudit(store: AuditedStore, pin: string | null, verify: Vault["verify"]): KeysAudit {
   const logEntries: Folded<LogKeyEntry>[] = [];
   const permitEntries: Folded<PermitKeyEntry>[] = [];
@@ -64,7 +64,7 @@ export function createKeysAudit(store: AuditedStore, pin: string | null, verify:
       if (type !== "log_key") return;
       const entry = { ...(body as unknown as LogKeyEntry), seq };
       logEntries.push(entry);
-      // A later key may be the one that is known.
+      // The known key may be a later one.
       if (pin !== null && logEntries.length === 1) logKeys = { first: entry.previous, changes: [] };
       if (pin !== null) logKeys = appendLogKey(logKeys, entry, verify);
     },

@@ -1,4 +1,4 @@
-/** Holds policies, their versions and the sets of them against the entries that stored, changed and activated them. */
+/** Compares policies, their versions and policy sets with the entries that stored, changed and activated them. */
 import type { EntryRow, PolicyRow, PolicyVersionRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { canonicalText } from "../domain/canonical.ts";
@@ -23,17 +23,17 @@ interface KnownPolicy {
 
 interface KnownSet {
   created_at: number;
-  /** Canonical JSON; null where the set only was named. */
+  /** Canonical JSON; null if an entry only names the set. */
   source: string | null;
 }
 
 export interface PoliciesAudit {
   fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
   check(fault: Fault, progress: (done: number, total: number) => void): Promise<void>;
-  /** Null when the set is not in the store as it was. */
+  /** Returns null if the stored set is missing or altered. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   sets: ReadonlyMap<string, KnownSet>;
-  /** Whether a policy was stored by this key at this time. */
+  /** Returns true if this key stored the policy at this time. */
   stored(id: string, keyId: string, at: number): boolean;
 }
 
@@ -65,7 +65,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       : (JSON.parse(row.document) as PolicySetDocument);
   }
 
-  /** Resolves to digests of definitions by name and version, as the sets have them. */
+  /** Checks all policy sets. Resolves to the digests of their definitions by name and version. */
   async function checkSets(fault: Fault, progress: (done: number, total: number) => void) {
     const members = new Map<string, string>();
     let done = 0;

@@ -1,22 +1,22 @@
-/** What the parts of the audit of a store share. */
+/** Helpers that all parts of the store audit use. */
 import type { CopiedRow, CopiedTable, StorageCopying, StorageReader } from "../contract/storage.ts";
 import { guarded } from "./ledger.ts";
 
-/** Without `copying` the tables that no read of the contract lists are not looked at. */
+/** A store to audit. Without `copying`, the audit skips tables that no method of the contract lists. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
 export type Fault = (what: string) => void;
 
-/** What an entry says, and where it stands. */
+/** The decoded JSON of an entry. */
 export type Body = Record<string, unknown>;
 
-/** What is being written while it is looked at can seem wrong once. */
+/** Attempts for each check, because a row that is written during the check can look wrong once. */
 const LOOKS = 3;
-/** Rows that are looked at together: a database that is far away answers them in parallel. */
+/** Rows that are checked in parallel, which hides the latency of a remote database. */
 const TOGETHER = 8;
 const PAGE = 200;
 const MAX_FAULTS = 20;
 
-/** Keeps the first faults of a part of the store. */
+/** Returns a function that adds faults to the list, up to `MAX_FAULTS`. */
 export function faultsOf(into: string[]): Fault {
   let count = 0;
   return (what) => {
@@ -24,7 +24,10 @@ export function faultsOf(into: string[]): Fault {
   };
 }
 
-/** Looks up to three times, each time after `before`, until there are no faults, and reports those of the last look. */
+/**
+ * Runs a check up to three times until it finds no faults, and reports the faults of the last attempt. Calls `before` ahead
+ * of each attempt.
+ */
 export async function settled(
   what: string,
   fault: Fault,
@@ -55,7 +58,9 @@ export async function inGroups<T>(items: Iterable<T>, work: (item: T) => Promise
 
 const printBigInt = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
-/** Every row of a table, a page at a time. `again` is the row as it is now; null when it is gone. */
+/**
+ * Calls `look` for every row of a table, a page at a time. It gets the row as it is now; null if it was deleted meanwhile.
+ */
 export async function eachRow(
   copying: StorageCopying,
   table: CopiedTable,
@@ -63,7 +68,7 @@ export async function eachRow(
   look: (row: CopiedRow, fault: Fault) => Promise<void>,
 ): Promise<void> {
   let after: CopiedRow | null = null;
-  // A damaged index can lead back to rows that were read. One earlier position suffices to notice it (Brent's algorithm).
+  // A damaged index can return the same rows again. One remembered position is enough to detect that (Brent's algorithm).
   let anchor: string | null = null;
   for (let page = 1; ; page++) {
     const rows: CopiedRow[] = await copying.read(table, after, PAGE);
@@ -86,12 +91,12 @@ export async function eachRow(
   }
 }
 
-/** Puts what it is about before each fault. */
+/** Returns a function that reports faults with the subject in front. */
 export function about(what: string, fault: Fault): Fault {
   return (message) => fault(`${what}: ${message}`);
 }
 
-/** Tells each column of `recorded` that `row` has otherwise; undefined is not recorded. */
+/** Reports each column of `recorded` that differs in `row`. Skips columns that are undefined in `recorded`. */
 export function compare(recorded: object, row: object, fault: Fault): void {
   for (const [column, value] of Object.entries(recorded)) {
     const stored = (row as Body)[column];

@@ -1,4 +1,7 @@
-/** Holds rows that point at actions, keys and entries against them: uses of limits, idempotency keys, messages, facts about the store. */
+/**
+ * Compares rows that refer to actions, keys and entries with them: limit uses, idempotency keys, deliveries, and facts about
+ * the store.
+ */
 import type { Vault } from "../contract/core-host.ts";
 import type {
   CopiedRow,
@@ -42,7 +45,7 @@ export interface RowsAudit {
   policies: PoliciesAudit;
   stops: StopsAudit;
   grants: GrantsAudit;
-  /** Null where they are not looked at. */
+  /** Returns the log's keys. Null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
 }
@@ -60,7 +63,7 @@ export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault
   await eachRow(copying, "meta", fault, (row, tell) => checkMeta(audit, row, tell));
 }
 
-/** Counts, and as much as its action's decision says. */
+/** Checks that a limit use belongs to an action that counts, with the amount that its decision recorded. */
 async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault: Fault): Promise<void> {
   const action = await store.action(row.action_id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
@@ -69,7 +72,7 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   const set = await policies.compiled(entry.policy_set);
   if (set === null) return;
   const request = parseStoredRequest(action);
-  // What it counted goes with its window. How much that was nobody can tell any more.
+  // The amount came from the erased request, so only the time can be compared.
   if (request === null) return compare({ at: parseEntryTime(entry.at) }, row, about(`action ${row.action_id}`, fault));
   const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
   const history = buildActionHistory(
@@ -84,7 +87,7 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   compare({ subject, amount, until, at: parseEntryTime(entry.at) }, row, about(`action ${row.action_id}`, fault));
 }
 
-/** What an idempotency key answers with must be what its key made then. */
+/** Checks that the resource of an idempotency key was created by the same key at the same time. */
 async function checkIdempotency(
   { store, policies, stops, grants }: RowsAudit,
   row: IdempotencyRow,
@@ -92,11 +95,11 @@ async function checkIdempotency(
 ): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
   const tell = about(`${route} ${resource_id}`, fault);
-  // The members of the row that the resource tells, by the route that makes such resources.
+  // Reads the recorded columns of the row from the resource, by route.
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
       const action = await store.action(resource_id);
-      // The request's hash is compared with the action's.
+      // The audit of actions compares the hash of the request.
       return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash: "" };
     },
     "POST /v1/agents": async () => creation(await store.agent(resource_id)),
@@ -120,7 +123,7 @@ async function checkIdempotency(
     if (recorded === null) return tell("it answers with what that route never made");
     return compare(recorded, row, tell);
   }
-  // A plugin's. Only agents have ids that a caller chose: elsewhere an id is of one kind.
+  // The route belongs to a plugin. Its resource must not be one that a core route created.
   for (const recorded of Object.values(recordedBy))
     if ((await recorded()) !== null) return tell("it answers with what that route never made");
 }
@@ -129,7 +132,7 @@ function creation(row: { created_by: string | null; created_at: number } | null)
   return row && { key_id: row.created_by, created_at: row.created_at };
 }
 
-/** The entry that a message tells of, and the action that it asks about. */
+/** Checks that a delivery refers to an existing entry and action. */
 async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Fault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
   if (entry === undefined) return fault(`there is no entry ${row.seq}`);

@@ -1,4 +1,4 @@
-/** Holds the ledger against the stops in it: nothing was let go while one held that is about it. */
+/** Checks that no action was allowed or started while a stop applied to it. */
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
 import { listActiveStops, NO_STOPS, findStopFacts, applyStopEntry, type Stop, type Stops } from "../domain/stops.ts";
@@ -8,24 +8,27 @@ import type { Body } from "./report.ts";
 type OpenEntry = ApprovalEntry | RedecisionEntry | ExecutionEntry;
 const LOOKED_AT = ["decision", "approval", "redecision", "execution"];
 
-/** Whether it lets an open action go on: a yes, a permit, a start. */
+/** Returns true if the entry lets an open action continue: an approval, a permit or a start. */
 function goesOn(entry: OpenEntry): boolean {
   if (entry.type === "approval") return entry.verdict === "approve";
   return entry.type === "redecision" ? entry.decision.effect !== "deny" : entry.phase === "start";
 }
 
 export interface StopsAudit {
-  /** Takes the entries one after another. Throws RangeError for one that must not stand where it does. */
+  /** Reads the entries in order. Throws RangeError for an entry that a stop should have prevented. */
   fold(body: Body): void;
   stop(id: string): Stop | undefined;
-  /** As of the entry that was taken last. */
+  /** Returns the stops as of the entry that was folded last. */
   stops(): Stops;
 }
 
 export function createStopsAudit(): StopsAudit {
   let stops = NO_STOPS;
 
-  /** What a stop that names a policy is about only replay can say; of verdicts and starts the entry names no tool. */
+  /**
+   * Throws RangeError if a stop applied. Ignores stops of a policy, which only replay can check, and for entries other than
+   * decisions also stops of a tool, because these entries do not name it.
+   */
   function assertFree(body: Body, at: number): void {
     const entry = body as unknown as DecisionEntry | OpenEntry;
     let stop: string | undefined;

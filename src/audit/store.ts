@@ -1,7 +1,7 @@
 /**
- * The full audit of a store: the ledger against itself, and every table against what can be made again from the
- * entries. The store may be in use meanwhile. Holds a page of rows at a time; besides them some 200 bytes for each key,
- * agent, policy version and policy set, however many actions there are.
+ * Audits a whole store: the ledger for consistency, and every table against what the entries imply. The service may run
+ * meanwhile. Memory: one page of rows, and about 200 bytes for each key, agent, policy version and policy set, independent of
+ * the number of actions.
  */
 import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
@@ -25,31 +25,31 @@ const PAGE = 256;
 
 export interface StoreAuditOptions {
   verify: Vault["verify"];
-  /** A key that is the log's, or was: what the checkpoints' signatures are traced from. Absent, they are not looked at. */
+  /** A present or former key of the log, from which the checkpoint signatures are verified. Absent: they are not checked. */
   vkey?: string;
   progress?(part: "entries" | "actions" | "policy sets", done: number, total: number): void;
 }
 
 export interface StoreAuditReport extends AuditReport {
   actions: number;
-  /** Of them those of which the parameters were erased: what was asked of them is compared with nothing. */
+  /** Number of those actions whose parameters were erased. Their requests are not compared. */
   erased: number;
   policySets: number;
   keys: number;
   agents: number;
   users: number;
-  /** What holds, and is worth knowing: at most 20. */
+  /** At most 20 observations that are not faults. */
   warnings: string[];
-  /** Every key of the log, where one was given to begin with. */
+  /** All keys of the log, if `vkey` was given. */
   logKeys: LogKeys;
 }
 
-/** The pinned key names the log. Without one, the store says which log it is. */
+/** Returns the name of the log: from the pinned key if there is one, else from the store. */
 async function readOrigin(store: AuditedStore, vkey: string | undefined): Promise<string> {
   return vkey?.split("+")[0] ?? (await store.meta("log_origin")) ?? "";
 }
 
-/** Reads everything. `faults` is empty when everything holds; it names at most 20 of a kind. */
+/** Audits the store. `faults` is empty if it is valid, and has at most 20 faults of each kind. */
 export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
   const faults: string[] = [];
   const directory = createDirectoryAudit(store);
@@ -72,7 +72,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       totals.latest = Math.max(totals.latest, at);
       if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) changes++;
       const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
-      // Of verdicts, starts and results it is the decision's: looked at with the action.
+      // Verdicts, starts and results name the submitter of their decision, which is checked with the action.
       if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))
         entryFault(`entry ${row.seq} is stored under another submitter than it names`);
       directory.fold(row, body);
@@ -86,7 +86,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     }
   }
 
-  /** What was recorded since: a key that is made now is in the store before this audit has read of it. */
+  /** Reads the entries that were recorded since, for example of a key that was created during the audit. */
   async function catchUp(): Promise<void> {
     for (;;) {
       const rows = await store.entries(folded, folded + PAGE);
@@ -151,7 +151,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     await guarded("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
     await settled("the head", faultsOf(faults), async (fault) => {
       const { size, epoch } = await store.head();
-      // Of a store in use there can be more by now, and a head that promises too much has been told of.
+      // While the service runs there may be newer entries. A head that is too large was reported already.
       if (size === ledger.entries) {
         const tiles = tilesBetween(0, size).length;
         const stored = { tiles: await copying.count("tiles"), entries: await copying.count("entries") };

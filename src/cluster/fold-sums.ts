@@ -1,20 +1,20 @@
-/** Does what the store puts off (its sums, kept near the present), beside the decisions and never in their way. */
+/** Runs the storage's deferred work, such as sums for analytics, in the background so that it does not delay decisions. */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Ledger } from "../contract/ledger.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Fewest and most actions folded in one transaction. What they share is written once, so that more cost little more. */
+/** Minimum and maximum number of actions in one transaction. Larger transactions cost less for each action. */
 const [FEWEST, MOST] = [250, 4000];
-/** No batch commits while a transaction runs: a shorter one may hold more, and one that took longer holds less. Milliseconds. */
+/** No batch commits during a fold. A faster fold doubles its size, a slower one halves it. Milliseconds. */
 const [SHORT, LONG] = [20, 50];
-/** After this long without an entry nobody is waiting. Milliseconds. */
+/** The fold starts when no entry was recorded for this time. Milliseconds. */
 const QUIET = 1000;
-/** A larger backlog is folded without waiting for quiet: until it is folded it is counted row by row. */
+/** A backlog above this size is folded at once, because analytics count it row by row until then. */
 const BEHIND = 20_000;
 const BREATH = 20;
 const AFTER_FAILURE = 10_000;
-/** How soon a process looks again whether the folding has fallen to it. */
+/** Interval at which a process that does not hold the lease tries to acquire it. Milliseconds. */
 const TURN = 5_000;
 
 export interface SumFolder {
@@ -26,12 +26,12 @@ export interface SumFolderOptions {
   upkeep: NonNullable<Storage["upkeep"]>;
   ledger: Pick<Ledger, "onGrowth">;
   log: Logger;
-  /** The lease of the one process that folds, of all that share the store. */
+  /** Lease that makes one process fold for all that share the store. */
   lease: LeaderLease;
 }
 
 export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderOptions): SumFolder {
-  /** The size that the ledger is said to have, and the one up to which all is folded, as far as this process knows. */
+  /** Announced size of the ledger, and the size up to which this process knows that everything is folded. */
   let size = 0;
   let done = 0;
   let timer: ReturnType<typeof setTimeout> | null = null;
@@ -58,7 +58,8 @@ export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderO
         const began = performance.now();
         const folded = await upkeep(chunk);
         if (folded < chunk) {
-          // Everything announced before is folded. Counting down would never reach it: not every entry is an action.
+          // Everything announced before is folded. The number of folded actions is no measure, because not every entry is an
+          // action.
           done = announced;
           break;
         }
@@ -81,7 +82,8 @@ export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderO
     start() {
       unsubscribe = ledger.onGrowth((now) => {
         size = now;
-        // Before the first word nothing is known; the first look folds what there is. A word may have said too much.
+        // The first announcement sets the start, and the first fold includes everything earlier. An announced size may be too
+        // large.
         done = done === 0 ? now : Math.min(done, now);
         if (size - done < BEHIND) plan(QUIET);
         else if (timer === null) plan(0);
@@ -98,7 +100,10 @@ export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderO
   };
 }
 
-/** @param ms that a transaction of `chunk` actions took */
+/**
+ * Returns the number of actions for the next transaction.
+ * @param ms duration of the transaction that folded `chunk` actions
+ */
 export function nextChunkSize(chunk: number, ms: number): number {
   if (ms > LONG) return Math.max(FEWEST, chunk / 2);
   return ms < SHORT ? Math.min(MOST, chunk * 2) : chunk;

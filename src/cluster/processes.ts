@@ -1,8 +1,8 @@
-/** The processes that share the store, by the rows that the ledger of each writes (src/ledger/commit/roll-call.ts). */
+/** Lists the processes that share the store, from the rows that each ledger writes (src/ledger/commit/roll-call.ts). */
 import type { Processes } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** A process that ended without a word is counted for this long. Milliseconds. */
+/** A process counts as running until its row is this old. Milliseconds. */
 const TERM = 15_000;
 
 export function createProcesses(storage: Storage, instance: string): Processes {

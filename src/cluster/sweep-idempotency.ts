@@ -1,7 +1,6 @@
 /**
- * Forgets idempotency keys whose time is over. A key whose action may have run stays for as long as the action: sent
- * again it must not be decided again, because what it asked for would happen twice. What was never allowed cannot have
- * run. Of several processes on one store, one does it; done twice, it forgets nothing twice.
+ * Deletes expired idempotency keys. The key of an action that may have run is retained as long as the action, because a retry
+ * of that request could otherwise run it twice. One process per store does this; running it twice is harmless.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -10,7 +9,7 @@ import { createRepeatingTask } from "./repeating-task.ts";
 import { nullIfCorrupt, type IdempotencyCursor, type IdempotencyRow, type StorageReader } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 
-/** Keys that are looked at together, and forgotten in one transaction. */
+/** Keys that are read together and deleted in one transaction. */
 const PAGE = 200;
 const BETWEEN = 3_600_000;
 const AFTER_FAILURE = 60_000;
@@ -19,7 +18,7 @@ const FIRST: IdempotencyCursor = { created_at: -1, key_id: "", route: "", idempo
 
 export interface IdempotencySweep {
   start(): void;
-  /** Forgets what is due now. Resolves to how many. Rejects with StorageError. */
+  /** Deletes the keys that have expired. Resolves to their number. Rejects with StorageError. */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -36,7 +35,7 @@ export interface IdempotencySweepOptions {
 export function createIdempotencySweep(options: IdempotencySweepOptions): IdempotencySweep {
   const { storage, ledger, lease: duty, log } = options;
   let stopped = false;
-  /** What was passed stays for good: every later sweep begins behind it. */
+  /** Position of the last key that was examined. Retained keys stay retained, so later sweeps start after it. */
   let passed = FIRST;
 
   async function sweep(): Promise<number> {
@@ -61,7 +60,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
   async function stays({ route, resource_id }: IdempotencyRow): Promise<boolean> {
     if (route !== "POST /v1/actions") return false;
     const action = await storage.action(resource_id);
-    // One that is not there is for the audit to tell of.
+    // A missing action is a fault that the audit reports.
     if (action === null || action.status === "pending_approval") return true;
     return mayHaveRun(action, await nullIfCorrupt(storage.entriesOfAction(resource_id)));
   }
