@@ -1,6 +1,6 @@
 /**
- * What a decision must know of the agent that asks. Cached under the ledger's epoch, which grows
- * with every change of an agent: a suspension holds from the next request on.
+ * Reads what a decision needs to know about an agent. The cache is valid for one epoch of the ledger, which grows with every
+ * change of an agent, so a suspension applies from the next request on.
  */
 import type { Agents } from "../contract/core-host.ts";
 import type { AgentFacts } from "../contract/ledger.ts";
@@ -12,7 +12,7 @@ import type { Directory } from "./directory.ts";
 const CACHE_LIMIT = 10_000;
 
 export interface AgentService extends Agents {
-  /** Inside a batch. `committed` says that `epoch` is one that a commit has made lasting: only then may what is read be kept. */
+  /** Reads inside a batch. `committed`: the epoch is that of a commit, so the result may be cached. */
   within(tx: StorageReader, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
 }
 
@@ -28,7 +28,7 @@ export function createAgents(options: {
   let cachedEpoch = -1;
 
   async function read(reader: StorageReader, agentId: string): Promise<AgentFacts> {
-    // Another spelling of a registered name is the same agent: its suspension holds for all of them.
+    // Another spelling of a registered name is the same agent, so its suspension applies to all spellings.
     const name = foldName(agentId);
     const rows: AgentRow[] = [];
     for (const id of new Set([agentId, name, ...options.directory.spellings(name)])) {
@@ -57,8 +57,8 @@ export function createAgents(options: {
   }
 
   return {
-    // The head first: a row read after it is at least as new as its epoch. A newer row may be kept
-    // under an older epoch: that epoch's cache is thrown away with the next look at the head.
+    // Read the head first, so that the row is at least as new as its epoch. A newer row may be cached under an older epoch,
+    // because the next read of the head evicts that epoch's cache.
     async facts(agentId) {
       const { epoch } = await options.head();
       await options.directory.follow(options.storage, epoch);

@@ -1,6 +1,6 @@
 /**
- * Cancels the open actions of a suspended agent or a revoked key. Safety does not depend on how soon: a vote on such an
- * action, or its start, is decided again and refused. Cancelled actions stay cancelled when the agent is resumed.
+ * Cancels the open actions of a suspended agent or a revoked key. Safety does not depend on how soon this happens, because
+ * every vote and start is decided again and denied. Cancelled actions stay cancelled when the agent is resumed.
  */
 import type { Containment } from "../contract/containment.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
@@ -25,7 +25,7 @@ export const containment: Containment = {
   },
 };
 
-/** Reports whether the action may have run before it went back to approvers. Its limit uses then still count. */
+/** Returns true if the action may have run before it became pending again. Its limit uses then still count. */
 async function ranBefore(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   if (row.status !== "pending_approval" || row.reason_code !== "MORE_APPROVALS_NEEDED") return false;
   return mayHaveRun(row, await nullIfCorrupt(tx.entriesOfAction(row.id)));

@@ -1,6 +1,6 @@
 /**
- * Keys, users, agents and stops as the ledger has them. The tables are a cache that whoever writes to the database can change; what a
- * key may and whose it is are held against this before anything is written with it.
+ * Keys, users, agents and stops as the ledger records them. The tables are only a cache, which anyone with write access to
+ * the database can change. So the owner and the rights of a key are verified against this directory ahead of each write.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
 import {
@@ -25,7 +25,7 @@ import { applyUserEntry, userAsKey, type User, type Users } from "../domain/user
 
 const PAGE = 500;
 
-/** The log's keys are the ledger's own: src/ledger/sign/log-key-book.ts. */
+/** The ledger itself follows the log's keys: src/ledger/sign/log-key-book.ts. */
 type DirectoryType = Exclude<FollowedType, "log_key">;
 const TYPES = FOLLOWED_TYPES.filter((type): type is DirectoryType => type !== "log_key");
 
@@ -38,36 +38,39 @@ export interface RecordedPermitKey {
 }
 
 export interface Directory {
-  /** Reads what was recorded since. `epoch` is the head's, of a commit: under the same one nothing has changed. */
+  /**
+   * Reads the entries that were recorded since the last call. `epoch` is that of a committed head; under the same epoch
+   * nothing has changed.
+   */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
-  /** A key, or a user in the form of one. */
+  /** Returns a key, or a user in the form of a key; null if there is none. */
   key(id: string): RecordedKey | null;
-  /** As the last commit that was followed left them. */
+  /** Returns the users as of the last commit that was followed. */
   users(): Users;
-  /** As the last commit that was followed left them. */
+  /** Returns the stops as of the last commit that was followed. */
   stops(): Stops;
-  /** As the last commit that was followed left them. */
+  /** Returns the grants as of the last commit that was followed. */
   grants(): Grants;
-  /** Registered ids that are this agent, whose name is folded, and are written otherwise. */
+  /** Returns the registered ids that equal the folded name except for their spelling. */
   spellings(folded: string): readonly string[];
-  /** What the ledger says of keys that sign permits, in order. */
+  /** Returns the recorded keys that sign permits, in order. */
   permitKeys(): readonly RecordedPermitKey[];
-  /** Names of the columns in which a key's row is not what the ledger says. */
+  /** Returns the names of the columns in which the row differs from the ledger. */
   altered(row: KeyRow): string[];
 }
 
 export function createDirectory(): Directory {
   const keys = new Map<string, RecordedKey>();
-  /** Of agents that were registered under another name than the folded one. */
+  /** Registered ids that differ from their folded name. */
   const spelt = new Map<string, string[]>();
   const permitKeys: RecordedPermitKey[] = [];
   const next: Record<DirectoryType, number> = { api_key: 0, agent: 0, user: 0, stop: 0, grant: 0, permit_key: 0 };
-  // Replaced, not changed, when entries arrive: a batch and a request keep the users that they began with.
+  // Replaced instead of changed when entries arrive, so that a batch or request keeps the users that it started with.
   let users = new Map<string, User>();
   let stops: Stops = NO_STOPS;
   const grants = createGrantFollower();
   let followed = -1;
-  /** What a row was found to be as the ledger has it. */
+  /** The recorded key that each row was found to match. */
   const unaltered = new WeakMap<KeyRow, RecordedKey>();
 
   function take(row: EntryRow, type: keyof typeof next): void {
@@ -111,7 +114,7 @@ export function createDirectory(): Directory {
   function takeKey(row: EntryRow): void {
     const { change, key, by } = decodeEntry<KeyEntry>(row.bytes);
     const earlier = keys.get(key.id);
-    // Of an id it is the first entry that made the key.
+    // If several entries have the same id, the first one created the key.
     if (change === "revoked") {
       if (earlier !== undefined) keys.set(key.id, { ...earlier, revoked: true });
     } else if (earlier === undefined) {
@@ -146,7 +149,7 @@ export function createDirectory(): Directory {
     altered(row) {
       const recorded = keys.get(row.id);
       if (recorded === undefined) return ["id"];
-      // A row is kept with its credential, and asked about with each of its requests.
+      // A credential keeps its row, and each of its requests checks that row again.
       if (unaltered.get(row) === recorded) return [];
       const { scopes, revoked, ...columns } = recorded;
       const altered = Object.entries(columns)

@@ -1,4 +1,4 @@
-/** What an empty store gets on its first start: keys to begin with, recorded like any other. */
+/** Creates the first keys of an empty store, recorded like all later keys. */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
@@ -11,13 +11,13 @@ import { toRfc3339 } from "../domain/time.ts";
 import { linkFor, newUser } from "../domain/users.ts";
 import { createKeyRow, type KeyService } from "./keys.ts";
 
-/** Whom the first agent key submits as. */
+/** The agent that the first agent key is bound to. */
 export const FIRST_AGENT = "support-bot";
 
 /** Name of the first user. */
 const FIRST_ADMIN = "admin";
 
-/** Values that exist nowhere else. They are shown to the operator once and never logged. */
+/** Secrets that are displayed to the operator once. The store has only their hashes. */
 export interface FirstKeys {
   admin: string;
   agent: string;
@@ -25,7 +25,7 @@ export interface FirstKeys {
   link: string | null;
 }
 
-/** Gives the store exactly this admin key, unless it holds a key with this value already (a revoked one stays revoked). */
+/** Creates an admin key with this value, unless the store has a key with this value. A revoked key stays revoked. */
 export async function ensureAdminKey(
   storage: StorageReader,
   ledger: Ledger,
@@ -34,8 +34,8 @@ export async function ensureAdminKey(
   clock: () => number,
 ): Promise<void> {
   const hash = sha256Hex(utf8(adminKey));
-  // Looked at before, so that a start that changes nothing writes nothing, and again under the ledger's lock:
-  // several processes may start on one empty store.
+  // Check before the transaction, so that most starts write nothing, and again under the ledger's lock, because several
+  // processes may start on one empty store.
   if ((await storage.keyByHash(hash)) !== null) return;
   await ledger.transact(async (tx) => {
     if ((await tx.keyByHash(hash)) !== null) return;
@@ -52,18 +52,18 @@ export async function ensureAdminKey(
 }
 
 /**
- * Gives a store without keys an admin and an agent key. They are shown before they are stored: what ends the process
- * in between leaves a store that still has none, and the next start shows others. The other way round they would be
- * lost. Rejects when they could not be shown or stored; what was shown is then of no use.
+ * Creates an admin and an agent key if the store has no keys. The keys are displayed before they are stored: if the process
+ * ends in between, the store still has none, and the next start displays new ones. In the opposite order they could be lost.
+ * Rejects if the keys could not be displayed or stored; displayed keys are then invalid.
  */
 export async function createFirstKeys(
   storage: StorageReader,
   ledger: Ledger,
   keys: KeyService,
   clock: () => number,
-  /** Whom the agent key is bound to; null for none. */
+  /** The agent that the agent key is bound to; null for none. */
   agent_id: string | null,
-  /** Whether people can sign in: then the first user is created, with an open enrolment link. */
+  /** The first user, who gets an enrolment link. Null if people cannot sign in. */
   firstUser: { id: string } | null,
   show: (keys: FirstKeys) => void,
 ): Promise<void> {
@@ -73,9 +73,9 @@ export async function createFirstKeys(
   const link = firstUser === null ? null : randomBytes(32).toString("base64url");
   let shown = false;
   await ledger.transact(async (tx) => {
-    // Under the ledger's lock: of several processes on one empty store one shows its keys.
+    // Under the ledger's lock, so that only one of several processes on an empty store displays keys.
     if ((await tx.keys()).length > 0) {
-      // The batch ran before and was lost, and another process was faster.
+      // An earlier run of this batch was rolled back, and another process stored its keys meanwhile.
       if (shown) throw new Error("another process has stored the first keys: those shown here are of no use");
       return;
     }
@@ -111,7 +111,7 @@ export async function warnAboutUnboundKeys(
     );
 }
 
-/** Rejects when a live key has this name. */
+/** Creates an admin key. Rejects if a live key has this name. */
 export async function addAdminKey(
   ledger: Ledger,
   keys: KeyService,

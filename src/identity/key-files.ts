@@ -4,10 +4,10 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, st
 import { dirname } from "node:path";
 import type { Logger } from "../contract/host.ts";
 
-/** What messages tell whoever has no key that fits. */
+/** Part of error messages: how to create a suitable key. */
 export const CREATE_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519`";
 
-/** Says which secret cannot be used and why; never holds it. */
+/** Names the secret that cannot be used, and the reason. Never contains the secret. */
 export class VaultError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -31,8 +31,9 @@ export function generatePrivateKey(): string {
 }
 
 /**
+ * Reads an Ed25519 private key. Throws VaultError.
  * @param given PEM, or a file's path
- * @param name as messages say it, such as "ledger key"
+ * @param name how error messages name the key, for example "ledger key"
  */
 export function readPrivateKey(given: string, name: string): KeyObject {
   const pem = given.includes("-----BEGIN") ? given : readGiven(given, name);
@@ -87,7 +88,7 @@ export function readOrCreate(path: string, log: Logger, create: () => string): s
   return value.trim();
 }
 
-/** Writes it, whatever is there. Throws VaultError. */
+/** Writes a secret durably and replaces an existing file. Throws VaultError. */
 export function storeSecret(path: string, value: string): void {
   try {
     writeSecret(path, value, "w");
@@ -100,14 +101,14 @@ function writeSecret(path: string, value: string, flag: "w" | "wx"): void {
   const file = openSync(path, flag, 0o600);
   try {
     writeSync(file, value.endsWith("\n") ? value : `${value}\n`);
-    // A key that signed something must not vanish with the page cache.
+    // Sync, because a key that has signed something must survive a power loss.
     fsyncSync(file);
   } finally {
     closeSync(file);
   }
 }
 
-/** Does nothing where another process has done it. */
+/** Renames the file. Does nothing if another process has already renamed it. */
 export function replaceFile(from: string, to: string): void {
   try {
     renameSync(from, to);

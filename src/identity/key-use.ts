@@ -1,14 +1,17 @@
-/** When keys were last used, off the way of a decision: noted in memory, written now and then in one transaction. */
+/**
+ * Records when each key was last used, without delaying decisions: collects times in memory and writes them together at
+ * intervals.
+ */
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** A use within so long of the one that was noted is not noted again. Milliseconds. */
+/** A later use is recorded only if it is this much newer. Milliseconds. */
 const COARSE = 60_000;
 const WRITE_AFTER = 30_000;
 
 export interface KeyUse {
   note(keyId: string, now: number): void;
-  /** Writes what was noted. Never rejects: what cannot be written is tried again with the next note. */
+  /** Writes the collected times. Never rejects: times that could not be written are written with the next ones. */
   flush(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -35,7 +38,7 @@ export function createKeyUse(storage: Pick<Storage, "write">, log: Logger): KeyU
 
   return {
     note(keyId, now) {
-      // Also where the clock was set back: what was noted lies ahead of it then.
+      // The absolute difference, because the recorded time is in the future after the clock was set back.
       if (Math.abs(now - (noted.get(keyId) ?? -Infinity)) < COARSE) return;
       noted.set(keyId, now);
       unwritten.set(keyId, now);

@@ -1,7 +1,7 @@
 /**
- * API keys: who a request comes from. Looked up by the SHA-256 of the value and cached under the
- * ledger's epoch, which grows with every change of a key: a revoked one is refused from the next
- * request on. A request that writes is confirmed again under the ledger's lock.
+ * Authenticates API keys. A key is found by the SHA-256 of its value and cached under the ledger's epoch, which grows with
+ * every change of a key, so a revoked key is rejected from the next request on. A request that writes confirms its key again
+ * under the ledger's lock.
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
@@ -36,8 +36,9 @@ export interface KeysOptions {
 
 export interface KeyService extends Keys {
   /**
-   * `confirmed`: the work asks again under the ledger's lock, before anything is done or answered. Then a key that is
-   * known needs no look at the store.
+   * Returns the credential for a key's value; null if the key is not valid.
+   * `confirmed`: the caller confirms the credential under the ledger's lock before it does or returns anything. A cached key
+   * is then accepted without reading the store.
    */
   authenticate(value: string, options?: { confirmed?: boolean }): Promise<Credential | null>;
   confirm(tx: StorageReader, credential: Credential, epoch: number, now: number): Promise<Credential>;
@@ -46,9 +47,9 @@ export interface KeyService extends Keys {
 export function createKeys(options: KeysOptions): KeyService {
   let cache = new Map<string, Credential>();
   let cachedEpoch = -1;
-  /** The newest epoch that a batch or the head was under; no lasting one where its batch was lost. */
+  /** The newest epoch of any batch or head. It may belong to a batch that was rolled back. */
   let newestEpoch = -1;
-  /** Ids of keys that were refused because their time was over: a clock that goes back makes none of them good again. */
+  /** Ids of keys that were rejected as expired. They stay expired if the clock is set back. */
   const expired = new Set<string>();
 
   function isLive(key: KeyRow, now: number): boolean {
@@ -74,7 +75,7 @@ export function createKeys(options: KeysOptions): KeyService {
       if (value.length > 512) return null;
       const lately = confirmed && cachedEpoch >= newestEpoch ? cache.get(value) : undefined;
       if (lately !== undefined) return admit(lately);
-      // The head first: a row read after it is at least as new as its epoch.
+      // Read the head first, so that the row is at least as new as its epoch.
       const { epoch } = await options.head();
       newestEpoch = epoch;
       if (epoch !== cachedEpoch || cache.size > CACHE_LIMIT) {
@@ -123,7 +124,7 @@ export function createKeys(options: KeysOptions): KeyService {
       }
       if (!isLive(current.key, now)) throw gone(current.key);
       let altered = options.directory.altered(current.key);
-      // The row that let the request in, too, where another one stands there by now.
+      // If the store has another row by now, also verify the row that authenticated the request.
       if (altered.length === 0 && current !== credential) altered = options.directory.altered(credential.key);
       if (altered.length > 0) {
         options.log.error("a key in the store is not the one in the ledger; run assent audit", {
@@ -169,7 +170,7 @@ async function readRights(
   );
 }
 
-/** The row of a key with a given value. */
+/** Creates the row of a key with the given value. */
 export function createKeyRow(id: string, value: string, input: Parameters<Keys["mint"]>[0]): KeyRow {
   return {
     id,
@@ -205,7 +206,10 @@ export function toCredential(key: KeyRow, epoch: number, groups: Groups, makers:
   };
 }
 
-/** A key that is bound to an agent sees only that agent, whatever its scopes. Without `actions:read` a key sees only what it submitted. */
+/**
+ * Returns which actions a key can see. A key that is bound to an agent sees only that agent, whatever its scopes. Without
+ * `actions:read` it sees only what it submitted.
+ */
 function visibilityOf(key: KeyRow, may: (scope: Scope) => boolean, ofGroups: Visibility): Visibility {
   if (key.agent_id !== null) return { agent_id: key.agent_id };
   return may("actions:read") ? ofGroups : { key_id: key.id };

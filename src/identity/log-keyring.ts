@@ -1,6 +1,6 @@
 /**
- * The Ed25519 keys that this process can sign checkpoints with: the log's, the one that is to follow it, and those before
- * that sign along for a while. Which of them signs is the ledger's word (src/ledger/sign/log-key-book.ts), never this one's.
+ * Loads the Ed25519 keys with which this process can sign checkpoints: the log's key, its successor, and predecessors that
+ * cosign for a while. The ledger determines which of them sign (src/ledger/sign/log-key-book.ts).
  */
 import { sign, type KeyObject } from "node:crypto";
 import { join } from "node:path";
@@ -21,27 +21,30 @@ import {
 } from "./key-files.ts";
 
 const FILE = "log-key.pem";
-/** Holds a new key until the ledger has it. */
+/** File of a new key until the ledger has recorded it. */
 const NEXT_FILE = "log-key.next.pem";
-/** Of the data folder. A key that another has followed is kept under its id: it signs along for a while. */
+/**
+ * Returns true for the name of a log key's file in the data folder. A predecessor is stored under its id, because it cosigns
+ * for a while.
+ */
 export const isLogKeyFile = (name: string): boolean => /^log-key(?:\.next|\.[0-9a-f]{8})?\.pem$/.test(name);
 
 const NAME = "ledger key";
-/** How long a key that is missing is not looked for again. Milliseconds. */
+/** How long a missing key is not searched for again. Milliseconds. */
 const MISSED_FOR = 1000;
 
 export interface LogKeyring {
-  /** Of the key that an empty store is started with. 32 raw bytes. */
+  /** Public key with which an empty store starts. 32 raw bytes. */
   readonly publicKey: Uint8Array;
-  /** Null where this process does not have the key. Files are read again before that is said. */
+  /** Returns the signer of a key; null if this process does not have it. Reads the files again before it returns null. */
   signer(name: string, publicKey: Uint8Array): NoteSigner | null;
-  /** Of the key that is to follow; made where the data folder keeps keys. Throws VaultError. */
+  /** Returns the public key of the successor, and creates it if the data folder stores the keys. Throws VaultError. */
   next(): Uint8Array;
-  /** Puts the log's key in place in the data folder, where it waits there as the next one. Throws VaultError. */
+  /** Moves the successor's file to the place of the log's key, if the data folder contains it. Throws VaultError. */
   settle(name: string, current: Uint8Array): void;
 }
 
-/** Throws VaultError for a key that is missing or cannot be used. */
+/** Opens the keys of the log. Throws VaultError for a key that is missing or invalid. */
 export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">, log: Logger): LogKeyring {
   const files = { now: join(data, FILE), next: join(data, NEXT_FILE) };
   const keptFile = (id: Uint8Array): string => join(data, `log-key.${toHex(id)}.pem`);
@@ -59,7 +62,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
     return publicKey;
   }
 
-  /** What cannot be read now is missing: another place may hold the key. */
+  /** A file that cannot be read counts as missing, because the key may be in another file. */
   function look(id: Uint8Array): void {
     const own = ledger.key === null;
     const places = ledger.key === null ? [files.now, files.next, keptFile(id)] : [ledger.key, ledger.next_key];
@@ -102,7 +105,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
       const next = ledger.key === null ? readSecret(files.next, log) : null;
       if (next === null || !equalBytes(add(next), current)) return;
       const now = readSecret(files.now, log);
-      // First kept, then replaced: whatever ends this leaves both keys where the next start finds them.
+      // Copy the old key before it is replaced, so that after a crash the next start finds both.
       if (now !== null) {
         const before = add(now);
         if (!equalBytes(before, current)) storeSecret(keptFile(computeKeyId(name, 1, before)), now);

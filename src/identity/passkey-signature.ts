@@ -4,7 +4,7 @@ import { toBase64Url } from "../domain/hash.ts";
 
 type CoseMap = Map<number, number | Uint8Array>;
 
-/** Verifies `signature` over `message`. False if the key is malformed or of another kind. */
+/** Verifies `signature` over `message`. Returns false if the key is malformed or has another algorithm. */
 export function verifyPasskeySignature(coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   try {
     const map = parseCoseMap(coseKey);

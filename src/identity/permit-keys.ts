@@ -1,7 +1,7 @@
 /**
- * The Ed25519 key that signs permits, and those before it whose permits still hold. The first is pinned in the store;
- * each later one stands in the ledger, with the end of the one before. A process follows the ledger, and so all that
- * share a store take the same keys, whichever of them it signs with.
+ * Manages the Ed25519 key that signs permits, and its predecessors, whose permits are valid for a while. The store pins the
+ * first key. The ledger records each later key together with the end of the previous one, so all processes on a store accept
+ * the same keys, whichever of them they sign with.
  */
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
@@ -29,24 +29,24 @@ import { createSigner } from "./signer.ts";
 
 const PIN = "permit_key";
 const FILE = "permit-key.pem";
-/** Holds a new key until the ledger has it. */
+/** File of a new key until the ledger has recorded it. */
 const NEXT_FILE = "permit-key.next.pem";
-/** What the data folder holds of them. */
+/** Names of these files in the data folder. */
 export const PERMIT_KEY_FILES = [FILE, NEXT_FILE] as const;
 
 const NAME = "permit key";
 
 export interface PermitRotation {
-  /** PEM of the new key, or its file's path; null makes one in the data folder. */
+  /** PEM of the new key, or its file's path; null creates one in the data folder. */
   key: string | null;
-  /** Seconds from now for which permits of the present key are taken, and may be signed; 0 where this process does not have it. */
+  /** Seconds for which permits of the present key are still signed and accepted; 0 if this process does not have that key. */
   overlap: number;
 }
 
 export interface PermitKeyService extends Permits {
-  /** Records the next key. Rejects with VaultError, having recorded nothing, for one that cannot be it. */
+  /** Records the next key. Rejects with VaultError for an unsuitable key; nothing was recorded then. */
   rotate(ledger: Ledger, rotation: PermitRotation): Promise<{ kid: string; previous: string; until: number }>;
-  /** Whether permits are signed with this key, in hex, or were. */
+  /** Returns true if this public key, in hex, signs or has signed permits. */
   signs(publicKey: string): boolean;
   close(): Promise<void>;
 }
@@ -56,16 +56,16 @@ export interface PermitKeyOptions {
   storage: Storage;
   directory: Directory;
   vault: Pick<Vault, "verify">;
-  /** Whether the log is signed with it, or was. */
+  /** Returns true if this key signs or has signed the log. */
   isLogKey(publicKey: Uint8Array): boolean;
   head(): Promise<LedgerHead>;
   clock(): number;
   log: Logger;
-  /** Starts, too, with another key than the store's: to rotate one that was lost. */
+  /** Accepts a key that is not the store's, so that a lost key can be rotated. */
   anyKey: boolean;
 }
 
-/** Throws VaultError for a key that is missing or cannot be used, and where it is not the one of this store. */
+/** Opens the permit keys. Throws VaultError for a key that is missing or invalid, or is not the one of this store. */
 export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitKeyService> {
   const { config, storage, directory, vault, clock, log } = options;
   const files = { now: join(config.data, FILE), next: join(config.data, NEXT_FILE) };
@@ -73,7 +73,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   await follow();
   const first = storage.exclusive ? null : sharedFault(config);
   if (first !== null) throw new VaultError(first);
-  // The key of a rotation that was interrupted before its file replaced the old one.
+  // A key whose rotation was interrupted before its file replaced the old one.
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
     replaceFile(files.next, files.now);
@@ -87,7 +87,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   const signer = createSigner(privateKey);
   const imported = new Map<string, PublishedPermitKey>();
 
-  /** The same object each time: the vault keeps what it imported by it. */
+  /** Returns the same object each time, because the vault caches imported keys by object. */
   function keyOf(hex: string, until: number | null): PublishedPermitKey {
     const name = `${hex} ${until}`;
     const kept = imported.get(name);
@@ -98,7 +98,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
     return key;
   }
 
-  /** Every key there was, the one that signs first, then the latest. */
+  /** Returns all keys: the one that signs first, then the others from the latest to the oldest. */
   function all(): PublishedPermitKey[] {
     const rotations = directory.permitKeys();
     const keys = [keyOf(rotations.at(-1)?.public_key ?? pinned, null)];
@@ -161,7 +161,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         throw new VaultError(
           `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
         );
-      // Where the data folder's was lost, the start has just made the next.
+      // If the data folder's key was lost, this start has just created the next one.
       const given = key ?? readOrCreate(lost ? files.now : files.next, log, generatePrivateKey);
       const next = publicHex(given);
       const until = await ledger.transact(async (tx) => {
@@ -169,7 +169,8 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         if (keys.some(({ publicKey }) => toHex(publicKey) === next))
           throw new VaultError(`permits were signed with this key before: ${CREATE_KEY_HINT}`);
         if (options.isLogKey(fromHex(next))) throw new VaultError(`this is the key of the log: ${CREATE_KEY_HINT}`);
-        // Of a key that this process never had only the store says that it was ours, and whoever writes to it can.
+        // If this process never had the old key, only the store says that it was ours, and anyone with write access could
+        // have put it there. So its permits end at once.
         const previous_until = tx.now + (lost ? 0 : overlap * 1000);
         tx.record({
           type: "permit_key",
@@ -190,7 +191,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   };
 }
 
-/** Processes of one database on several machines each have a data folder: what the log's key says of the first holds here. */
+/** Processes on several machines each have a data folder, so a shared store needs a configured key, as the log does. */
 function sharedFault({ ledger, permits }: PermitKeyOptions["config"]): string | null {
   if (ledger.key === null || permits.key !== null) return null;
   return `the key of the log is configured, and the one that signs permits is not, which processes that share a database need, too: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
@@ -200,7 +201,10 @@ function publicHex(given: string): string {
   return toHex(rawPublicKey(readPrivateKey(given, NAME)));
 }
 
-/** The store's first permit key. Looked at again under the lock: several processes may start on one empty store. */
+/**
+ * Returns the store's first permit key, and pins this process's key if there is none. Checks again under the lock, because
+ * several processes may start on one empty store.
+ */
 async function pin(storage: Storage, own: string): Promise<string> {
   const pinned =
     (await storage.meta(PIN)) ??

@@ -7,15 +7,15 @@ import { VaultError } from "./key-files.ts";
 export interface LogPin {
   /** The log's name. */
   origin: string;
-  /** The key that it was started with, as vkey. */
+  /** Verifier key with which the log started. */
   first: string;
 }
 
-/** The log's name and its first key are kept with it: another key would start a second history under the same entries. */
+/** Stores the log's name and first key, because another key would start a second history with the same entries. */
 export async function pinLog(storage: Storage, configured: string | null, publicKey: Uint8Array): Promise<LogPin> {
   const first = async (): Promise<void> => {
     const name = configured ?? `assent.local/${uuidv7().slice(-12)}`;
-    // Looked at again under the lock: several processes may start on one empty store.
+    // Check again under the lock, because several processes may start on one empty store.
     await storage.write(async (tx) => {
       if ((await tx.meta("log_vkey")) !== null) return;
       const { size } = await tx.head();
@@ -35,7 +35,11 @@ export async function pinLog(storage: Storage, configured: string | null, public
   return { origin, first: pinned };
 }
 
-/** Throws VaultError where this process does not have the log's key. @param held whether it has it @param own the key that it was given */
+/**
+ * Throws VaultError if this process does not have the log's key.
+ * @param held whether this process has it
+ * @param own the key that was configured for this process
+ */
 export function assertLogKey(keys: LogKeys, held: boolean, own: string): void {
   if (held) return;
   const { changes } = keys;

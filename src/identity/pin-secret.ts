@@ -5,8 +5,8 @@ import { toHex } from "../domain/hash.ts";
 import { VaultError } from "./key-files.ts";
 
 /**
- * Approval tokens of one process must be good at the others. Only a MAC over nothing is kept: it shows whether two
- * secrets are equal.
+ * Stores a MAC of an empty message, which shows whether two processes have the same secret. They need the same one, because
+ * each accepts the approval tokens of the others.
  */
 export async function pinSecret(storage: Storage, vault: Vault, log: Logger, accept: boolean): Promise<void> {
   const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));

@@ -1,4 +1,4 @@
-/** Makes another key the log's: one entry, which the key before signs. */
+/** Changes the key of the log with one entry, which the previous key signs. */
 import type { Ledger } from "../contract/ledger.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { toHex } from "../domain/hash.ts";
@@ -9,14 +9,14 @@ import { VaultError } from "./key-files.ts";
 import type { LogKeyring } from "./log-keyring.ts";
 
 export interface LogKeyRotation {
-  /** Milliseconds from now for which the present key signs along. */
+  /** How long the present key cosigns. Milliseconds from now. */
   overlap: number;
-  /** Also while the key before the present one still signs along. */
+  /** Allows a change while the predecessor of the present key still cosigns. */
   again: boolean;
 }
 
 export interface RotatedLogKey extends LogKeyChange {
-  /** False where the log has that key already, and nothing was recorded. */
+  /** False if the log already has that key; nothing was recorded then. */
   recorded: boolean;
 }
 
@@ -24,21 +24,21 @@ export interface RotatedLog {
   ledger: Pick<Ledger, "checkpoint" | "transact" | "origin">;
   book: LogKeyBook;
   ring: LogKeyring;
-  /** Whether permits were signed with this key, in hex. */
+  /** Returns true if this public key, in hex, has signed permits. */
   signsPermits(publicKey: string): boolean;
   clock(): number;
 }
 
 /**
- * Resolves to the last change. It may be run again after whatever ended it: what the ledger has is not recorded twice.
- * Rejects with VaultError, having recorded nothing, for a key that cannot follow.
+ * Resolves to the latest change of key. Safe to repeat after an interruption: a recorded change is not recorded twice.
+ * Rejects with VaultError for an unsuitable key; nothing was recorded then.
  */
 export async function rotateLogKey(
   { ledger, book, ring, signsPermits, clock }: RotatedLog,
   { overlap, again }: LogKeyRotation,
 ): Promise<RotatedLogKey> {
   const { origin } = ledger;
-  // Of what is committed, and no other entry can undo: the present key signs nothing that it would not sign anyway.
+  // Sign a committed head, which no later entry can undo. The present key would sign it anyway.
   const signed = await ledger.checkpoint();
   const previous = currentVkey(book.keys());
   const last = book.keys().changes.at(-1);

@@ -1,6 +1,6 @@
 /**
- * Signatures off the main thread. Those that are asked for in one turn of the event loop travel
- * together: handing one over costs nearly as much as making it, handing thirty over costs the same.
+ * Signs off the main thread. All messages of one turn of the event loop are sent together, because sending one message costs
+ * nearly as much as signing it, and sending thirty costs the same.
  */
 import { sign, type KeyObject } from "node:crypto";
 import { setImmediate } from "node:timers";
@@ -17,7 +17,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Below this many the way to the other thread and back is longer than the work. */
+/** With fewer messages, sending them to the other thread takes longer than signing them. */
 const WORTH_SENDING = 4;
 
 export function createSigner(key: KeyObject): Signer {
@@ -36,7 +36,7 @@ export function createSigner(key: KeyObject): Signer {
     }
   }
 
-  /** Whatever was sent and not answered is signed here: nobody waits for a thread that is gone. */
+  /** Signs the unanswered messages on this thread, because the other thread has ended. */
   function lose(gone: Worker): void {
     if (worker === gone) worker = null;
     const groups = [...sent.values()];
@@ -52,7 +52,7 @@ export function createSigner(key: KeyObject): Signer {
     thread.on("message", ({ id, signatures }: { id: number; signatures: Uint8Array }) => {
       const group = sent.get(id) ?? [];
       sent.delete(id);
-      // Held to the process only while somebody waits for it, or for its end.
+      // The thread keeps the process alive only while a signature or its end is awaited.
       if (sent.size === 0 && worker === thread) thread.unref();
       group.forEach(({ resolve }, i) => resolve(signatures.subarray(i * 64, i * 64 + 64)));
     });

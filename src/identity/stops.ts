@@ -1,4 +1,4 @@
-/** The stops that hold, for what is asked beside the ledger's lock. They are followed under its epoch, as keys are. */
+/** Returns the active stops outside the ledger's lock. Each process follows them whenever the epoch changes. */
 import type { StopList } from "../contract/stops.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { findStopFacts, type Stops } from "../domain/stops.ts";

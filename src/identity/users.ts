@@ -1,6 +1,6 @@
 /**
- * Users and the credentials of their sessions. Users are followed in the ledger under its epoch, as keys are: a role that
- * was taken away, and an ended user, are refused from the next request on.
+ * Users, and the credentials of their sessions. Each process follows the entries of users whenever the epoch changes, so a
+ * revoked role and an ended user are rejected from the next request on.
  */
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
@@ -30,10 +30,10 @@ export function createUsers(options: {
   groups: Groups;
   head(): Promise<LedgerHead>;
 }): UserService {
-  /** Only sessions that were verified here are ever confirmed. */
+  /** Only sessions that were verified here can be confirmed. */
   const verified = new WeakMap<Session, VerifiedSession>();
 
-  /** The epoch first: users who are read after it are at least as new. */
+  /** Read the epoch first, so that the users are at least as new. */
   async function current(): Promise<{ users: Users; epoch: number }> {
     const { epoch } = await options.head();
     await options.directory.follow(options.storage, epoch);
