@@ -92,6 +92,8 @@ export interface Route {
   /** Documents that the handler reads the `Idempotency-Key` header. */
   idempotent?: boolean;
   responses: Record<number, ResponseSpec>;
+  /** Media type of the errors that the handler returns itself, in the form of another protocol. For the documentation. */
+  errorContentType?: string;
   /** Errors of the handler, in addition to the core's errors (src/http/core-errors.ts). */
   errors?: readonly (ErrorCode | ErrorKind)[];
   handle(context: RequestContext): Promise<Reply> | Reply;

@@ -48,7 +48,8 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
     async read(request, info, share) {
       const type = mediaType(request.headers.get("content-type"));
       const asText = type !== null && (route.textBodies ?? []).includes(type);
-      if (!asText && type !== null && type !== "application/json") throw unsupported(route, type);
+      const isJson = schema !== undefined && type === "application/json";
+      if (!asText && type !== null && !isJson) throw unsupported(route, type);
       const encoding = request.headers.get("content-encoding");
       if (encoding !== null && encoding.toLowerCase() !== "identity") {
         throw new Refusal(

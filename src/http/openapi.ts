@@ -120,7 +120,7 @@ function operation(route: Route, components: Components, scopesInAll: number): J
     ...(route.body === undefined && route.textBodies === undefined
       ? {}
       : { requestBody: requestBody(route, components) }),
-    responses: { ...successes(route, components), ...failures(listRouteErrors(route)) },
+    responses: { ...successes(route, components), ...failures(listRouteErrors(route), route.errorContentType) },
   };
 }
 
@@ -225,7 +225,8 @@ function contentOf(spec: ResponseSpec, components: Components): Json {
   return Object.keys(content).length === 0 ? {} : { content };
 }
 
-function failures(kinds: readonly ErrorKind[]): Json {
+/** @param otherType media type of errors in the form of another protocol */
+function failures(kinds: readonly ErrorKind[], otherType?: string): Json {
   const byStatus = new Map<number, ErrorKind[]>();
   for (const kind of kinds) byStatus.set(kind.status, [...(byStatus.get(kind.status) ?? []), kind]);
   const answers: Json = {};
@@ -244,6 +245,7 @@ function failures(kinds: readonly ErrorKind[]): Json {
           },
           examples,
         },
+        ...(otherType === undefined ? {} : { [otherType]: { schema: { type: "object" } } }),
       },
     };
   }

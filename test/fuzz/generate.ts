@@ -342,7 +342,9 @@ export class Generator {
     }
     if ("application/yaml" in content && this.chance(0.3))
       return { bytes: encode(this.pick(YAMLS)), type: this.pick(["application/yaml", "text/yaml"]) };
-    const media = content["application/json"] as { schema: Schema; example?: unknown };
+    const media = content["application/json"];
+    if (media === undefined)
+      return { bytes: encode(this.pick([...BODIES, "logout_token=a.b.c"])), type: this.pick(Object.keys(content)) };
     const value =
       media.example !== undefined && this.chance(0.4)
         ? structuredClone(media.example)

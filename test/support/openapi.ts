@@ -78,7 +78,8 @@ export function judgeOf(document: Document): Judge {
         return [...found, `${where}: not JSON: ${text.slice(0, 100)}`];
       }
       found.push(...check(media.schema as object)(value).map((fault) => `${where}: ${fault}`));
-      if (status >= 400 && (value as { status?: number }).status !== status)
+      // A SCIM error has its status as a text.
+      if (status >= 400 && Number((value as { status?: number | string }).status) !== status)
         found.push(`${where}: the problem says ${(value as { status?: number }).status}`);
       return found;
     },

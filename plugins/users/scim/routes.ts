@@ -75,7 +75,7 @@ const path = (provider: string, rest: string): string => `/scim/v2/${provider}/$
 const reply = (description: string) => ({ description, contentType: CONTENT_TYPE });
 
 function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
-  const base = { tag: TAG, scope: SCOPES.provision };
+  const base = { tag: TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   const render = (provider: string) => (each: ScimUser) => renderUser(provider, each);
   return [
     defineRoute({
@@ -187,7 +187,7 @@ async function renderGroup(
 }
 
 function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
-  const base = { tag: TAG, scope: SCOPES.provision };
+  const base = { tag: TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   return [
     defineRoute({
       ...base,
@@ -253,7 +253,7 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
 }
 
 function groupChangeRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
-  const base = { tag: TAG, scope: SCOPES.provision };
+  const base = { tag: TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   return [
     ...(["PUT", "PATCH"] as const).map((method) =>
       defineRoute({
@@ -311,6 +311,7 @@ function describeRoute(find: (provider: string) => Endpoint): Route {
     tag: TAG,
     summary: "SCIM: show what is supported",
     scope: SCOPES.provision,
+    errorContentType: CONTENT_TYPE,
     params: PROVIDER,
     responses: { 200: reply("The supported features.") },
     errors: [ERRORS.SCIM_NOT_FOUND],

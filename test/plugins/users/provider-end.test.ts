@@ -114,6 +114,11 @@ test("a forged, foreign, old, incomplete or ambiguous logout token ends nothing"
     const answer = await service.call("POST", "/v1/sign-in/company/logout", { key: null, raw, headers });
     assert.equal(answer.status, 400, raw);
   }
+  const asJson = await service.call("POST", "/v1/sign-in/company/logout", {
+    key: null,
+    body: { logout_token: await company.logoutToken({ sub }) },
+  });
+  assert.equal(asJson.status, 415, "a body of JSON, which no schema checks");
   assert.equal((await send(await other.logoutToken({ sub }))).status, 400, "of another provider");
   assert.equal((await send(await company.logoutToken({ sub }), "nowhere")).status, 404);
   assert.equal(await statusOf(visitor), 200);
