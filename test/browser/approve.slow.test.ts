@@ -194,7 +194,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     await room.page.close();
   });
 
-  it("has no serious fault for those who do not see it", async () => {
+  it("has no finding of axe-core, minor ones included", async () => {
     const { link } = await ask({ params: { amount: 500, currency: "USD" } });
     for (const colorScheme of ["light", "dark"] as const) {
       // The page's own policy would refuse axe's functions.
@@ -207,12 +207,10 @@ describe("the approval page", { skip: withoutBrowser }, () => {
       await page.getByText("computed in this browser").waitFor();
       await page.addScriptTag({ content: axe });
       const { violations } = await page.evaluate<{
-        violations: { id: string; impact: string; nodes: { html: string }[] }[];
+        violations: { id: string; nodes: { html: string }[] }[];
       }>("axe.run()");
       assert.deepEqual(
-        violations
-          .filter(({ impact }) => impact === "serious" || impact === "critical")
-          .map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ""}`),
+        violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ""}`),
         [],
       );
       assert.ok(

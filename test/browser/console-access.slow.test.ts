@@ -98,6 +98,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/provenance", "no key is pinned"],
     [`#/provenance/${hash}`, "Entry"],
     ["#/events?after=-1", "policies decide"],
+    ["#/deliveries", "Nobody was told anything yet"],
     ["#/system", "Ready"],
   ];
 
@@ -115,6 +116,16 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
       }
     }
     assert.deepEqual(findings, {});
+  });
+
+  it("has a page to sign in without a finding, too", async () => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const page = await console_.browser.newPage({ bypassCSP: true, colorScheme });
+      await page.goto(console_.server.url);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      assert.deepEqual(await accessibilityFindings(page), []);
+      await page.close();
+    }
   });
 
   it("has a selection and dialogs without a finding, too", async () => {
