@@ -96,6 +96,34 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     },
   );
 
+  it(
+    "keeps its timeouts behind a pooler, which would refuse or drop them among the startup parameters",
+    {
+      skip: withoutPgbouncer,
+    },
+    async () => {
+      const address = new URL(url);
+      const pooler = await startPgbouncer(address, "session");
+      address.port = String(pooler.port);
+      const pooled = postgresStorage({ url: address.href, poolSize: 2, lockTimeoutMs: 300 });
+      const other = postgres(url, { max: 1 });
+      try {
+        await pooled.open();
+        await other.begin(async (tx) => {
+          await tx`select 1 from ledger_head for update`;
+          await assert.rejects(
+            pooled.write(() => Promise.resolve()),
+            unavailable(/lock timeout/),
+          );
+        });
+      } finally {
+        await other.end();
+        await pooled.close();
+        await pooler.stop();
+      }
+    },
+  );
+
   it("does not let work that hangs hold the lock forever", async () => {
     const hanging = storage.write(async (tx) => {
       await tx.putMeta("hangs", "yes");
