@@ -1,4 +1,4 @@
-/** The ledger as the rest of the core and the plugins see it: sequencer, proofs, checkpoints and tail behind one object. */
+/** Combines sequencer, proofs, checkpoints and tail into one object for the rest of the core and the plugins. */
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Ledger, SignedCheckpoint } from "../contract/ledger.ts";
@@ -24,21 +24,21 @@ import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.
 import { LedgerTampered } from "./tampered.ts";
 import { witnessedCheckpoint } from "./witness/witnesses.ts";
 
-/** How long a signature may wait for a batch to be stored with. Milliseconds. */
+/** Time after which a signature is stored by itself if no batch stores it earlier. Milliseconds. */
 const STORE_CHECKPOINT_AFTER = 200;
-/** How often the head is read, because an announcement can be lost. Milliseconds. */
+/** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
 const CATCH_UP_EVERY = 500;
-/** The same where the store announces nothing. */
+/** The same interval for stores that do not announce commits. */
 const LOOK_EVERY = 250;
-/** A process that only reads keeps what it has seen at most this often. Milliseconds. */
+/** Minimum interval at which a process that only reads stores what it has seen. Milliseconds. */
 const KEEP_SEEN_EVERY = 1000;
 
-/** Longer than any batch on a slow disk, or of a database that is slow to answer. Milliseconds. */
+/** Default time limit for the jobs of a batch: longer than any batch on a slow disk or database takes. Milliseconds. */
 const LONGEST_JOBS = 60_000;
 
 export interface LedgerOptions {
   storage: Storage;
-  /** Tells this process from the others on the store. */
+  /** Identifies this process among those that share the store. */
   instance: string;
   verify: Vault["verify"];
   /** Has followed the store. */
@@ -50,13 +50,13 @@ export interface LedgerOptions {
   /** Longest run of a batch's jobs, in milliseconds. Default 60,000. */
   jobMs?: number;
   verifyAtStart: number;
-  /** File of the newest checkpoint, beside the store; null keeps none. */
+  /** File that keeps the newest checkpoint outside the store; null for none. */
   keptCheckpoint: string | null;
-  /** A folder outside the data folder, where checkpoints of this machine's logs are kept too. Absent: none. */
+  /** A folder outside the data folder that keeps the newest checkpoints of all logs of this machine. Absent: none. */
   stateFolder?: string | null;
   /** A file that checkpoints are appended to. Absent: none. */
   checkpointLog?: { path: string; everyMs: number } | null;
-  /** Goes on with a store that is older than the kept checkpoint. */
+  /** Accepts a store that is older than the kept checkpoint. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
   /** Absent: nothing is. */
@@ -78,11 +78,11 @@ export interface LedgerOptions {
 
 export interface OpenLedger extends Ledger {
   halted(): string | null;
-  /** Answers everything taken, stores the last signature. */
+  /** Finishes all accepted jobs, and stores the last signature. */
   close(): Promise<void>;
 }
 
-/** Verifies the stored ledger, then takes jobs. Rejects with LedgerTampered. */
+/** Verifies the stored ledger, then accepts jobs. Rejects with LedgerTampered. */
 export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   const { storage, logKeys, origin, log } = options;
   const verify: Vault["verify"] = (...args) => options.verify(...args);
@@ -99,7 +99,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 
   const proofs = createProofReader(storage);
   const kept = keptCheckpoints(options);
-  /** Of a write that stores the newest signature. */
+  /** Timer of the write that stores the newest signature. */
   let timer: ReturnType<typeof setTimeout> | null = null;
   const checkpoints = createCheckpoints({
     origin,
@@ -145,7 +145,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
         log,
       });
     } catch (error) {
-      // The other processes, which may have seen less, must not go on from this database either.
+      // Report it to the other processes, so that those that have seen less do not continue with this database either.
       if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
         await rollCall?.testify(error.seen).catch(() => undefined);
       throw error;
@@ -162,14 +162,14 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
           options.clock.now,
           log,
         );
-  // The first batch stores this signature with its entries: entries without a checkpoint show that it was removed.
+  // The first batch stores this signature with its entries, so entries without a checkpoint show that it was removed.
   if (start.size === 0 && checkpoints.latest() === null) await checkpoints.sign(() => Promise.resolve(start));
   const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
   if (last !== undefined) options.clock.saw(last.created_at);
   const tail = createTail(storage, start.size, log, (newest) => options.clock.saw(newest.created_at));
   const readHead = sharedRead(() => continuity.observe(() => storage.head()));
 
-  /** Stores the newest signature soon, unless a batch does it before. */
+  /** Stores the newest signature soon, unless a batch stores it earlier. */
   function planStore(): void {
     timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
     timer.unref?.();
@@ -178,7 +178,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   async function storeCheckpoint(): Promise<void> {
     timer = null;
     const waiting = checkpoints.unstored();
-    // One of the empty log goes with the first batch.
+    // The signature of an empty log is stored with the first batch.
     if (waiting === null || waiting.size === 0) return;
     try {
       await storage.write(async (tx) => {
@@ -188,7 +188,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       });
       checkpoints.stored(waiting.size);
     } catch (error) {
-      // It is kept in memory and goes with the next batch.
+      // It stays in memory, and the next batch stores it.
       log.warn("the newest checkpoint could not be stored yet", { size: waiting.size, error: String(error) });
     }
   }
@@ -234,8 +234,8 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     start,
   );
 
-  // Commits of other processes: the store announces them where it can, and they are looked for as well, because an
-  // announcement can be lost. So are this process's own whose outcome it does not know.
+  // Commits of other processes. The store announces them if it can, but the head is also read at intervals, because an
+  // announcement can be lost. This also finds own commits whose outcome is unknown.
   let looking: Promise<void> | null = null;
   let again = false;
   function catchUp(): void {
@@ -253,13 +253,13 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     })();
   }
   function changed(size?: number): void {
-    // Mostly this process's own commit. A head that a request has read is no word to those who listen.
+    // Usually the head of this process's own commit, which subscribers already know.
     if (size !== undefined && size <= tail.announced()) return;
     if (size === undefined || tail.listening()) catchUp();
     else tail.moved(size);
   }
   let keptAt = 0;
-  /** Keeps what others committed: this process may be the only one that remembers it. */
+  /** Signs and keeps what other processes committed, because this process may be the only one that remembers it. */
   async function keepSeen(): Promise<void> {
     const signed = checkpoints.latest()?.size ?? 0;
     if (continuity.seen().size <= signed || performance.now() - keptAt < KEEP_SEEN_EVERY) return;
@@ -276,14 +276,14 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     }
   }
   let polling: Promise<void> | null = null;
-  /** Looks for another database behind the address, and for what others committed. */
+  /** Checks whether the database was replaced, and reads what other processes committed. */
   function poll(): void {
     if (rollCall === null) return catchUp();
     polling ??= rollCall
       .poll()
       .then(({ size }) => {
         if (size > tail.announced()) catchUp();
-        // Not awaited: these reads hang if the server does, and the next poll finds out which server replaced it.
+        // Not awaited, because these reads hang if the server does. The next poll finds out which server replaced it.
         keeping ??= keepNewest().finally(() => (keeping = null));
       })
       .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
@@ -294,7 +294,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       ? null
       : await storage.watch((size) => {
           changed(size);
-          // The connection was lost: it may lead to another database now.
+          // The connection was lost, and may lead to another database now.
           if (size === undefined) poll();
         });
   const catching = setInterval(
@@ -318,7 +318,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     return checkpoints.sign(followed);
   });
 
-  /** The head of a database that the processes agreed on, with the log's keys as far as it goes. */
+  /** Returns the head of a database that the processes agreed on, after reading the log's keys up to it. */
   async function followed(): Promise<LedgerHead> {
     let read = await head();
     if (read.server?.isSettled === false) {
@@ -349,7 +349,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     clockAhead: () => options.clock.ahead(),
     subscribe(listener) {
       const stop = tail.subscribe(listener, continuity.seen().size);
-      // Words of others' entries were passed over while nobody listened.
+      // Announcements of other processes' entries were ignored while there were no subscribers.
       if (!storage.exclusive) catchUp();
       return stop;
     },
@@ -397,7 +397,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   };
 }
 
-/** Where this process keeps the newest checkpoint. */
+/** Lists the places where this process keeps the newest checkpoint. */
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): KeptCheckpoint[] {
   const kept: KeptCheckpoint[] = [];
   if (keptCheckpoint !== null) kept.push(keepCheckpoint(keptCheckpoint, log));

@@ -1,16 +1,16 @@
-/** Proofs and roots out of stored hashes. Memory does not grow with the ledger: at most one tile is held at a time. */
+/** Computes proofs and roots from stored hashes. Holds at most one tile in memory, whatever the size of the ledger. */
 import { StorageError, type StorageReader } from "../contract/storage.ts";
 import { consistencyProof, hashNode, inclusionProof, computeRoot } from "../domain/merkle.ts";
 import { TILE_WIDTH } from "../domain/tiles.ts";
 
-/** Levels of the tree that one tile spans. */
+/** Levels of the tree that one tile covers. */
 const TILE_LEVELS = 8;
 
 export interface ProofReader {
   inclusion(index: number, size: number): Promise<Uint8Array[]>;
   consistency(first: number, second: number): Promise<Uint8Array[]>;
   rootAt(size: number): Promise<Uint8Array>;
-  /** Root of the perfect subtree of 2^level leaves at position `index`. */
+  /** Returns the root of the perfect subtree of 2^level leaves at position `index`. */
   node(level: number, index: number): Promise<Uint8Array>;
 }
 

@@ -1,8 +1,8 @@
 /** One read for all who wait for it. */
 
 /**
- * Who asks while a read is under way shares the next one with all who ask by then: what it answers was read after each
- * of them had asked.
+ * Returns a function that combines concurrent reads. A call during a read waits for the next read, together with all other
+ * such calls, so that its result is never older than the call.
  */
 export function sharedRead<T>(read: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null;

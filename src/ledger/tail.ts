@@ -1,7 +1,7 @@
 /**
- * Hands committed entries to subscribers in order and without a gap. What this process did not commit itself, or
- * committed without learning so, is read from the store by sequence, and only while somebody subscribes: of several
- * processes each would else read what all others write.
+ * Delivers committed entries to subscribers, in order and without gaps. Entries of other processes, and own entries whose
+ * commit is uncertain, are read from the store by sequence number, but only while there are subscribers, so that processes do
+ * not read each other's entries for nothing.
  */
 import type { Logger } from "../contract/host.ts";
 import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
@@ -9,29 +9,34 @@ import { assertContiguous, type EntryRow, type StorageReader } from "../contract
 export type Listener = (entries: readonly EntryRow[]) => void;
 
 export interface Tail {
-  /** Gives everybody's entries. Where nobody has subscribed yet they begin with a ledger of size `from`. */
+  /** Delivers the entries of all processes. The first subscriber gets those from sequence number `from` on. */
   subscribe(listener: Listener, from?: number): () => void;
-  /** Gives what this process commits and knows to be committed. */
+  /** Delivers the entries that this process knows that it committed. */
   onRecorded(listener: Listener): () => void;
-  /** Tells what size the ledger may have, whoever wrote. */
+  /** Calls the listener with the possible size of the ledger whenever any process commits. */
   onGrowth(listener: (size: number) => void): () => void;
   committed(entries: readonly EntryRow[]): void;
-  /** Another process has moved the ledger to this size. Resolves when its newest entry was looked at, where that is not to be delivered. */
+  /**
+   * Reports that another process moved the ledger to this size. Without subscribers, resolves when its newest entry was read.
+   */
   reached(size: number): Promise<void>;
   /** It may have. */
   moved(size: number): void;
   listening(): boolean;
-  /** The size that it has been told of for certain. */
+  /** Returns the largest size that is certain. */
   announced(): number;
-  /** How many entries subscribers have been given: the sequence of the next one. */
+  /** Returns the number of delivered entries, which is the next sequence number. */
   delivered(): number;
-  /** Resolves when everything announced so far was delivered. */
+  /** Resolves when everything announced so far is delivered. */
   settled(): Promise<void>;
 }
 
 const PAGE = 256;
 
-/** `newest` is called with the last of the entries that were committed, whether or not somebody listens. */
+/**
+ * Creates the tail of a ledger.
+ * @param newest called with the last committed entry, even without subscribers
+ */
 export function createTail(
   reader: Pick<StorageReader, "entries">,
   size: number,
@@ -50,7 +55,7 @@ export function createTail(
       try {
         listener(it);
       } catch (error) {
-        // A subscriber is never on the way of a decision.
+        // An error of a subscriber must not affect decisions.
         log.error("a subscriber of the ledger threw", { error: String(error) });
       }
     }
@@ -64,17 +69,17 @@ export function createTail(
     tell(listeners, entries);
   }
 
-  /** Reads what is missing. At most one reader at a time; what is announced meanwhile is its too. */
+  /** Reads the missing entries. One read runs at a time, and includes what is announced meanwhile. */
   function catchUp(): void {
     if (gap !== null || delivered >= announced || listeners.size === 0) return;
     gap = fill().then((done) => {
       gap = null;
-      // Something may have been announced just as it ended.
+      // Check again, because something may have been announced just as the read ended.
       if (done) catchUp();
     });
   }
 
-  /** False when it could not read all that was announced. */
+  /** Reads up to the announced size. Resolves to false if a read failed. */
   async function fill(): Promise<boolean> {
     try {
       while (delivered < announced && listeners.size > 0) {
@@ -85,7 +90,7 @@ export function createTail(
       }
       return true;
     } catch (error) {
-      // The next commit tries again from the same sequence.
+      // The next commit reads again from the same sequence number.
       log.warn("the ledger's tail could not be read; subscribers wait", { error: String(error) });
       return false;
     }

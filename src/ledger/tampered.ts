@@ -1,7 +1,7 @@
 /** Thrown at start when the stored ledger contradicts itself or its signed checkpoint. */
 export class LedgerTampered extends Error {
   readonly faults: string[];
-  /** What this process has signed, and the store lacks. */
+  /** The history that this process has signed and the store lacks; null if there is none. */
   readonly seen: { size: number; root: Uint8Array } | null;
   constructor(faults: string[], seen: LedgerTampered["seen"] = null) {
     super(`the ledger does not verify and the service does not start:\n  ${faults.join("\n  ")}`);

@@ -1,6 +1,6 @@
 /**
- * One batch inside one storage transaction: runs the jobs, collects their entries, then appends
- * them, the tiles they completed and the new head. A crash anywhere in here leaves the old head.
+ * Runs one batch in one storage transaction: runs the jobs, collects their entries, then appends the entries, the tiles that
+ * they complete, and the new head. After a crash during the batch the store has the old head.
  */
 import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
@@ -41,20 +41,20 @@ export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
-  /** `committed`: the epoch is the head's own, not one that this batch has begun. */
+  /** `committed`: the epoch is that of the stored head, and not of this batch. */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
-  /** As the head that the batch begins with left them. */
+  /** Returns the stops as of the head that the batch starts from. */
   stops(): Stops;
-  /** As the head that the batch begins with left them. */
+  /** Returns the users as of the head that the batch starts from. */
   users(): Users;
-  /** As the head that the batch begins with left them. */
+  /** Returns the grants as of the head that the batch starts from. */
   grants(): Grants;
-  /** Confirms a session's credential, which `confirm` does not know. */
+  /** Confirms the credential of a session. `confirm` only knows keys. */
   confirmSession(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
-  /** Longest run of a batch's jobs, in milliseconds; the one that runs then is taken out. */
+  /** Time limit for all jobs of a batch. The job that runs when it ends is removed from the batch. Milliseconds. */
   jobMs: number;
-  /** What is wrong with an entry of a plugin's own type; null when nothing is. */
+  /** Returns why a plugin's entry is invalid; null if it is valid. */
   entryFault(entry: PluginEntry): string | null;
 }
 
@@ -65,8 +65,8 @@ export interface BatchResult {
 }
 
 /**
- * `before` is the head under the lock. Throws Poisoned or Unprepared for a job, PreparationRequired where the active set is it,
- * or whatever the storage throws. Outcomes may be told only after the commit.
+ * Runs the jobs on `before`, the head under the lock. Return outcomes to callers only after the commit. Throws Poisoned or
+ * Unprepared for one job, PreparationRequired for the active policy set, or the storage's error.
  */
 export async function runBatch(
   tx: StorageTransaction,
@@ -85,10 +85,10 @@ export async function runBatch(
     const done = await runJobs(batch, jobs, late);
     batch.seal();
     const head = done.touched ? batch.headAfter() : before;
-    // Sent behind the jobs' writes without waiting for those, so that all of them are answered together.
+    // Send these writes directly after the jobs' writes, so that one round trip answers all of them.
     const appended = done.touched ? append(tx, before, batch, context) : Promise.resolve();
     appended.catch(() => undefined);
-    // A write that failed fails the append behind it, too, and is to blame for that.
+    // If a job's write failed, the append fails too. Blame the job.
     await done.blameWrites();
     await appended;
     return { head, entries: batch.rows, outcomes: done.outcomes };
@@ -113,7 +113,7 @@ class Batch {
   readonly rows: EntryRow[] = [];
   readonly recorded: Recorded[] = [];
   readonly expected: Expected[] = [];
-  /** Set by the first write or record of the running job. */
+  /** Set by the first write or entry of the running job. */
   changed = false;
   private readonly tx: StorageTransaction;
   private readonly context: BatchContext;
@@ -129,7 +129,9 @@ class Batch {
   private users: Users;
   private grants: Grants;
   private prefetched: Prefetched | null = null;
-  /** What is read of agents is no longer what a commit has made lasting, also before the epoch says so. */
+  /**
+   * Set when a job changes an agent. What is read of agents is then not committed yet, even if the epoch is still the same.
+   */
   private agentsChanged = false;
 
   constructor(tx: StorageTransaction, head: LedgerHead, context: BatchContext) {
@@ -155,7 +157,7 @@ class Batch {
     });
   }
 
-  /** From here on nothing moves the head: a write that its job did not await comes too late. */
+  /** Ends the batch for jobs: a write that a job did not await throws after this. */
   seal(): void {
     this.sealed = true;
   }
@@ -166,8 +168,8 @@ class Batch {
   }
 
   /**
-   * Returns a function that says whether the head has moved since without an entry that records it: other processes
-   * could not tell that from another history.
+   * Returns a function that returns true if the head has moved without a new entry. Other processes could not distinguish
+   * that from a forked history.
    */
   watchHead(): () => boolean {
     const { policySet, epoch } = this;
@@ -175,7 +177,7 @@ class Batch {
     return () => this.rows.length === length && (this.policySet !== policySet || this.epoch !== epoch);
   }
 
-  /** Reads for all jobs at once what they are known to read. */
+  /** Reads what the jobs are known to need, for all jobs at once. */
   async prefetch(jobs: readonly Pending[]): Promise<void> {
     if (jobs.every((pending) => pending.prefetch === undefined)) return;
     const view = await this.makeView();
@@ -202,7 +204,7 @@ class Batch {
     return this.view;
   }
 
-  /** What a job can do besides reading and writing rows. */
+  /** Returns what a job can do besides reading and writing rows. */
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
     const stops = (): Stops => this.stops;
@@ -229,7 +231,7 @@ class Batch {
       agentFacts: (agentId) =>
         context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
       expectChange: (write) => {
-        // It may fail before anybody waits for it; and nobody does once the batch is over.
+        // Avoid an unhandled rejection: the write may fail before it is awaited, and is not awaited once the batch has ended.
         write.catch(() => undefined);
         this.move();
         this.expected.push(write);

@@ -1,28 +1,27 @@
 /**
- * The service's clock: the time of day, and never before the last entry of the ledger, whoever wrote it. A time of day
- * that jumps ahead and back again would else write a history that runs backwards, and make good what had expired.
- *
- * Where the last entry lies ahead of the time of day this clock goes on from there, somewhat more slowly, until the
- * time of day has caught up: standing still, it would let nothing expire for as long; as fast as others, it would stay
- * ahead for good.
+ * The service's clock: the time of day, but never earlier than the last entry of the ledger, whichever process wrote it. If
+ * the time of day jumped ahead and back, entries would otherwise be out of order, and expired permits and approvals would be
+ * valid again.
+ * | While the last entry is ahead of the time of day, this clock continues from that entry, slower than real time. If it
+ * stood still, nothing would expire meanwhile; at normal speed it would stay ahead forever.
  */
 import type { Logger } from "../../contract/host.ts";
 
 export interface LedgerClock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Tells it that the ledger has an entry of this time. */
+  /** Reports that the ledger has an entry of this time. */
   saw(at: number): void;
-  /** By how much it is ahead of the time of day. Milliseconds; mostly 0. */
+  /** Returns how far the clock is ahead of the time of day. Milliseconds; usually 0. */
   ahead(): number;
 }
 
-/** So much of a second passes in one while it is ahead: a day is worked off in ten. What is to last an hour lasts 67 minutes. */
+/** Speed while the clock is ahead. It loses a day in ten days, and what should last an hour lasts 67 minutes. */
 const PACE = 0.9;
-/** Clocks of machines that share a ledger differ; more than this is worth a word. Milliseconds. */
+/** Minimum lead that is logged, because clocks of several machines always differ a little. Milliseconds. */
 const WORTH_TELLING = 2_000;
 
-/** @param steady a clock that nobody sets, in milliseconds since any moment */
+/** @param steady a monotonic clock in milliseconds */
 export function createLedgerClock(
   timeOfDay: () => number,
   log: Pick<Logger, "warn">,

@@ -1,8 +1,8 @@
-/** The tiles that a batch makes full, out of what is stored and what it appends. */
+/** Computes the tiles that a batch completes, from the stored hashes and the appended ones. */
 import { StorageError, type EntryRow, type StorageReader, type TileRow } from "../../contract/storage.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../../domain/tiles.ts";
 
-/** C2SP tlog-tiles: a level's tile is full when its 256 hashes are; its root is a hash of the level above. */
+/** A tile has 256 hashes (C2SP tlog-tiles). Its root is one hash of the level above. */
 export async function completedTiles(
   tx: StorageReader,
   oldSize: number,

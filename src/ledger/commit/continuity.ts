@@ -1,7 +1,7 @@
 /**
- * Whether the store still is the one that this process has seen. A database behind a network can become another one:
- * after a failover to a standby that lacks the tail, what was answered and signed is gone, and to go on would fork the
- * log. Every head that is read must go on from those read before, and every new connection shows that it does.
+ * Detects that the database was replaced by another history. After a failover to a standby that lacks the newest entries,
+ * answers and signatures are lost, and continuing would fork the log. So every head that is read must extend the heads that
+ * were read before, and this is verified on every new connection.
  */
 import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
@@ -10,17 +10,23 @@ import type { SignedCheckpoint } from "../../contract/ledger.ts";
 import { createProofReader } from "../reader.ts";
 
 export interface Continuity {
-  /** The newest head that this process has read, committed or signed. */
+  /** Returns the newest head that this process has read, committed or signed. */
   seen(): LedgerHead;
-  /** Takes a head that this process has committed, or has found to go on. */
+  /** Accepts a head that this process has committed, or has verified. */
   took(head: LedgerHead): void;
-  /** The head that `read` gives. Rejects with StorageError "corrupt" when it lies before or beside what was seen when the read began. */
+  /**
+   * Returns the head that `read` returns. Rejects with StorageError "corrupt" if it is smaller than a head that was seen
+   * before the read, or contradicts it.
+   */
   observe(read: () => Promise<StoredHead>): Promise<StoredHead>;
-  /** Resolves when the tree behind a new connection contains what was seen. Rejects with StorageError "corrupt". */
+  /** Verifies that the tree on a new connection contains everything seen so far. Rejects with StorageError "corrupt". */
   check(reader: StorageReader): Promise<void>;
 }
 
-/** False when the head lies before the earlier one or beside it. A larger one may, for all that this tells, be another history. */
+/**
+ * Returns false if `head` is smaller than `earlier` or contradicts it. True does not prove that a larger head has the same
+ * history.
+ */
 export function mayFollow(earlier: LedgerHead, head: LedgerHead): boolean {
   return head.size > earlier.size || (head.size === earlier.size && equalBytes(head.root, earlier.root));
 }
@@ -31,23 +37,23 @@ export function sameHead(a: LedgerHead, b: LedgerHead): boolean {
 
 /** What a process holds itself to. */
 export interface TrustedHistory {
-  /** True when `head` extends what this process has signed. Reads its way through the tree. */
+  /** Returns true if `head` extends what this process has signed. Reads a consistency proof from the tree. */
   extendsHistory(head: LedgerHead): Promise<boolean>;
-  /** Root of the stored tree when it had this size. */
+  /** Returns the root that the stored tree had at this size. */
   rootAt(size: number): Promise<Uint8Array>;
-  /** The newest checkpoint that this process has signed. */
+  /** Returns the newest checkpoint that this process has signed; null if there is none. */
   signed(): SignedCheckpoint | null;
-  /** The newest head that this process has read. */
+  /** Returns the newest head that this process has read. */
   seen(): LedgerHead;
 }
 
-/** Others' entries that are hashed one by one to see that a head goes on from the last known one. */
+/** Up to this many entries of other processes, their leaf hashes are read to verify a head. For more, a proof is read. */
 const NEAR = 4096;
 
 /**
- * True when the head extends the trusted one, and everything that this process has signed or seen. Mostly by one read of
- * the leaves that others appended: the trusted tree with these leaves must become the head's tree, and pass through the
- * signed and the seen one.
+ * Returns true if the head extends the trusted head, and everything that this process has signed or seen. Usually needs one
+ * read, of the leaf hashes that other processes appended: the trusted tree plus these hashes must produce the head, and the
+ * signed and the seen tree on the way.
  */
 export async function goesOn(
   reader: Pick<StorageReader, "leafHashes">,
@@ -56,7 +62,7 @@ export async function goesOn(
   history: TrustedHistory,
 ): Promise<boolean> {
   const missing = head.size - trusted.size;
-  // Policies, keys and agents change with an entry: a head of the same size is the same head.
+  // Every change of policies, keys and agents adds an entry, so heads of the same size must be equal.
   if (missing < 0 || (missing === 0 && !sameHead(head, trusted))) return false;
   const seen = history.seen();
   const signed = history.signed();
@@ -71,7 +77,7 @@ export async function goesOn(
   const hashes = missing === 0 ? [] : await reader.leafHashes(trusted.size, head.size);
   if (hashes.length !== missing) return false;
   let edge = trusted.edge;
-  // The trusted tree contains whatever is not larger than it.
+  // The trusted tree contains every smaller tree.
   for (const [i, hash] of hashes.entries()) {
     edge = appendToEdge(edge, trusted.size + i, hash);
     const size = trusted.size + i + 1;
@@ -80,10 +86,10 @@ export async function goesOn(
   return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
 }
 
-/** @param reader reads the store outside of transactions */
+/** @param reader reads the store outside transactions */
 export function createContinuity(start: StoredHead, reader: StorageReader): Continuity {
   let seen: LedgerHead = start;
-  /** The database that was found to contain what was seen. */
+  /** Identifies the running database that was verified to contain everything seen. */
   let incarnation = start.server?.incarnation;
 
   function took(head: LedgerHead): void {
@@ -91,11 +97,11 @@ export function createContinuity(start: StoredHead, reader: StorageReader): Cont
   }
 
   async function observe(read: () => Promise<StoredHead>): Promise<StoredHead> {
-    // Two reads may end in another order than they began in: only what was seen before this one must be in it.
+    // Reads can end in a different order than they began. So the head must only extend what was seen before this read.
     const before = seen;
     const head = await read();
     if (!mayFollow(before, head)) throw lostHistory(before, head);
-    // A connection can outlive a restore into the running server.
+    // The incarnation also changes without a new connection, when a backup is restored into the running server.
     if (head.server !== undefined && head.server.incarnation !== incarnation) {
       if (!(await contains(reader, head, before))) throw lostHistory(before, head);
       incarnation = head.server.incarnation;

@@ -1,8 +1,11 @@
-/** What every entry must say of itself, whoever records it. */
+/** Validates the members that every entry must have. */
 import type { PluginEntry } from "../../domain/entries.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 
-/** What the audit will ask of an entry, asked before it is there forever: nobody has compiled what a plugin gives. */
+/**
+ * Returns why an entry of a plugin would fail the audit; null if it is valid. Checked before the append, because entries are
+ * permanent and plugins may be untyped JavaScript.
+ */
 export function envelopeFault(
   { v, at, action_id, agent_id, by }: PluginEntry,
   submittedBy: string | null,

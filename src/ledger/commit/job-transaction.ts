@@ -1,6 +1,6 @@
 /**
- * The transaction that jobs receive: the store's reads and writes without those that move the head, which only `record`
- * does. Each member is written out, so that the compiler checks every one.
+ * Creates the transaction that jobs receive: the store's reads and writes, except those that move the head, which only
+ * `record` does. Each member is written out, so that the compiler checks every one.
  */
 import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type {
@@ -13,19 +13,19 @@ import type {
 } from "../../contract/storage.ts";
 import type { Prefetched } from "./prefetch.ts";
 
-/** What a job of the core receives. Plugins reach documents through their host, which knows whose they are. */
+/** Transaction of a job of the core. Plugins access documents through their host, which knows who owns them. */
 export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
 
 type Withheld = "head" | "append" | "putCheckpoint";
 type BatchReads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 type JobReads = Omit<StorageReader, Withheld>;
 type JobWrites = Omit<StorageWrites, Withheld>;
-/** What a job can do besides reading and writing rows. */
+/** Members that do more than read and write rows. */
 export type BatchMembers = Omit<LedgerTransaction, keyof StorageReader | keyof StorageWrites>;
 
 export interface JobTransactionOptions {
   tx: StorageTransaction;
-  /** Reads of entries that include those of the batch. */
+  /** Reads entries, including those of the batch. */
   entries: BatchReads;
   /** The reads made for all jobs in advance; null before there are any. */
   prefetched(): Prefetched | null;

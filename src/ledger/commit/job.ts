@@ -1,4 +1,4 @@
-/** A job of a batch, and what becomes of it there. */
+/** A job that waits for a batch, and the errors that remove it from one. */
 import type { Refusal } from "../../contract/errors.ts";
 import type { Job, PreparationRequired, Prefetch } from "../../contract/ledger.ts";
 
@@ -11,14 +11,14 @@ export interface Pending {
   reject(error: unknown): void;
 }
 
-/** The first of the queue: urgent ones by themselves, because they are done without policies. */
+/** Returns the jobs of the next batch. Urgent jobs have a batch of their own, because they run without policies. */
 export function takeBatch(queue: readonly Pending[], most: number): Pending[] {
   const urgent = queue[0]?.urgent === true;
   const end = queue.findIndex((pending) => pending.urgent !== urgent);
   return queue.slice(0, Math.min(end < 0 ? queue.length : end, most));
 }
 
-/** The queue with one more, before all that can wait. */
+/** Returns the queue with a job inserted after the urgent ones. */
 export function behindUrgent(queue: readonly Pending[], pending: Pending): Pending[] {
   const urgent = queue.filter((other) => other.urgent);
   return [...urgent, pending, ...queue.slice(urgent.length)];
@@ -26,7 +26,10 @@ export function behindUrgent(queue: readonly Pending[], pending: Pending): Pendi
 
 export type Outcome = { pending: Pending; value: unknown } | { pending: Pending; refusal: Refusal };
 
-/** A job failed after it had begun to write, or not by a Refusal: the batch is lost, the other jobs are not at fault. */
+/**
+ * A job failed with an error other than Refusal, or after its first write. The batch is rolled back, and runs again without
+ * this job.
+ */
 export class Poisoned extends Error {
   readonly pending: Pending;
   constructor(pending: Pending, cause: unknown) {
@@ -35,7 +38,7 @@ export class Poisoned extends Error {
   }
 }
 
-/** A job, and not the batch, needs something that takes too long under the lock. */
+/** One job of the batch needs a preparation that takes too long under the lock. */
 export class Unprepared extends Error {
   readonly pending: Pending;
   readonly missing: PreparationRequired;
@@ -46,5 +49,5 @@ export class Unprepared extends Error {
   }
 }
 
-/** The running job has had its time: it would hold the lock, and everybody behind it, for good. */
+/** The running job exceeded its time limit. It would hold the lock, and block all other jobs. */
 export class Late extends Error {}

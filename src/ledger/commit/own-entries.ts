@@ -1,17 +1,19 @@
 /**
- * The ledger as a job reads it: what the head covers, and the batch's own entries, which are stored at its end. What
- * stands in the table behind the head was put there by nobody who holds the ledger's lock, and proves nothing.
+ * Reads the ledger as a job sees it: entries that the stored head covers, and the batch's own, which are stored at its end.
+ * Rows beyond the head are ignored, because they were not written under the ledger's lock.
  */
 import type { EntryRow, FollowedType, LedgerReads } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
 
-// One that is forgotten does not compile. Tiles are full at the end only.
+// The type makes the compiler report a missing read. Tiles are left out, because they are complete only at the end of a
+// batch.
 type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 
 /**
- * @param size that the stored head has
- * @param rows the batch's own, which grow
- * @param ofAction what is stored of an action
+ * Returns reads that include the batch's entries.
+ * @param size size of the stored head
+ * @param rows entries of the batch; grows while it runs
+ * @param ofAction reads the stored entries of an action
  */
 export function withOwn(
   tx: Reads,

@@ -21,7 +21,7 @@ type Reader = Pick<
 >;
 type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
-/** Reads as the jobs see them; the other methods are called when a job writes. */
+/** The prefetched reads. The methods update or evict them when a job writes. */
 export interface Prefetched extends Pick<Reader, "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed"> {
   insertAction(row: Pick<ActionRow, "id">): void;
   noteAsked(id: string): void;
@@ -37,7 +37,7 @@ export interface Prefetched extends Pick<Reader, "action" | "entriesOfAction" | 
 
 const textOf = (...parts: readonly (string | number)[]): string => JSON.stringify(parts);
 
-/** `requests` need not be complete: what is missing is read when a job needs it. */
+/** Reads what the jobs need. `requests` may be incomplete: a job reads what is missing itself. */
 export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
   const histories = new Set<string>();
   const names = new Map<string, IdempotencyLookup>();
@@ -72,7 +72,7 @@ export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): P
     noteAsked: (id) => void lives.actions.delete(id),
     updateAction: (id) => void lives.actions.delete(id),
     eraseAction: (id) => void lives.actions.delete(id),
-    // What is stored of them stays as it is: the batch's own come behind them.
+    // Stored entries do not change; entries of the batch come after them.
     entriesOfAction: async (id) => lives.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
     async key(id) {
       const key = lives.keys.get(id);
@@ -99,12 +99,12 @@ export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): P
         if (span.since <= at) span.used = { count: count + 1, sum: Math.min(sum + amount, Number.MAX_SAFE_INTEGER) };
       }
     },
-    // Whose they were is known to the store.
+    // Only the store knows which limits and subjects the released uses belonged to, so all sums are evicted.
     releaseLimitUses: () => uses.clear(),
   };
 }
 
-/** By id. What could not be read is left to the job that asks for it. */
+/** Rows of the requested actions, by id. Rows that cannot be read are absent, so that only the job that needs them fails. */
 interface Lives {
   /** Null where there is none. */
   actions: Map<string, ActionRow | null>;
@@ -115,7 +115,7 @@ interface Lives {
 async function livesOf(tx: Reader, ids: ReadonlySet<string>): Promise<Lives> {
   const rows = ids.size === 0 ? [] : await tx.actionsById([...ids]);
   const [entries, keys] = await Promise.all([
-    // One statement each, which find them by the index whatever the planner expects; and bytes that are damaged are one action's fault.
+    // One statement for each action, so that the planner always uses the index, and damaged bytes affect only one action.
     Promise.all(rows.map(({ id }) => nullIfCorrupt(tx.entriesOfAction(id)))),
     Promise.all([...new Set(rows.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),
   ]);

@@ -1,30 +1,30 @@
-/** What a batch or one of its jobs needs before it can run under the lock. */
+/** Prepares outside the lock what a batch or one of its jobs needs, such as a policy set that must be compiled. */
 import type { PreparationRequired } from "../../contract/ledger.ts";
 import type { Pending, Unprepared } from "./job.ts";
 
-/** Each is for something else, such as the sets that other processes make active one after another. */
+/** Maximum number of preparations for one job. Several can be needed if other processes activate policy sets meanwhile. */
 const MOST = 20;
 
 export interface Preparations {
-  /** Prepares what the whole batch needs. False: everybody was refused. */
+  /** Prepares what the whole batch needs. Returns false if its callers were refused. */
   ofBatch(missing: PreparationRequired, live: readonly Pending[], times: number): Promise<boolean>;
   /**
-   * Prepares what one job needs. False: it has left the batch, was refused or comes again with a later one; nobody else
-   * waits for it.
+   * Prepares what one job needs. Returns true if the job can stay in its batch, and false if it was refused or is queued
+   * again after its preparation.
    */
   ofJob(unprepared: Unprepared): boolean;
-  /** Jobs that have left their batch to be prepared. */
+  /** Returns the number of jobs that are being prepared outside a batch. */
   waiting(): number;
   settled(): Promise<unknown>;
 }
 
 export function createPreparations(options: {
   refuse(live: readonly Pending[], error: unknown): void;
-  /** Takes a job that has been prepared. */
+  /** Queues a prepared job. */
   queue(pending: Pending): void;
 }): Preparations {
   const preparing = new Set<Promise<void>>();
-  /** How often each job has been prepared. */
+  /** Number of preparations of each job. */
   const times = new WeakMap<Pending, number>();
 
   function prepare(missing: PreparationRequired, count: number): void | Promise<void> {

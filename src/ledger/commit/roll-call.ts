@@ -25,21 +25,21 @@ import {
 import { equalBytes } from "../../domain/hash.ts";
 import { createProofReader } from "../reader.ts";
 
-/** Time that processes have to report after the first one, whoever is known. Milliseconds. */
+/** Time for processes to report after the first one, even if all known ones have reported. Milliseconds. */
 const GRACE = 1_000;
-/** Longest wait for a process that was alive before and does not report. Milliseconds. */
+/** Maximum wait for a process that was alive before and does not report. Milliseconds. */
 const LONGEST_WAIT = 5_000;
 /** A process whose row is older than this is not alive. Milliseconds. */
 export const PROCESS_TERM = 15_000;
 /** How often a process renews its row. Milliseconds. */
 const RENEW = 5_000;
-/** Rows of a time before the last one that anything was written. Milliseconds. */
+/** The process of a row that is older than this does not count as alive before the restart. Milliseconds. */
 const LONG_AGO = 60_000;
-/** Pause before the rows are read again. Milliseconds. */
+/** Interval at which the rows are read again. Milliseconds. */
 const STEP = 100;
-/** How long a decision waits for the processes to agree. Milliseconds. */
+/** Time limit for a decision that waits for the processes to agree. Milliseconds. */
 const PATIENCE = 8_000;
-/** With `acceptRollback`, a row this old is of a process that has ended. Milliseconds. */
+/** With `acceptRollback`, a process whose row is this old has ended. Milliseconds. */
 const ENDED = 2_000;
 
 /** Size and root of a ledger. */
@@ -53,7 +53,7 @@ export interface RollCallOptions {
   instance: string;
   /** The newest ledger that this process has signed or seen. */
   newest(): Seen;
-  /** Forgets what processes had seen that have ended. */
+  /** Ignores what ended processes have seen. */
   acceptRollback: boolean;
   log: Pick<Logger, "info" | "warn" | "error">;
   steady?(): number;
@@ -64,11 +64,11 @@ type Listed = Awaited<ReturnType<ProcessTable["list"]>>;
 export class RollCall {
   private readonly options: RollCallOptions;
   private readonly steady: () => number;
-  /** Other processes that were alive when this one last read a settled database. */
+  /** Other processes that were alive when this process last read a settled database. */
   private known = new Set<string>();
   private running: Promise<void> | null = null;
   private reported: { incarnation: string; at: number } | null = null;
-  /** When this process first saw the incarnation: the database's clock may be set back. */
+  /** When this process first saw the incarnation. The database's clock is not used, because it may be set back. */
   private first = { incarnation: "", at: 0 };
   private complaint = "";
 
@@ -77,20 +77,23 @@ export class RollCall {
     this.steady = options.steady ?? (() => performance.now());
   }
 
-  /** Reads the rows, renews this process's own, and begins the roll call where one is due. Resolves to the head. */
+  /** Reads the rows, renews the row of this process, and starts a roll call if one is needed. Resolves to the head. */
   async poll(): Promise<Listed["head"]> {
     const listed = await this.look();
     if (listed.head.server?.isSettled === false) void this.pass().catch(() => undefined);
     return listed.head;
   }
 
-  /** Resolves once the running database is settled. Rejects with StorageError: "corrupt" where it lacks what was seen. */
+  /**
+   * Resolves once the processes have agreed on the running database. Rejects with StorageError, "corrupt" if entries are
+   * missing.
+   */
   pass(): Promise<void> {
     this.running ??= this.hold().finally(() => (this.running = null));
     return this.running;
   }
 
-  /** Writes down what this process has seen, also of a database that it refuses. */
+  /** Writes what this process has seen, even to a database that it rejects. */
   async testify(seen: Seen): Promise<void> {
     const { storage, instance } = this.options;
     await storage.processes.report({ instance, size: seen.size, root: seen.root });
@@ -149,11 +152,11 @@ export class RollCall {
     }
   }
 
-  /** Processes that were alive before, and have not reported to this incarnation. */
+  /** Returns the processes that were alive before and have not reported to this incarnation. */
   private missing(processes: readonly ProcessRow[], incarnation: string): string[] {
     const reported = new Set(here(processes, incarnation).map((row) => row.instance));
     const earlier = processes.filter((row) => row.incarnation !== incarnation);
-    // The database may have been away for a while: what counts is who was alive at the end.
+    // Ages count from the newest row, because the database may have been unavailable for a while.
     const newest = Math.min(...earlier.map((row) => row.age_ms));
     const alive = earlier.filter((row) => row.age_ms <= LONG_AGO && row.age_ms - newest <= PROCESS_TERM);
     return [...new Set([...this.known, ...alive.map((row) => row.instance)])].filter(
@@ -168,7 +171,7 @@ export class RollCall {
     await storage
       .write(async (tx) => {
         const head = await tx.head();
-        // Another process was faster, or the database was replaced once more.
+        // Another process settled it first, or the database was replaced again.
         if (head.server?.incarnation !== incarnation || head.server.isSettled) return;
         const listed = await storage.processes.list();
         if (listed.head.server?.incarnation !== incarnation) return;

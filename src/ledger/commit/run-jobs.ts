@@ -1,19 +1,19 @@
-/** The jobs of a batch, one after another, and what each of them comes to. */
+/** Runs the jobs of a batch in order, and collects their outcomes. */
 import { Refusal } from "../../contract/errors.ts";
 import { PreparationRequired, type LedgerTransaction } from "../../contract/ledger.ts";
 import { StorageError } from "../../contract/storage.ts";
 import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
 
-/** A write that a job does not wait for. */
+/** A write whose response the job does not await. */
 export type Expected = Promise<boolean>;
 
 /** What the jobs write into. */
 export interface JobBatch {
-  /** The transaction as jobs see it; null where it must be made. */
+  /** Returns the transaction that jobs see; null if it must be created. */
   currentView(): LedgerTransaction | null;
   makeView(): Promise<LedgerTransaction>;
   watchHead(): () => boolean;
-  /** Set by the first write or record of the running job. */
+  /** Set by the first write or entry of the running job. */
   changed: boolean;
   /** Those of all jobs so far. */
   readonly expected: readonly Expected[];
@@ -21,11 +21,11 @@ export interface JobBatch {
 
 export interface JobsDone {
   outcomes: Outcome[];
-  /** Whether any job has written anything. */
+  /** True if any job has written something. */
   touched: boolean;
   /**
-   * Resolves when every write that a job did not wait for is known to have changed its row. Rejects with Poisoned or
-   * Unprepared for the job whose write failed. Must be awaited before the commit.
+   * Waits for the writes that jobs did not await, and verifies that each changed its row. Rejects with Poisoned or Unprepared
+   * for the job whose write failed. Must be awaited before the commit.
    */
   blameWrites(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export async function runJobs(batch: JobBatch, jobs: readonly Pending[], late: P
   const outcomes: Outcome[] = [];
   const expecting: { pending: Pending; write: Expected }[] = [];
   let touched = false;
-  /** A write that failed, or hangs, fails whatever the store is asked behind it, and is to blame for that. */
+  /** A failed or hanging write also fails all later statements, so it is blamed first. */
   const blameWrites = async (): Promise<void> => {
     for (const { pending, write } of expecting) await cameTrue(pending, write, late);
   };
@@ -72,11 +72,11 @@ async function cameTrue(pending: Pending, write: Expected, late: Promise<never>)
   if (!changed) throw new Poisoned(pending, new Error("a row did not change although the ledger's lock was held"));
 }
 
-/** Why the batch ends here, whatever its job has done; null for what is the job's own. */
+/** Returns the error that ends the batch; null if only the job fails. */
 function faultOf(pending: Pending, error: unknown): Error | null {
   if (error instanceof PreparationRequired) return new Unprepared(pending, error);
   if (error instanceof Late)
     return new Poisoned(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
-  // A value that no store could keep is this job's fault; anything else of the store is everybody's.
+  // A value that cannot be stored is the job's fault. Other storage errors affect the whole batch.
   return error instanceof StorageError && error.kind !== "invalid" ? error : null;
 }

@@ -38,7 +38,7 @@ export interface SequencerOptions extends TrustedHistory {
   maxBatch: number;
   jobMs: BatchContext["jobMs"];
   policies: BatchContext["policies"];
-  /** Under the lock, before the jobs: brings what is known of keys and agents up to this head. */
+  /** Called under the lock ahead of the jobs: reads the keys and agents that changed up to this head. */
   follow(tx: StorageReader, head: LedgerHead): Promise<void>;
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
@@ -50,26 +50,26 @@ export interface SequencerOptions extends TrustedHistory {
   entryFault: BatchContext["entryFault"];
   /** Resolves once the processes have agreed on the database. Rejects with StorageError. */
   agree(): Promise<void>;
-  /** A signature that waits to be stored. */
+  /** Returns a signed checkpoint that is not stored yet. */
   unstoredCheckpoint(): { size: number; note: string } | null;
   checkpointStored(size: number): void;
   /**
-   * Called after the callers were answered, in order of commits.
+   * Called after the callers have their responses, in the order of commits.
    * @param base the signed checkpoint that the head is known to extend
    */
   committed(entries: readonly EntryRow[], head: LedgerHead, base: SignedCheckpoint | null): void;
   /** Called after each transaction of a batch with the milliseconds for which it held the lock. */
   held(lockedMs: number): void;
-  /** Called when the queue has run dry. */
+  /** Called when the queue is empty. */
   idle(): void;
 }
 
-/** What became of one run of a batch. */
+/** Result of one attempt to run a batch. */
 type Attempt =
   | { outcome: "committed"; result: BatchResult }
-  /** All callers were refused: the batch was certainly not committed, or nobody knows. */
+  /** All callers got an error: the batch was not committed, or its outcome is unknown. */
   | { outcome: "refused" }
-  /** Another transaction was in the way. Nothing was written. */
+  /** A transaction of another process conflicted. Nothing was written. */
   | { outcome: "conflict"; error: StorageError }
   /** The processes have not agreed on the database yet. */
   | { outcome: "unsettled" }
@@ -79,10 +79,10 @@ type Attempt =
 
 class Unsettled extends Error {}
 
-/** Runs of a batch that others' transactions thwart, and the longest pause before the first of them. Milliseconds. */
+/** Maximum number of attempts after conflicts, and the longest pause before the second attempt in milliseconds. */
 const MOST_CONFLICTS = 8;
 const CONFLICT_PAUSE = 10;
-/** Databases that replace one another while a batch waits. */
+/** Maximum number of roll calls for one batch, if the database is replaced repeatedly. */
 const MOST_ROLL_CALLS = 3;
 
 export class Sequencer {
@@ -90,13 +90,15 @@ export class Sequencer {
   private readonly preparations: Preparations;
   private queue: Pending[] = [];
   private running: Promise<void> | null = null;
-  /** The last committed head, or null when it is not certain what the store holds. */
+  /** The last committed head; null if the content of the store is uncertain. */
   private last: LedgerHead | null;
-  /** The last head that was this process's own or was found to go on from it. */
+  /** The last head that this process committed, or verified to extend its own. */
   private trusted: LedgerHead;
-  /** The signed checkpoint that `trusted` was last found to extend. */
+  /** The newest signed checkpoint that `trusted` is known to extend. */
   private base: SignedCheckpoint | null;
-  /** Whether the last turn found entries of another process: the next one then reads such entries with the lock. */
+  /**
+   * True if the last batch found entries of another process. The next batch then reads such entries together with the lock.
+   */
   private othersWrite = false;
   private isClosed = false;
   private haltedBecause: string | null = null;
@@ -113,7 +115,7 @@ export class Sequencer {
   }
 
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T> {
-    // A store in this process answers at once, so that prefetching would cost more than it saves.
+    // A store inside this process responds at once, so prefetching costs more than it saves.
     return this.take(job, false, this.options.storage.exclusive ? undefined : prefetch);
   }
 
@@ -125,7 +127,7 @@ export class Sequencer {
     return this.last;
   }
 
-  /** Why nothing more is written, or null. */
+  /** Returns why the ledger no longer accepts writes; null if it does. */
   halted(): string | null {
     return this.haltedBecause;
   }
@@ -135,7 +137,7 @@ export class Sequencer {
     this.options.log.error(because);
   }
 
-  /** Takes no more jobs, and resolves when all taken ones are answered. */
+  /** Stops accepting jobs. Resolves when all accepted jobs are finished. */
   async drain(): Promise<void> {
     this.isClosed = true;
     while (this.running !== null || this.preparations.waiting() > 0)
@@ -175,8 +177,8 @@ export class Sequencer {
   }
 
   /**
-   * Lets in what is arriving: turns of the event loop, not a timer, for as long as each brings jobs.
-   * A lone job waits for one turn. A sync costs as much as many decisions, so a fuller batch is sooner done.
+   * Waits for more jobs, one turn of the event loop at a time, as long as each turn brings some. A single job waits for one
+   * turn. Larger batches are faster overall, because one sync costs as much as many decisions.
    */
   private async gather(): Promise<void> {
     let seen = -1;
@@ -217,7 +219,7 @@ export class Sequencer {
         }
         case "conflict":
           if (++conflicts > MOST_CONFLICTS) return this.refuse(live, attempt.error);
-          // Nobody has been answered, and nothing of it was kept.
+          // Nothing was committed or returned, so the batch can run again.
           await setTimeout(Math.random() * CONFLICT_PAUSE * 2 ** conflicts);
           continue;
         case "job failed": {
@@ -241,7 +243,7 @@ export class Sequencer {
       else outcome.pending.resolve(outcome.value);
     }
     if (result.entries.length === 0) return;
-    // The callers have their answers; what fails here must not end the loop that the next ones wait for.
+    // The callers have their responses. An error here must not end the loop, because it would block later jobs.
     try {
       this.options.committed(result.entries, result.head, this.base);
     } catch (error) {
@@ -264,7 +266,7 @@ export class Sequencer {
     for (const pending of live) pending.reject(failure);
   }
 
-  /** Adds to `live` what has queued up while it waited for the lock. */
+  /** Runs the batch once. Adds jobs that arrive while it waits for the lock to `live`. */
   private async attempt(live: Pending[]): Promise<Attempt> {
     const { options } = this;
     let lockedAt: number | null = null;
@@ -319,7 +321,10 @@ export class Sequencer {
     };
   }
 
-  /** The lock is had: who came while others held it need not wait for it once more. */
+  /**
+   * Closes the batch when the lock is acquired. Jobs that arrived meanwhile join it, so that they do not wait for the lock
+   * again.
+   */
   private closeBatch(live: Pending[]): void {
     if (this.queue[0]?.urgent !== live[0]?.urgent) return;
     const more = takeBatch(this.queue, this.options.maxBatch - live.length);
@@ -332,7 +337,7 @@ export class Sequencer {
     if (head.server?.isSettled === false) throw new Unsettled();
     await this.assertContinuity(tx, head);
     this.othersWrite = this.last === null || !sameHead(head, this.last);
-    // The last entry of another process may be ahead of this process's clock.
+    // The last entry may be of another process whose clock is ahead.
     if (head.size > 0 && this.othersWrite) {
       const [newest] = await tx.entries(head.size - 1, head.size);
       if (newest !== undefined) this.options.clock.saw(newest.created_at);
@@ -341,9 +346,9 @@ export class Sequencer {
   }
 
   /**
-   * The head under the lock must be the one this process left, or extend it, and its right edge
-   * must be that of its tree. Anything else means that the store was changed behind the ledger's
-   * back: to go on would sign a second history, or decide by policies that no entry activated.
+   * Verifies that the head under the lock is the one that this process left, or extends it, and that its right edge matches
+   * the tree. Otherwise the store was changed outside the ledger, and continuing would sign a second history, or decide by
+   * policies that no entry activated.
    */
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     const { options, last } = this;
@@ -362,7 +367,7 @@ export class Sequencer {
   }
 }
 
-/** What cannot be loaded must not hold up a stop. An empty set allows nothing. */
+/** Stops must work even if the active policies cannot be loaded. The empty set allows nothing. */
 const withoutPolicies: BatchContext["policies"] = (_tx, digest) =>
   Promise.resolve({ digest, compiled: emptyPolicySet(), source: null });
 

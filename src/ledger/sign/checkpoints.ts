@@ -1,6 +1,6 @@
 /**
- * Signs committed heads, at most once each, and never one that does not extend the last one signed. A signature is
- * handed out only after it was kept outside the store, so that no crash and no restore makes this process forget it.
+ * Signs committed heads, each at most once, and only if a head extends the last signed one. A signature is returned only
+ * after it was kept outside the store, so that neither a crash nor a restore makes this process forget it.
  */
 import type { Vault } from "../../contract/core-host.ts";
 import type { SignedCheckpoint } from "../../contract/ledger.ts";
@@ -10,34 +10,34 @@ import { equalBytes } from "../../domain/hash.ts";
 import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
 import type { ProofReader } from "../reader.ts";
 
-/** Under load, heads that this process commits are signed this often. Milliseconds. */
+/** Minimum interval between signatures of commits under load. Milliseconds. */
 const SIGN_EVERY = 100;
 
 export interface Checkpoints {
-  /** The newest that was signed and kept. */
+  /** Returns the newest signed checkpoint; null if there is none. */
   latest(): SignedCheckpoint | null;
   /**
-   * Signs, soon, a head that this process committed.
-   * @param base the checkpoint that the head was found to extend, under the ledger's lock
+   * Schedules the signature of a head that this process committed.
+   * @param base the checkpoint that the head is known to extend, verified under the ledger's lock
    */
   committed(head: LedgerHead, base: SignedCheckpoint | null): void;
-  /** Signs the committed head that `read` returns. Rejects with StorageError: "corrupt" when it is another history. */
+  /** Signs the committed head that `read` returns. Rejects with StorageError "corrupt" if the head has another history. */
   sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint>;
   extendsHistory(head: LedgerHead): Promise<boolean>;
-  /** A checkpoint that is not stored yet. */
+  /** Returns a checkpoint that is not stored yet; null if there is none. */
   unstored(): { size: number; note: string } | null;
   stored(size: number): void;
-  /** Signs what was committed and is not signed yet. */
+  /** Signs the last committed head. */
   close(): Promise<void>;
 }
 
 export interface CheckpointOptions {
   origin: string;
-  /** Signers of a checkpoint of this size. Throws StorageError where this process may not sign it. */
+  /** Returns the signers of a checkpoint of this size. Throws StorageError if this process may not sign it. */
   signers(size: number): readonly NoteSigner[];
   proofs: ProofReader;
   start: SignedCheckpoint | null;
-  /** Keeps the note durably. Rejects where that is impossible. */
+  /** Keeps the note durably outside the store. Rejects if that fails. */
   keep(note: string): Promise<void>;
   /** Called after each new checkpoint. */
   signed(): void;
@@ -52,9 +52,9 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   let waiting: { head: LedgerHead; base: SignedCheckpoint | null } | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
   let signedAt = -Infinity;
-  /** Those of heads that this process committed: whatever it commits later extends them. */
+  /** Checkpoints of heads that this process committed. Its later commits extend them. */
   const own = new WeakSet<SignedCheckpoint>();
-  /** One signature at a time: the next one must extend it. */
+  /** Signatures are made one at a time, because each must extend the previous one. */
   let queue: Promise<unknown> = Promise.resolve();
 
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -63,7 +63,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     return mine;
   }
 
-  /** Called in turn, with a head that was found to extend `latest`. */
+  /** Signs a head that is known to extend `latest`. One call at a time. */
   async function publish(head: LedgerHead): Promise<SignedCheckpoint> {
     if (latest !== null && latest.size === head.size && equalBytes(latest.root, head.root)) return latest;
     if (latest !== null && latest.size >= head.size) {
@@ -103,7 +103,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     const { head, base } = next;
     try {
       await inTurn(async () => {
-        // Another head may have been signed on request.
+        // A newer head may have been signed on request.
         if (latest !== null && latest.size >= head.size) return;
         const isOwn = latest === base || (latest !== null && own.has(latest));
         if (!isOwn && !(await extendsCheckpoint(head, latest))) throw doesNotExtend(head, latest);
@@ -123,12 +123,12 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     },
     extendsHistory: (head) => extendsCheckpoint(head, latest),
     async sign(read) {
-      // Read before the head: an older head need not contain a newer checkpoint.
+      // Read ahead of the head, because an older head need not contain a newer checkpoint.
       const before = latest;
       const head = await read();
       if (!(await extendsCheckpoint(head, before))) throw doesNotExtend(head, before);
       return inTurn(async () => {
-        // Under load another is signed during each read, on top of `before` too.
+        // Under load a newer checkpoint is signed during each read. It also extends `before`.
         if (latest !== null && latest !== before) {
           if (latest.size > head.size) return latest;
           if (!(await extendsCheckpoint(head, latest))) throw doesNotExtend(head, latest);
@@ -147,7 +147,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   };
 }
 
-/** The newest that the store has. Throws for one that this log has not signed. */
+/** Returns the newest checkpoint in the store. Throws if this log has not signed it. */
 export async function storedCheckpoint(
   storage: Storage,
   keys: LogKeys,

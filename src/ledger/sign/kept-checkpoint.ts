@@ -1,6 +1,6 @@
 /**
- * The newest signed checkpoint, kept in a file beside the store. A store cannot tell that it was replaced by an
- * older copy of itself; whoever remembers a later checkpoint can.
+ * Keeps the newest signed checkpoint in a file outside the store. A store cannot detect that it was replaced by an older copy
+ * of itself; a process that knows a later checkpoint can.
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";
@@ -20,25 +20,28 @@ export function checkpointFile({ data, ledger }: Pick<Config, "data" | "ledger">
   return ledger.checkpoint_file ?? join(data, "checkpoint");
 }
 
-/** In the state folder, which keeps the checkpoints of all logs of a machine: named by the log's first key. */
+/** Returns the path in the state folder, which serves all logs of a machine. The name contains the log's first key. */
 export function stateCheckpointPath(stateFolder: string, firstKey: string): string {
   return join(stateFolder, `${sha256Hex(utf8(firstKey)).slice(0, 32)}.checkpoint`);
 }
 
 export interface KeptCheckpoint {
   readonly path: string;
-  /** The note as it stands; null when there is none. Throws when it cannot be read. */
+  /** Returns the kept note; null if there is none. Throws if the file cannot be read. */
   read(): string | null;
   /**
-   * Writes the note durably, unless another process keeps a newer one at this path. Rejects with StorageError where that
-   * is impossible: then the note must not be handed out.
+   * Writes the note durably, unless another process keeps a newer one at this path. Rejects with StorageError on failure; the
+   * note must then not be returned to anyone.
    */
   keep(note: string): Promise<void>;
-  /** Puts the present one aside, under a name that says what it was. Returns that name. */
+  /** Renames the file, and returns the new name, which contains the size. */
   setAside(size: number): string;
 }
 
-/** @param optional the operator did not ask for this path: where it cannot be used the service logs that once and goes on */
+/**
+ * Opens the file.
+ * @param optional the operator did not configure this path: if it cannot be used, that is logged once and ignored
+ */
 export function keepCheckpoint(
   path: string,
   log: Logger,
@@ -73,7 +76,7 @@ export function keepCheckpoint(
     }
   }
 
-  // Only at the start: a folder that disappears later was moved, and the checkpoint must not appear at its old place.
+  // Create the folder only at the start. A folder that disappears later was moved, and must not be created at its old place.
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   } catch {
@@ -104,7 +107,7 @@ export function keepCheckpoint(
   };
 }
 
-/** Size that a checkpoint states; -1 for a text that is none. */
+/** Returns the size in a checkpoint; -1 if the text is not one. */
 function sizeOf(note: string): number {
   try {
     return parseCheckpoint(readNote(note).text).size;
@@ -113,9 +116,12 @@ function sizeOf(note: string): number {
   }
 }
 
-/** Replaces the file's content in one step, durably. A failed write leaves the old content and no other file. */
+/**
+ * Replaces the file's content atomically and durably. After a failed write the old content is intact and no other file
+ * remains.
+ */
 async function replaceFile(path: string, content: string): Promise<void> {
-  // The name is this process's alone, because several processes may keep their checkpoint at one path.
+  // A unique name, because several processes may keep their checkpoint at one path.
   const part = `${path}.${randomUUID().slice(0, 8)}.new`;
   try {
     const file = await open(part, "wx", 0o600);
@@ -128,13 +134,13 @@ async function replaceFile(path: string, content: string): Promise<void> {
     await rename(part, path);
     await syncFolder(dirname(path));
   } catch (error) {
-    // The first error says more than one from cleaning up.
+    // Ignore errors of the clean-up, because the first error says more.
     await rm(part, { force: true }).catch(() => {});
     throw error;
   }
 }
 
-/** Null when there is no such file, or an empty one, which a power loss can leave. Throws when it cannot be read. */
+/** Returns null if the file is missing or empty; a power loss can leave an empty file. Throws if it cannot be read. */
 export function readCheckpointFile(path: string): string | null {
   try {
     const note = readFileSync(path, "utf8");
@@ -145,7 +151,7 @@ export function readCheckpointFile(path: string): string | null {
   }
 }
 
-/** Makes the new name durable. Some systems and runtimes cannot sync a folder, and do not need to. */
+/** Syncs the folder, which makes the new name durable. Some systems and runtimes cannot sync a folder, and need not. */
 async function syncFolder(path: string): Promise<void> {
   try {
     const folder = await open(path, "r");
@@ -159,13 +165,13 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** By the system, or by Deno's permissions. */
+/** Returns true if the system or Deno's permissions deny access. */
 export function isForbidden(error: unknown): boolean {
   const { code, name } = error as NodeJS.ErrnoException;
   return code === "EACCES" || code === "EPERM" || name === "NotCapable" || name === "PermissionDenied";
 }
 
-/** What a store must contain because it was signed. */
+/** The signed history that a store must contain. */
 export interface StoredHistory {
   /** Entries that the store holds. */
   size: number;
@@ -175,8 +181,8 @@ export interface StoredHistory {
 }
 
 /**
- * Compares a store with a checkpoint that was kept outside of it. `fault` is null when the store contains what was
- * signed. Throws LedgerTampered for a note that cannot be used.
+ * Compares a store with a checkpoint that was kept outside it. `fault` is null if the store contains the signed tree. Throws
+ * LedgerTampered for an invalid note.
  */
 export async function checkKept(
   { path, note }: { path: string; note: string },
@@ -200,7 +206,7 @@ export async function checkKept(
         fault: `the store does not contain what ${place} was signed over (size ${size}): it is another history`,
       };
     } catch (error) {
-      // By a key that followed after this copy of the store was made, perhaps.
+      // The signer may be a key that the log got after this copy of the store was made.
       const isUnknown = error instanceof NoteError && error.reason === "unknown_key";
       if (!isUnknown || size <= stored || !keys.first.startsWith(`${origin}+`)) throw error;
       return {
@@ -217,12 +223,12 @@ export async function checkKept(
 }
 
 export interface Comparison extends StoredHistory {
-  /** Goes on with a store that does not hold it. */
+  /** Accepts a store that does not contain the kept checkpoint. */
   acceptRollback: boolean;
   log: Logger;
 }
 
-/** Rejects with LedgerTampered when the store does not hold what was signed and kept, unless that is accepted. */
+/** Rejects with LedgerTampered if the store does not contain the kept checkpoint, unless that is accepted. */
 export async function compareWithKept(kept: KeptCheckpoint, comparison: Comparison): Promise<void> {
   const note = kept.read();
   if (note === null) return;

@@ -1,6 +1,6 @@
 /**
- * Which keys sign a checkpoint: what the ledger says, followed without a restart. A process that does not have the log's
- * key signs nothing and writes nothing: what it appended could be signed by nobody but others.
+ * Determines from the ledger which keys sign a checkpoint, without a restart. A process that does not have the log's key
+ * signs nothing, and writes nothing, because it could not sign its own entries.
  */
 import type { LogKeyView } from "../../contract/ledger.ts";
 import { StorageError, type EntryRow, type StorageReader } from "../../contract/storage.ts";
@@ -21,20 +21,26 @@ const PAGE = 100;
 
 export interface LogKeyBook {
   keys(): LogKeys;
-  /** Reads what was recorded since. `epoch` is the head's: under the same one nothing has changed. Rejects with StorageError. */
+  /**
+   * Reads the key changes since the last call. `epoch` is that of the head; under the same epoch nothing has changed. Rejects
+   * with StorageError.
+   */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
-  /** Takes what this process has committed itself. */
+  /** Applies entries that this process has committed. */
   took(rows: readonly EntryRow[]): void;
-  /** Of a checkpoint of this size: the log's key, and those before while they sign along. Throws StorageError where this process does not have the log's. */
+  /**
+   * Returns the signers of a checkpoint of this size: the log's key, and predecessors while they cosign. Throws StorageError
+   * if this process does not have the log's key.
+   */
   signers(size: number): NoteSigner[];
-  /** Throws StorageError where this process does not have the log's key of this moment. */
+  /** Throws StorageError if this process does not have the log's present key. */
   assertHeld(): void;
 }
 
 export interface LogKeyBookOptions {
-  /** The key that the store was started with. */
+  /** The key with which the log started. */
   first: string;
-  /** Null where this process does not have the key. */
+  /** Returns the signer of a key; null if this process does not have the key. */
   signer(name: string, publicKey: Uint8Array): NoteSigner | null;
   verify: VerifySignature;
   clock(): number;
@@ -84,7 +90,10 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
   };
 }
 
-/** The keys with all that the store records after them. Rejects with StorageError "corrupt" for an entry that the key before did not sign. */
+/**
+ * Applies the key changes that the store has recorded. Rejects with StorageError "corrupt" for a change that the previous key
+ * did not sign.
+ */
 export async function readLogKeys(
   reader: Pick<StorageReader, "entriesOfType">,
   from: LogKeys,
@@ -112,7 +121,7 @@ function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: Verif
   }
 }
 
-/** The entries that changed the log's key below this size, with their places in it. Rejects with StorageError. */
+/** Returns the entries below this size that changed the log's key, with inclusion proofs. Rejects with StorageError. */
 export async function proveLogKeys(
   { changes }: LogKeys,
   size: number,

@@ -1,7 +1,7 @@
 /**
- * Signed checkpoints, each at the end of a file that is only ever appended to. On a place that its writer cannot change
- * (an append-only file system, a disk of somebody else's) it shows which history was signed, and when. A place that is
- * away holds up nothing, and a later checkpoint covers what it missed.
+ * Appends signed checkpoints to a file. On a medium that its writer cannot change (an append-only file system, another
+ * party's disk) the file proves which history was signed, and when. If the medium is unavailable, the service continues; a
+ * later checkpoint covers the missed ones.
  */
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -9,13 +9,16 @@ import type { Logger } from "../../contract/host.ts";
 import type { SignedCheckpoint } from "../../contract/ledger.ts";
 
 export interface AppendedCheckpoints {
-  /** Says that there may be a newer one; it is appended soon. Never on the way of a decision. */
+  /** Schedules an append of the newest checkpoint, without delaying decisions. */
   changed(): void;
-  /** Appends what is newest, and waits for it. Never rejects. */
+  /** Appends the newest checkpoint and waits for it. Never rejects. */
   close(): Promise<void>;
 }
 
-/** A line for each: `{"at", "note", "size"}`. @param newest asked for when it is written */
+/**
+ * Opens the file. Each line is `{"at", "note", "size"}`.
+ * @param newest returns the checkpoint to write
+ */
 export function appendCheckpoints(
   path: string,
   everyMs: number,
@@ -27,7 +30,10 @@ export function appendCheckpoints(
   let writing: Promise<void> = Promise.resolve();
   let written = -1;
   let complaint = "";
-  /** True while the file might end inside a line: at first, because of an earlier process, and after a failed write. */
+  /**
+   * True while the file might end in an incomplete line: at the start, because of an earlier process, and after a failed
+   * write.
+   */
   let mayBeTorn = true;
   let hasFolder = false;
 
@@ -35,7 +41,7 @@ export function appendCheckpoints(
     const signed = newest();
     if (signed === null || signed.size <= written) return;
     try {
-      // Created once: a folder that disappears later was moved or unmounted, and a new one would hide that.
+      // Create the folder only once. A folder that disappears later was moved or unmounted, and a new one would hide that.
       if (!hasFolder) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       const begin = mayBeTorn && (await endsInsideLine(path)) ? "\n" : "";
       const file = await open(path, "a", 0o600);
@@ -52,7 +58,7 @@ export function appendCheckpoints(
       written = signed.size;
       complaint = "";
     } catch (error) {
-      // Once for each reason, however often it is met.
+      // Log each reason once.
       if (complaint !== String(error))
         log.warn("the newest checkpoint could not be appended; the next one will cover it", {
           path,
@@ -84,7 +90,7 @@ export function appendCheckpoints(
   };
 }
 
-/** A file that only lets its writer append might be unreadable. It counts as torn: an empty line does no harm. */
+/** A file that only permits appending might be unreadable. It counts as incomplete, because an empty line is harmless. */
 async function endsInsideLine(path: string): Promise<boolean> {
   let file: FileHandle;
   try {

@@ -1,14 +1,14 @@
 /**
- * Posts the newest signed checkpoint to addresses of the operator's choice, now and then and never on the way of a
- * decision: whoever keeps what comes can show later which history was signed. The note proves itself by its signature, so
- * the request has no other. A place that is away misses sizes; the next checkpoint covers them.
+ * Posts the newest signed checkpoint to configured URLs at intervals, without delaying decisions. A receiver that stores the
+ * notes can later prove which history was signed. The request has no signature of its own, because the note has one. If a
+ * receiver is unavailable, a later checkpoint covers the ones that it missed.
  */
 import { createRepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
 import type { Ledger } from "../../contract/ledger.ts";
 
-/** Longest wait for one place. Milliseconds. */
+/** Request timeout. Milliseconds. */
 const PATIENCE = 10_000;
 
 export interface PostedCheckpointsOptions {
@@ -22,7 +22,7 @@ export interface PostedCheckpointsOptions {
 export interface PostedCheckpoints {
   start(): void;
   stop(): Promise<void>;
-  /** Posts what is newest wherever it has not been taken yet. Never rejects. */
+  /** Posts the newest checkpoint to each URL that has not accepted it yet. Never rejects. */
   round(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export function createPostedCheckpoints({
   everyMs,
   log,
 }: PostedCheckpointsOptions): PostedCheckpoints {
-  /** Size that each place took last, as far as this process knows: after a restart it gets one twice. */
+  /** Size that each URL last accepted, as far as this process knows. After a restart a URL gets the same checkpoint again. */
   const taken = new Map<string, number>();
   const complaints = new Map<string, string>();
   const over = new AbortController();
@@ -43,7 +43,7 @@ export function createPostedCheckpoints({
       method: "POST",
       body,
       headers: { "Content-Type": "application/json" },
-      // A redirect would take the checkpoint to somebody whom the operator has not chosen.
+      // A redirect could lead to a host that the operator has not configured.
       redirect: "error",
       signal: AbortSignal.any([AbortSignal.timeout(PATIENCE), over.signal]),
     });
@@ -64,7 +64,7 @@ export function createPostedCheckpoints({
           complaints.delete(url);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
-          // Once for each reason. The address may hold a secret behind its host.
+          // Log each reason once. Leave out the path of the URL, which may contain a secret.
           if (!over.signal.aborted && complaints.get(url) !== reason)
             log.warn("a checkpoint was not taken; the next one will cover it", {
               host: new URL(url).host,

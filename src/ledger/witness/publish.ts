@@ -1,4 +1,4 @@
-/** Shows signed checkpoints to others, so that nobody can be given another log without anybody noticing. */
+/** Publishes signed checkpoints, so that a forked log is noticed. */
 import type { Config } from "../../config/index.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
@@ -8,7 +8,10 @@ import type { VerifySignature } from "../../domain/checkpoint.ts";
 import { createPostedCheckpoints } from "./posted-checkpoints.ts";
 import { createWitnesses } from "./witnesses.ts";
 
-/** Starts what is configured. @param duty one process does each for all */
+/**
+ * Starts what is configured.
+ * @param duty creates the lease with which one process does the work for all
+ */
 export function publishCheckpoints(
   config: Config["ledger"],
   { ledger, storage }: { ledger: Ledger; storage: Pick<Storage, "meta" | "write"> },

@@ -1,6 +1,6 @@
 /**
- * A witness of other people's logs (C2SP tlog-witness): cosigns a checkpoint only after it was shown to extend the last
- * one that it cosigned. What was cosigned is durable before anybody is told.
+ * A witness of other logs (C2SP tlog-witness). Cosigns a checkpoint only with a proof that it extends the last cosigned one.
+ * The new state is durable before the cosignature is returned.
  */
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ export interface WitnessedTree {
 }
 
 export interface WitnessState {
-  /** Null for a log that was never cosigned. */
+  /** Returns the last cosigned tree; null for a log that was never cosigned. */
   read(origin: string): Promise<WitnessedTree | null>;
   /** Durable when it resolves. */
   write(origin: string, tree: WitnessedTree): Promise<void>;
@@ -39,7 +39,7 @@ export interface WitnessAnswer {
 }
 
 export interface WitnessOptions {
-  /** Verifier keys of the logs that are witnessed. Several of one origin: any of them. */
+  /** Verifier keys of the logs to witness. If several have the same origin, any of them is accepted. */
   logs: readonly string[];
   state: WitnessState;
   signer: NoteSigner;
@@ -49,7 +49,7 @@ export interface WitnessOptions {
 }
 
 export interface Witness {
-  /** Answers an add-checkpoint request. Rejects only when the state cannot be read or written: then nothing was cosigned. */
+  /** Handles an add-checkpoint request. Rejects only if the state cannot be read or written; nothing was cosigned then. */
   addCheckpoint(body: string): Promise<WitnessAnswer>;
 }
 
@@ -73,7 +73,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
     if (old !== last.size) return conflict(last.size);
     if (old === size && !equalBytes(root, last.root)) return conflict(last.size);
     const claim = { first: old, second: size, firstRoot: last.root, secondRoot: root, path: proof };
-    // Nothing is to be shown of what was never seen: the first checkpoint is taken as it is.
+    // The first checkpoint of a log needs no proof, because there is no earlier one.
     const consistent = old === 0 ? proof.length === 0 : verifyConsistency(claim);
     if (!consistent) return text(422, `the proof does not lead from size ${old} to size ${size}`);
     if (size > last.size) await state.write(origin, { size, root });
@@ -94,7 +94,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
       }
       const vkeys = logs.filter((vkey) => parseVkey(vkey).name === origin);
       if (vkeys.length === 0) return text(404, "this log is not witnessed here");
-      // One after another: two requests that were checked against the same state must not overtake each other.
+      // Requests for one log run one at a time, because both could otherwise be checked against the same state.
       const turn = (turns.get(origin) ?? Promise.resolve()).then(() => decide(origin, vkeys, request));
       turns.set(
         origin,
@@ -120,7 +120,7 @@ function firstThatOpens(
   return null;
 }
 
-/** A file for each log. One process at a time may use the folder. */
+/** Stores one file for each log. Only one process at a time may use the folder. */
 export function witnessFolder(folder: string): WitnessState {
   const pathOf = (origin: string): string => join(folder, `${sha256Hex(utf8(origin)).slice(0, 32)}.json`);
   return {

@@ -1,6 +1,6 @@
 /**
- * Asks the configured witnesses for their cosignatures (C2SP tlog-witness), now and then and never on the way of a
- * decision. The newest checkpoint that somebody cosigned is kept in the store, with the cosignatures.
+ * Requests cosignatures from the configured witnesses at intervals (C2SP tlog-witness), without delaying decisions. Stores
+ * the newest cosigned checkpoint with its cosignatures.
  */
 import { createRepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
@@ -12,14 +12,14 @@ import { verifyCosignatures } from "../../domain/cosignature.ts";
 import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
 import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
 
-/** Longest wait for one witness. Milliseconds. */
+/** Request timeout. Milliseconds. */
 const PATIENCE = 10_000;
-/** Longest answer that is read. Bytes. */
+/** Maximum length of a response. Bytes. */
 const LONGEST = 65_536;
 const META = "witnessed_checkpoint";
 
 export interface WitnessAddress {
-  /** Submission prefix: `<url>/add-checkpoint` is asked. */
+  /** Submission prefix: requests go to `<url>/add-checkpoint`. */
   url: string;
   /** Verifier key of the witness. */
   vkey: string;
@@ -39,19 +39,19 @@ export interface WitnessesOptions {
 export interface Witnesses {
   start(): void;
   stop(): Promise<void>;
-  /** Asks all of them about the checkpoint of this moment. Never rejects. */
+  /** Requests cosignatures of the present checkpoint from all witnesses. Never rejects. */
   round(): Promise<void>;
 }
 
 export function createWitnesses(options: WitnessesOptions): Witnesses {
   const { witnesses, ledger, storage, duty, log, verify } = options;
-  /** What each has cosigned last, as far as is known here; its own word corrects it. */
+  /** Size that each witness last cosigned, as far as this process knows. The witness's response corrects it. */
   const sizes = new Map<string, number>();
   const complaints = new Map<string, string>();
   const over = new AbortController();
   let complete = -1;
 
-  /** The witness's signature line. Rejects with a reason for people. */
+  /** Returns the signature line of the witness. Rejects with a reason for people. */
   async function cosignature(witness: WitnessAddress, signed: SignedCheckpoint): Promise<string> {
     for (const last of [false, true]) {
       const old = sizes.get(witness.vkey) ?? 0;
@@ -67,7 +67,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
         return line;
       }
       const size = answer.status === 409 && /^\d{1,16}\n?$/.test(answer.body) ? Number(answer.body) : null;
-      // The same size with another root is not mended by asking again.
+      // A different root at the same size is permanent, so a retry cannot help.
       if (size === null || size === old || last)
         throw new Error(`it answered ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
       sizes.set(witness.vkey, size);
@@ -106,7 +106,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
   }
 
   function complain(url: string, reason: string | null): void {
-    // Once for each reason, however often it is met.
+    // Log each reason once.
     if (reason !== null && complaints.get(url) !== reason)
       log.warn("a witness did not cosign the newest checkpoint", { witness: url, error: reason });
     if (reason === null) complaints.delete(url);
@@ -152,7 +152,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
   };
 }
 
-/** The newest checkpoint that a witness cosigned, with its cosignatures. Null where there is none. Throws NoteError. */
+/** Returns the newest cosigned checkpoint with its cosignatures; null if there is none. Throws NoteError. */
 export async function witnessedCheckpoint(
   storage: Pick<Storage, "meta">,
   keys: LogKeys,
