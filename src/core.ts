@@ -91,7 +91,7 @@ export type { CompiledPolicySet } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
 export { decide, decideEvaluation, decideForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
-export { findMembersShownFirst } from "./domain/policy/decide/shown-first.ts";
+export { presentRequest } from "./domain/policy/decide/shown-first.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
 export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";

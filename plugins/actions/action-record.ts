@@ -5,11 +5,11 @@ import {
   type Decision,
   decodeMeta,
   findDeniedBy,
-  findMembersShownFirst,
   makeToken,
   followPlan,
   modeOf,
   parseCompleteRequest,
+  presentRequest,
   type TokenClaims,
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -83,7 +83,7 @@ export interface RecordOptions {
   redecision?: ActionRecord["redecision"];
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
-  /** Active policies, which name the members that approvers of a pending action see first. */
+  /** Active policies, which determine what approvers of a pending action see first. */
   set?: CompiledPolicySet | undefined;
   /** The grant that the vote created. */
   newGrant?: ActionRecord["new_grant"];
@@ -159,7 +159,7 @@ function renderAction(
   if (content === null) return { ...record, altered: true };
   Object.assign(record, voting);
   if (options.set !== undefined && row.status === "pending_approval")
-    record.shown_first = findMembersShownFirst(options.set, row);
+    Object.assign(record, presentRequest(options.set, record));
   if (redecision !== undefined) record.redecision = redecision;
   if (newGrant !== undefined) record.new_grant = newGrant;
   return record;

@@ -1,6 +1,6 @@
 /** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
-import { type CoreHost, findMembersShownFirst, parseStoredRequest } from "../../src/core.ts";
+import { type CoreHost, parseStoredRequest, presentRequest } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./vote.ts";
 import { readVotes, policySetFor, renderVotes } from "./action-record.ts";
@@ -30,7 +30,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       risk_level,
       policy,
       rule,
-      ...(set === undefined ? {} : { shown_first: findMembersShownFirst(set, row) }),
+      ...(set === undefined ? {} : presentRequest(set, { ...row, params, context })),
       request_hash,
       approvals: renderVotes(votes),
       approvals_needed: row.quorum,

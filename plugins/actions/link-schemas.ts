@@ -49,6 +49,7 @@ export const LinkAnswer = Type.Object(
         "risk_level",
         "policy",
         "rule",
+        "preview",
         "shown_first",
         "request_hash",
         "approvals",

@@ -290,6 +290,14 @@ export const ActionRecord = Type.Object(
     ),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),
+    preview: Type.Optional(
+      Nullable(
+        Type.String({
+          description:
+            "For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview.",
+        }),
+      ),
+    ),
     shown_first: Type.Optional(
       Type.Array(Type.String(), {
         description:

@@ -58,6 +58,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     | "red";
   const lines = [
     `${colour(io, tint, action.status)}  ${safe(action.tool)} ${safe(action.operation)} by ${safe(action.agent_id)}`,
+    ...(typeof action.preview === "string" ? [`  request   ${safe(action.preview)}`] : []),
     `  id        ${action.id}`,
     `  reason    ${safe(action.reason)}`,
     `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,

@@ -86,6 +86,8 @@ export interface Action {
   created_at: string;
   /** Last change of status. */
   updated_at: string;
+  /** For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
   /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED. */

@@ -24,6 +24,8 @@ export interface MessageAction {
   /** Principal that submitted it. */
   submitted_by: string;
   request_hash: string;
+  /** What the action does, in the words of the policy, in one line that is safe to display; null if the rule has no preview. */
+  preview: string | null;
   /** JSON pointers of the members of `params` and `context` that the policy wants displayed first. */
   shown_first: readonly string[];
   /** How many people must approve. */

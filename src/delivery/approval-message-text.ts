@@ -71,9 +71,11 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
     ["Action", action.id],
     ["Request hash", action.request_hash],
   ];
-  return facts.flatMap(([name, value]): [string, string][] =>
+  const rendered = facts.flatMap(([name, value]): [string, string][] =>
     value === null || value === "" ? [] : [[name, renderText(value, MAX_FACT)]],
   );
+  // The preview is safe to display as it is. Rendered again, its marks would be marked.
+  return action.preview === null ? rendered : [["Request", action.preview], ...rendered];
 }
 
 /** Lines of the parameters and of the context: the approval page shows the rest. */

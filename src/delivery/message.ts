@@ -4,7 +4,7 @@ import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/s
 import type { ActionRequest } from "../domain/actions.ts";
 import { decodeEntry, type StopEntry } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import { findMembersShownFirst } from "../domain/policy/decide/shown-first.ts";
+import { presentRequest } from "../domain/policy/decide/shown-first.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -146,7 +146,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
     rule: row.rule,
     submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
     request_hash: row.request_hash,
-    shown_first: findMembersShownFirst(set, row),
+    ...presentRequest(set, { ...row, ...request }),
     quorum: row.quorum ?? 1,
     votes: votes.map((vote) => ({
       approver: vote.principal,

@@ -4,7 +4,7 @@ import test from "node:test";
 import { buildPolicySet, compilePolicySet, policySetDigest } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
-import { findMembersShownFirst } from "../../src/domain/policy/decide/shown-first.ts";
+import { presentRequest } from "../../src/domain/policy/decide/shown-first.ts";
 import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
 import { parsePolicies, validatePolicyDocument } from "../../src/domain/policy/parse/parse.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
@@ -138,7 +138,7 @@ test("explanations show named values, and approvers see the members that they re
   const values = parts.map(({ expression, value }) => `${expression} = ${value ?? ""}`);
   assert.ok(values.includes("gross = 119.0"), values.join("\n"));
   assert.ok(values.includes("small = 100"), values.join("\n"));
-  assert.deepEqual(findMembersShownFirst(set, { ...action, policy: "refunds", rule: "known caps" }), [
+  assert.deepEqual(presentRequest(set, { ...action, policy: "refunds", rule: "known caps" }).shown_first, [
     "/params/currency",
     "/params/net",
     "/params/country",

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
-import { findMembersShownFirst, type DecidedAction } from "../../src/domain/policy/decide/shown-first.ts";
+import { presentRequest, type DecidedAction } from "../../src/domain/policy/decide/shown-first.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -27,14 +27,16 @@ const set = compilePolicySet(
   ),
 );
 const shown = (over: Partial<DecidedAction>): string[] =>
-  findMembersShownFirst(set, {
+  presentRequest(set, {
     agent_id: "bot",
     tool: "stripe",
     operation: "refund",
     policy: "pay",
     rule: "large",
+    params: {},
+    context: {},
     ...over,
-  });
+  }).shown_first;
 
 test("the rule's list comes first, then what its condition reads, then the rules ahead of it, then limits", () => {
   assert.deepEqual(shown({ tool: "Stripe" }), [

@@ -148,6 +148,7 @@ const action: MessageAction = {
   rule: "other refunds",
   submitted_by: "owner:carl",
   request_hash: "ab".repeat(32),
+  preview: null,
   shown_first: ["/params/amount"],
   quorum: 1,
   votes: [],

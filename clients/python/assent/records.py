@@ -41,6 +41,7 @@ class ActionRecord(TypedDict, total=False):
     decision_hash: str
     approvals: List[Dict[str, Any]]
     approval_token: str
+    preview: Optional[str]
     shown_first: List[str]
     altered: bool
     approvals_needed: Optional[int]

@@ -54,6 +54,8 @@ export interface ApprovalTerms {
   /** The largest grants that can cover the action: for how long, and for how many uses. None when absent. */
   grants?: { for: string; count: number };
   notify?: string[];
+  /** Sentence for approvers, with values such as `{params.amount}`. */
+  preview?: string;
   /** Members of the request that approvers see first, such as `params.amount`. */
   show?: string[];
 }

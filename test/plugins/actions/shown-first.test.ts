@@ -2,15 +2,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
+import { messageFacts } from "../../../src/delivery/approval-message-text.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { startService } from "../../support/service.ts";
 
 const POLICY = `policy: pay
 rules:
   - { name: small, when: params.amount <= 100, effect: allow }
-  - { name: large, effect: require_approval, approval: { show: [params.destination], notify: [finance] } }
+  - { name: large, effect: require_approval, approval: { preview: "Pay {params.amount} to {params.to}", show: [params.destination], notify: [finance] } }
 `;
-const FIRST = ["/params/destination", "/params/amount"];
+const FIRST = ["/params/destination", "/params/amount", "/params/to"];
+const PREVIEW = "Pay 500 to (not given)";
 
 test("a pending action says what people see first, in every answer that shows it and in messages", async () => {
   const pigeon = testNotifier();
@@ -29,8 +31,11 @@ test("a pending action says what people see first, in every answer that shows it
       ).body.id as string;
     const [id, small] = [await submit(500), await submit(5)];
     const key = service.admin;
-    assert.deepEqual((await service.call("GET", `/v1/actions/${id}`, { key })).body.shown_first, FIRST);
-    assert.deepEqual((await service.call("GET", "/v1/approvals", { key })).body.actions[0].shown_first, FIRST);
+    for (const shown of [
+      (await service.call("GET", `/v1/actions/${id}`, { key })).body,
+      (await service.call("GET", "/v1/approvals", { key })).body.actions[0],
+    ])
+      assert.deepEqual([shown.preview, shown.shown_first], [PREVIEW, FIRST]);
     const { actions } = (await service.call("GET", "/v1/actions", { key })).body;
     assert.deepEqual(
       actions.map((action: { id: string; shown_first?: string[] }) => [action.id, action.shown_first]),
@@ -40,9 +45,10 @@ test("a pending action says what people see first, in every answer that shows it
       ],
     );
     const { link, action } = (await pigeon.next((one) => one.kind === "approval_requested")) as ApprovalMessage;
-    assert.deepEqual(action.shown_first, FIRST);
+    assert.deepEqual([action.preview, action.shown_first], [PREVIEW, FIRST]);
+    assert.deepEqual(messageFacts(action)[0], ["Request", PREVIEW]);
     const linked = await service.call("POST", "/v1/approval-link", { body: { token: new URL(link).hash.slice(1) } });
-    assert.deepEqual(linked.body.action.shown_first, FIRST);
+    assert.deepEqual([linked.body.action.preview, linked.body.action.shown_first], [PREVIEW, FIRST]);
   } finally {
     await service.close();
   }

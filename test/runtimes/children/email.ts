@@ -35,6 +35,7 @@ const message: Message = {
     rule: null,
     submitted_by: "key:1",
     request_hash: "ab",
+    preview: null,
     shown_first: [],
     quorum: 1,
     votes: [],

@@ -135,6 +135,8 @@ export interface Action {
   created_at: string;
   /** Last change of status. */
   updated_at: string;
+  /** For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
   /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED. */
@@ -876,6 +878,8 @@ export interface LinkedAction {
   risk_level: string | null;
   policy: string | null;
   rule: string | null;
+  /** For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
   /** SHA-256 of the canonical request, hex; null if it was erased. */
@@ -1068,6 +1072,8 @@ export interface PolicyDefinition {
       };
       /** Channels to notify. */
       notify?: string[];
+      /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
+      preview?: string;
       /** What approvers see first, such as params.amount or context.ticket. */
       show?: string[];
     };
@@ -1148,6 +1154,8 @@ export interface PolicyDefinition {
       };
       /** Channels to notify. */
       notify?: string[];
+      /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
+      preview?: string;
       /** What approvers see first, such as params.amount or context.ticket. */
       show?: string[];
     };

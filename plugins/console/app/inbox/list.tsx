@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { may } from "../core/me.ts";
 import { Age, Text, TimeLeft } from "../ui/elements.tsx";
 import { headlineOf } from "../ui/params.tsx";
-import { Risk, type Explained } from "../ui/request.tsx";
+import { Risk } from "../ui/request.tsx";
 import { labelOf, OwnVote } from "./pane.tsx";
 import type { Item } from "./queue.ts";
 import { approvalsGiven, standingOf } from "./standing.ts";
@@ -89,7 +89,7 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const standing = standingOf(item);
   const label = labelOf(action);
   const value = action.erased_at ? null : headlineOf(action);
-  const { preview } = action as Explained;
+  const { preview } = action;
   return (
     <div class={`row-item is-${standing.replace(" ", "-")} ${isOpen ? "current" : ""} ${isSelected ? "selected" : ""}`}>
       {may("approvals:decide") ? (
@@ -109,7 +109,7 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
       >
         <span class="row-title">
           {typeof preview === "string" && preview !== "" ? (
-            <Text value={preview} />
+            preview
           ) : (
             <>
               <Text value={`${action.tool} ${action.operation}`} />

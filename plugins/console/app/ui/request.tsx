@@ -11,8 +11,6 @@ import { Key } from "./person.tsx";
 
 /** Members that newer services add. They are rendered if they are present. */
 export interface Explained {
-  /** What will happen, in one sentence, as the policy's author wrote it. */
-  preview?: string | null;
   /** What the agent has not done before. */
   unusual?: readonly string[];
   /** What differs from the agent's last similar action, by member. */
@@ -37,14 +35,9 @@ export function Risk({ risk }: { risk: string | null }) {
   return risk === null ? null : <Badge value={risk} label={`${risk} risk`} />;
 }
 
-/** Renders what will happen: the policy's sentence, or tool, operation and the value that tells it from others. */
+/** Renders what will happen: the policy's sentence, in which the service marked misleading characters, or tool, operation and the value that tells it from others. */
 export function Preview({ action }: { action: Shown }) {
-  if (typeof action.preview === "string" && action.preview !== "")
-    return (
-      <p class="preview">
-        <Text value={action.preview} />
-      </p>
-    );
+  if (typeof action.preview === "string" && action.preview !== "") return <p class="preview">{action.preview}</p>;
   const value = action.erased_at ? null : headlineOf(action);
   return (
     <div class="preview">

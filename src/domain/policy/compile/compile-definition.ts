@@ -20,6 +20,7 @@ import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
 import type { ApprovalTerms, ApproverTerms, LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
+import { parsePreview } from "../decide/preview.ts";
 import { parseWindow } from "../decide/window.ts";
 
 /** Limits count whole millionths, so that sums are exact and equal in every store. */
@@ -150,7 +151,9 @@ function compileRule(
   const valid_for_ms = duration(rule.approval?.valid_for, DEFAULT_VALIDITY_MS);
   const holds = rule.approval?.rejection_holds;
   const rejection_holds_ms = holds === undefined ? null : holds === "none" ? 0 : duration(holds, 0);
-  const { grants } = rule.approval ?? {};
+  const { grants, preview: template } = rule.approval ?? {};
+  const preview = template === undefined ? null : parsePreview(template);
+  if (typeof preview === "string") faults.push({ policy, rule: rule.name, message: preview });
   return {
     order,
     name: rule.name,
@@ -172,6 +175,7 @@ function compileRule(
           }
         : null,
     show: (rule.approval?.show ?? []).map(parseMember),
+    preview: typeof preview === "string" ? null : preview,
   };
 }
 

@@ -1,6 +1,7 @@
 /** The compiled form of a policy set, and the faults that prevent compiling. */
 import type { ApproverPlan } from "../../approvers.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
+import type { PreviewPart } from "../decide/preview.ts";
 import type { Window } from "../decide/window.ts";
 import type { Effect, GrantTerms, PolicySetDocument, RequiredApproval, Risk } from "../types.ts";
 
@@ -17,6 +18,8 @@ export interface CompiledRule {
   approval: CompiledApproval | null;
   /** JSON pointers of the members that approvers see first. */
   show: readonly string[];
+  /** Null if the rule has no preview. */
+  preview: readonly PreviewPart[] | null;
 }
 
 /** `rejection_holds_ms` is null if the service's default applies. */

@@ -12,6 +12,7 @@ import { compileNamedValues } from "../condition/named-values.ts";
 import { paramsTypeOf } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
+import { findPreviewFault } from "../check/preview-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type Purpose } from "../check/type-check.ts";
@@ -361,6 +362,9 @@ function findSemanticFaults(
           pointer: `${at}/approval${fault.pointer}`,
         })),
       );
+    const preview = rule.approval?.preview;
+    const previewFault = preview === undefined ? null : findPreviewFault(preview, paramsTypeOf(rule, schemas));
+    if (previewFault !== null) faults.push({ pointer: `${at}/approval/preview`, detail: previewFault });
     for (const name of ["expires_in", "valid_for", "rejection_holds"] as const) {
       const text = rule.approval?.[name];
       if (text === undefined || (name === "rejection_holds" && text === "none")) continue;

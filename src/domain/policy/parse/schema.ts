@@ -108,6 +108,14 @@ const Terms = Type.Object(
     notify: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to notify." }),
     ),
+    preview: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 300,
+        description:
+          "Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent.",
+      }),
+    ),
     show: Type.Optional(
       Type.Array(Type.String({ pattern: MEMBER_PATTERN, maxLength: 200 }), {
         maxItems: 16,

@@ -1,0 +1,22 @@
+/** Finds faults in `approval.preview` when the policy is loaded. */
+import { parsePreview } from "../decide/preview.ts";
+import { describeType, membersOf, type StaticType } from "./static-types.ts";
+import { inferType, VARIABLE_TYPES } from "./type-check.ts";
+
+/**
+ * Returns what is wrong with the preview, as a sentence; null if nothing is. The schemas of the tools decide which
+ * members exist and what they are. @param params type of `params`, see `paramsTypeOf`
+ */
+export function findPreviewFault(preview: string, params: StaticType): string | null {
+  const parts = parsePreview(preview);
+  if (typeof parts === "string") return parts;
+  for (const part of parts) {
+    if (!("source" in part)) continue;
+    const inferred = inferType(part.source, "value", new Map([...VARIABLE_TYPES, ["params", params]]));
+    if ("message" in inferred) return inferred.message;
+    const types = membersOf(inferred.type);
+    if (types.length > 0 && types.every(({ kind }) => kind === "list" || kind === "map"))
+      return `"{${part.source}}" is ${describeType(inferred.type)}; name a member that is a text, a number or a bool`;
+  }
+  return null;
+}

@@ -1,0 +1,112 @@
+/**
+ * Makes the preview of a request: the sentence in which `approval.preview` of a rule asks for approval, with values from
+ * the request. Values come from the agent, so each is rendered in a form that cannot be mistaken for the policy's text.
+ */
+import { clipText } from "../../text.ts";
+import { markedText } from "../../visible-text.ts";
+import { MEMBER_PATTERN, parseMember } from "../condition/condition-members.ts";
+
+/** Maximum number of values in one preview. */
+export const MAX_PREVIEW_VALUES = 8;
+/** Maximum characters of a value, before and after hidden characters are spelled out. */
+const MAX_VALUE = 60;
+const MAX_MARKED = 160;
+
+const NAMES = ["agent", "tool", "operation"] as const;
+type Name = (typeof NAMES)[number];
+
+/** Literal text, a name of the action, or the JSON pointer of a member of `{params, context}`. */
+export type PreviewPart = { text: string } | { name: Name } | { pointer: string; source: string };
+
+/** The action that a preview describes. */
+export interface PreviewedAction {
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: Readonly<Record<string, unknown>>;
+  context: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Parses a template such as `Refund {params.amount} to {params.customer}`. Returns its fault as a sentence if it has one.
+ * @example parsePreview("Merge {params.branch}") // [{ text: "Merge " }, { pointer: "/params/branch", source: "params.branch" }]
+ */
+export function parsePreview(template: string): PreviewPart[] | string {
+  const literal = template.replaceAll(/\{[^{}]*\}/g, "");
+  if (/[{}]/.test(literal)) return 'a brace has no partner; write a value as "{params.amount}"';
+  if (QUOTES.test(literal)) return "remove the quotation marks: the service adds them to the values that are texts";
+  if (markedText(literal) !== literal)
+    return `the text has hidden or misleading characters: ${clipText(markedText(literal), 200)}`;
+  const parts: PreviewPart[] = [];
+  for (const [i, part] of template.split(/\{([^{}]*)\}/).entries()) {
+    if (i % 2 === 0) {
+      if (part !== "") parts.push({ text: part });
+    } else if (isName(part)) parts.push({ name: part });
+    else if (new RegExp(MEMBER_PATTERN).test(part)) parts.push({ pointer: parseMember(part), source: part });
+    else
+      return `"{${clipText(part, 80)}}" names no value; write a member such as {params.amount}, or {agent}, {tool} or {operation}`;
+  }
+  const values = parts.filter((part) => !("text" in part)).length;
+  if (values === 0) return 'the preview names no value; write one as "{params.amount}"';
+  if (values > MAX_PREVIEW_VALUES)
+    return `the preview has ${values} values; at most ${MAX_PREVIEW_VALUES} are possible, because approvers read it at a glance`;
+  return parts;
+}
+
+const isName = (text: string): text is Name => (NAMES as readonly string[]).includes(text);
+
+/**
+ * Returns the preview as one line of at most about 2,000 characters.
+ * @example renderPreview(parts, action) // 'Refund 120 "EUR" to "cus_1"'
+ */
+export function renderPreview(parts: readonly PreviewPart[], action: PreviewedAction): string {
+  const { agent_id: agent, tool, operation, params, context } = action;
+  return parts
+    .map((part) => {
+      if ("text" in part) return part.text;
+      if ("name" in part) return quote({ agent, tool, operation }[part.name]);
+      return renderValue(findMember({ params, context }, part.pointer));
+    })
+    .join("");
+}
+
+/** Returns undefined if the request has no such member. */
+function findMember(request: object, pointer: string): unknown {
+  let value: unknown = request;
+  for (const token of pointer.slice(1).split("/")) {
+    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, name))
+      return undefined;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return value;
+}
+
+/** Only texts are in quotation marks, so that the text "120" differs from the number 120. */
+function renderValue(value: unknown): string {
+  if (value === undefined) return "(not given)";
+  if (typeof value === "string") return quote(value);
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  return Array.isArray(value) ? `(list of ${value.length})` : `(object of ${Object.keys(value).length})`;
+}
+
+/** Characters that look like a quotation mark, without the apostrophes. */
+const QUOTES = /["\u201c-\u201f\u00ab\u00bb\u2033\u2036\u02ba\u02ee\u05f4\u275d\u275e\u3003\u301d-\u301f\uff02]/;
+const QUOTES_OR_BACKSLASH = new RegExp(`${QUOTES.source}|\\\\`, "gu");
+const RIGHT_TO_LEFT =
+  /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+function quote(text: string): string {
+  const clipped = clipText(text, MAX_VALUE);
+  const escaped = clipped.replaceAll(QUOTES_OR_BACKSLASH, (mark) =>
+    mark === '"' || mark === "\\"
+      ? `\\${mark}`
+      : `[U+${(mark.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
+  );
+  const marked = markedText(escaped);
+  const shown = clipText(marked, MAX_MARKED);
+  const isCut = clipped !== text || shown !== marked;
+  // The isolates keep right-to-left letters from reordering the text around the value.
+  const isolated = RIGHT_TO_LEFT.test(shown) ? `\u2068${shown}\u2069` : shown;
+  return `"${isolated}"${isCut ? ` (${text.length.toLocaleString("en")} characters)` : ""}`;
+}
