@@ -1,4 +1,4 @@
-/** Analytics by reading every row: slow, and simple enough to check a faster way against. */
+/** Counts actions by reading every row: slow, but simple enough to verify a faster implementation with. */
 import type { ActionCounts, ActionRow, AnalyticsQuery } from "../../contract/storage.ts";
 import { canSee } from "../../domain/visibility.ts";
 

@@ -1,4 +1,4 @@
-/** Deliveries and the uses of limits of a storage in memory. */
+/** Deliveries and limit uses of a storage in memory. */
 import type {
   ActionRow,
   DeliveryBacklog,
@@ -23,7 +23,7 @@ const byEnd = (a: DeliveryRow, b: DeliveryRow): number => a.give_up_at - b.give_
 const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
   Number(a.attempts > 0) - Number(b.attempts > 0) || byEnd(a, b);
 
-/** Of each destination the most urgent that is due; of events the first that waits, or none. */
+/** Returns the most urgent due delivery of each destination. For events that is the first waiting one, if it is due. */
 function due(t: Tables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");
   return [...new Set(waiting.map(({ destination }) => destination))]
@@ -86,7 +86,7 @@ export function deliveryReads(t: Tables) {
   };
 }
 
-/** Rows of `table` that pass, removed; at most `max`, smallest first. */
+/** Removes up to `max` rows of `table` that match, lowest order first. Returns their number. */
 function removeSome<Row>(
   table: Table<Row>,
   key: (row: Row) => string,

@@ -1,4 +1,4 @@
-/** What plugins keep, of a storage in memory. */
+/** Documents of plugins, of a storage in memory. */
 import type { DocumentFilter, DocumentRow } from "../../contract/storage.ts";
 import { copyOf, keyOf, type Table } from "./tables.ts";
 
@@ -8,7 +8,7 @@ interface Tables {
 }
 
 const ONLY = "only";
-/** The order of UTF-8's bytes is that of code points. */
+/** Compares by code point, which is the order of UTF-8 bytes. */
 const byKey = (a: { key: string }, b: { key: string }): number =>
   Buffer.compare(Buffer.from(a.key), Buffer.from(b.key));
 

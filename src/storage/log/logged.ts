@@ -1,6 +1,6 @@
 /**
- * The storage contract for what is no SQL database: all state is in memory, and every transaction is appended to a log
- * before anybody sees it. What brings the log keeps four promises; all the rest is here.
+ * Implements the storage contract without an SQL database: all state is in memory, and each transaction is appended to a log
+ * before anyone sees its changes. The log only has to provide the methods of `StorageLog`.
  */
 import {
   StorageError,
@@ -15,24 +15,24 @@ import { NAMES, ONLY, type Disk, type Methods, type Pending, type Rows } from ".
 import { copyOf, PendingTable, StoredTable } from "./tables.ts";
 import { writesOf } from "./writes.ts";
 
-/** One row as a transaction left it; null when it was deleted. Rows hold text, numbers, booleans, nulls, lists and Uint8Arrays. */
+/** A row after a transaction; null if it was deleted. Rows contain text, numbers, booleans, nulls, lists and Uint8Arrays. */
 export interface LoggedChange {
   table: string;
   key: string;
   row: unknown;
 }
 
-/** Keeps changes. A newer change to the same table and key replaces an older one. */
+/** Stores changes. A newer change to the same table and key replaces the older one. */
 export interface StorageLog {
   readonly name: string;
   /**
-   * Takes the lock against other processes and gives every change, oldest first. With `readOnly` it takes no lock,
-   * changes nothing, and rejects where no store was ever begun.
+   * Acquires the lock against other processes and returns all changes, oldest first. With `readOnly` it acquires no lock,
+   * changes nothing, and rejects if there is no store.
    */
   open(options: { readOnly: boolean }): Promise<Iterable<LoggedChange>>;
   /**
-   * One transaction, whole or not at all; resolves when it is durable. After a rejection nothing of it is there, or the
-   * log takes nothing more until it is opened anew. Without changes it tells whether it would take some.
+   * Appends one transaction atomically, and resolves when it is durable. After a rejection either nothing was appended, or
+   * the log rejects everything until it is opened again. Without changes, checks that the log can be written.
    */
   append(changes: readonly LoggedChange[]): Promise<void>;
   /** Gives the lock back. */
@@ -100,7 +100,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
     ) as unknown as Pending;
     let over = false;
     let failure: unknown = null;
-    // As in a database, a statement that failed loses the transaction, whoever swallows the error.
+    // A failed statement dooms the transaction, as in a database, even if the caller ignores the error.
     const run = async (method: () => unknown): Promise<unknown> => {
       if (over)
         throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
@@ -122,7 +122,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
       over = true;
     }
     const changes = NAMES.flatMap((table) => [...pending[table].changes()].map(([key, row]) => ({ table, key, row })));
-    // In the log first: nobody sees what a crash would take back.
+    // Append to the log first, so that no one reads a change that a crash could undo.
     if (changes.length > 0) await orStorageError(log.append(changes));
     for (const name of NAMES) pending[name].commit();
     return result;

@@ -1,4 +1,4 @@
-/** The reads of the contract over tables in memory. */
+/** The reads of the contract, from tables in memory. */
 import type {
   ActionFilter,
   ActionOwner,
@@ -25,14 +25,14 @@ import { documentReads } from "./document-table.ts";
 import { ONLY, type Methods, type Tables } from "./rows.ts";
 import { keyOf, type Table } from "./tables.ts";
 
-/** From the oldest idempotency key to the newest. */
+/** Compares idempotency keys by age, oldest first. */
 function byAge(a: IdempotencyCursor, b: IdempotencyCursor): number {
   for (const member of ["created_at", "key_id", "route", "idempotency_key"] as const)
     if (a[member] !== b[member]) return a[member] < b[member] ? -1 : 1;
   return 0;
 }
 
-/** Arrays of rows `from <= n < to` that are there, ascending. */
+/** Returns the existing rows with `from <= n < to`, ascending. */
 function range<Row>(from: number, to: number, get: (n: number) => Row | undefined): Row[] {
   const rows: Row[] = [];
   for (let n = from; n < to; n++) {

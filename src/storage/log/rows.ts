@@ -24,7 +24,7 @@ export interface Rows {
   entriesByHash: EntryRow;
   tiles: TileRow;
   actions: ActionRow;
-  /** By decision_seq, which is unique too. */
+  /** Index of actions by `decision_seq`, which is unique. */
   actionsBySeq: { id: string };
   approvals: ApprovalRow;
   idempotency: IdempotencyRow;
@@ -36,7 +36,7 @@ export interface Rows {
   deliveries: DeliveryRow;
   limitUses: LimitUseRow;
   documents: DocumentRow;
-  /** The last version that a document was given. */
+  /** The newest version of any document. */
   documentCounter: { last: number };
   meta: { value: string };
 }

@@ -1,4 +1,4 @@
-/** Tables of rows by key, and a transaction's view of them that only a commit makes lasting. */
+/** Tables of rows by key, and a transaction's view of them, whose changes become permanent at its commit. */
 
 export interface Table<Row> {
   get(key: string): Row | undefined;
@@ -7,7 +7,7 @@ export interface Table<Row> {
   values(): Iterable<Row>;
 }
 
-/** Rows on the disk. They are never changed in place, so that a read may hand out copies at any time. */
+/** Committed rows. They are never changed in place, so reads may return them without a copy. */
 export class StoredTable<Row> implements Table<Row> {
   readonly rows = new Map<string, Row>();
 
@@ -28,7 +28,7 @@ export class StoredTable<Row> implements Table<Row> {
   }
 }
 
-/** What a transaction sees: the disk under its own writes. */
+/** A transaction's view: the committed rows with its own changes. */
 export class PendingTable<Row> implements Table<Row> {
   private readonly below: StoredTable<Row>;
   /** Null: deleted. */
@@ -59,7 +59,7 @@ export class PendingTable<Row> implements Table<Row> {
     for (const [key, row] of this.changed) if (row !== null && !this.below.rows.has(key)) yield row;
   }
 
-  /** What this transaction changed; null for a row that it deleted. */
+  /** Returns the changes of this transaction; null for a deleted row. */
   changes(): Iterable<[key: string, row: Row | null]> {
     return this.changed;
   }
@@ -72,14 +72,14 @@ export class PendingTable<Row> implements Table<Row> {
   }
 }
 
-/** Unambiguous, whatever is in the parts. */
+/** Returns a key that is unambiguous for any parts. */
 export function keyOf(...parts: (string | number)[]): string {
   return JSON.stringify(parts);
 }
 
 /**
- * A copy that shares nothing with its original. Throws for what no database could give back: text
- * that is not well-formed, a number that is not a safe integer, a member that is missing.
+ * Returns a deep copy. Throws for values that a database could not return: text that is not well-formed, a number that is not
+ * a safe integer, an undefined member.
  */
 export function copyOf<T>(value: T, name = "value"): T {
   if (typeof value === "string" && /\p{Cs}/u.test(value))

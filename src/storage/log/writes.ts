@@ -1,4 +1,4 @@
-/** The writes of the contract over tables in memory. */
+/** The writes of the contract, to tables in memory. */
 import type {
   ActionRow,
   AgentChange,
@@ -19,7 +19,7 @@ import { documentWrites } from "./document-table.ts";
 import { ONLY, type Methods, type Tables } from "./rows.ts";
 import { copyOf, keyOf, type Table } from "./tables.ts";
 
-/** A member that is undefined changes nothing. */
+/** Returns the change without undefined members, which change nothing. */
 function given<T extends object>(change: T): Partial<T> {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

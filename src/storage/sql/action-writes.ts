@@ -1,4 +1,4 @@
-/** The writes of the contract that are of actions, as SQL. */
+/** The writes of actions, as SQL. */
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/storage.ts";
 import { agentFold } from "./open-actions.ts";
@@ -84,7 +84,7 @@ export const CHANGEABLE = [
   "waited_ms",
 ] as const;
 
-/** One statement for each combination of guard and change, written when it is first asked for. */
+/** Prepares one statement for each combination of guard and change, at its first use. */
 function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
   const statements = new Map<string, Statement>();
   return (guard, change) => {

@@ -1,4 +1,4 @@
-/** Reads many actions by their ids at once. */
+/** Reads several actions by id in one statement. */
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";

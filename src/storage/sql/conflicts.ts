@@ -1,13 +1,13 @@
-/** Work that the database gives up for another transaction's sake: nothing of it was kept, and it may run again. */
+/** Retries work that the database rolled back because it conflicted with another transaction. */
 import { StorageError } from "../../contract/storage.ts";
 
 const MOST = 8;
-/** Milliseconds; it doubles each time. */
+/** Longest first pause between attempts; doubles each time. Milliseconds. */
 const PAUSE = 10;
 
 /**
- * Runs what reads, or writes in a transaction of its own, until no other is in its way; at most nine times.
- * @param work rejects with StorageError `conflict` where it may run again
+ * Runs a read, or a whole transaction, until it does not conflict; at most nine times.
+ * @param work rejects with StorageError `conflict` if it may run again
  */
 export async function despiteConflicts<T>(work: () => Promise<T>): Promise<T> {
   for (let conflicts = 1; ; conflicts++) {

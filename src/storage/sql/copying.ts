@@ -1,4 +1,4 @@
-/** A store's tables as rows, to read out of one database and into another. */
+/** Reads and writes the rows of all tables, to copy a store from one database to another. */
 import { sql, type Kysely } from "kysely";
 import {
   COPIED_TABLES,
@@ -18,9 +18,9 @@ import { joinHashes } from "./writes.ts";
 interface Shape {
   key: readonly string[];
   columns: readonly string[];
-  /** Rows of these may change; the others are append-only. */
+  /** True if rows of the table may change; false if it is append-only. */
   changes: boolean;
-  /** Column that is computed when a row is written, and not read. */
+  /** A column that is computed when a row is written, so it is not copied. */
   computed?: "agent_fold";
 }
 
@@ -87,7 +87,7 @@ function statementsOf(
   const forms = FORMS[table] ?? {};
   const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
-  // Compared column by column, as the primary key is ordered.
+  // Compare column by column, in the order of the primary key.
   const left = sql.join(key.map((column) => sql.ref(column)));
   const right = sql.join(key.map((column) => sql`${param(`after_${column}`, forms[column])}`));
   const behind = sql<boolean>`(${left}) > (${right})`;

@@ -1,4 +1,4 @@
-/** What `analytics` answers: whole buckets of sums, and the rows that no bucket fits or that are not folded yet. */
+/** Answers analytics queries: sums of whole buckets, plus rows that no bucket covers or that are not folded yet. */
 import type { ActionCounts, AnalyticsQuery, SeriesCounts } from "../../contract/storage.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
 import { plain, type SqlExecutor, type Statement } from "./statement.ts";
@@ -14,7 +14,10 @@ import {
   type SumStatements,
 } from "./sums.ts";
 
-/** All statements are begun in one turn: where reads are synchronous they see one moment, and elsewhere `db` is a snapshot. */
+/**
+ * Starts all statements in one turn of the event loop. With synchronous reads they then see the same moment; elsewhere `db`
+ * is a snapshot.
+ */
 export async function readCounts(
   statements: SumStatements,
   db: Pick<SqlExecutor, "all">,
@@ -119,12 +122,12 @@ function visibilityKind(visibility: StoredVisibility): "all" | "agent_id" | "key
   return "all" in visibility ? "all" : "agent_id" in visibility ? "agent_id" : "key_id";
 }
 
-/** Zeros are left by actions that moved on to another status. */
+/** Removes zeros, which remain after all actions of a bucket have changed their status. */
 function dropZeros(counts: Record<string, number>): void {
   for (const [value, count] of Object.entries(counts)) if (count === 0) delete counts[value];
 }
 
-/** Index of the segment that `at` lies in. */
+/** Returns the index of the segment that contains `at`. */
 function segmentOf(boundaries: readonly number[], at: number): number {
   let low = 0;
   let high = boundaries.length - 2;
@@ -141,7 +144,10 @@ interface Span {
   to: number;
 }
 
-/** The segments between the boundaries as whole buckets, coarsest first, and rests, none across a boundary; neighbours of one grain joined. */
+/**
+ * Covers each segment with whole buckets, coarsest first, and returns the uncovered rests. Joins adjacent buckets of the same
+ * grain.
+ */
 export function cover(
   boundaries: readonly number[],
   grains: readonly number[],

@@ -1,7 +1,7 @@
 /**
- * Takes out what stands behind the head, and what came with it: a connection that was lost inside a transaction could
- * leave entries there that no head ever covered, and nobody was told of them. Documents of plugins are not among it:
- * the database has refused a change outside of its transaction for as long as there are any.
+ * Removes rows that the head does not cover, and everything that refers to them. A connection that is lost inside a
+ * transaction could leave such rows; no caller got a response for them. Documents of plugins need no repair, because the
+ * database refuses changes to them outside a transaction.
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";
@@ -64,7 +64,7 @@ function tilesBehind<Query extends { where(column: "level" | "index", compare: "
 
 const LEVELS = 7;
 
-/** In one transaction. `keep` has every row before it goes. Resolves to the number of entries removed. */
+/** Runs in one transaction. Calls `keep` with every row before it is deleted. Resolves to the number of removed entries. */
 export async function cutBack(
   statements: CutStatements,
   reads: Reads,
@@ -92,7 +92,7 @@ export async function cutBack(
   const entries = await take("entries", statements.entries, { at: size });
   if (entries.length === 0) return 0;
   const bodies = entries.map((row) => decodeEntry<EntryBody>(row["bytes"] as Uint8Array));
-  // What refers to an action goes before it.
+  // Delete rows that refer to an action before the action.
   await take("approvals", statements.approvals, { at: size });
   await take("deliveries", statements.deliveries, { at: size });
   const added = (await take("agents", statements.agents, { at: size })).map(({ id }) => String(id));
@@ -106,7 +106,7 @@ export async function cutBack(
   const actions = new Set(
     (await db.all(statements.actions.find, { at: size })).map((row) => String(plain<CopiedRow>(row)["id"])),
   );
-  // A request that is sent again must not find what is gone.
+  // Delete the idempotency keys, so that a repeated request does not find a deleted action.
   for (const at of [...added, ...actions]) await take("idempotency", statements.idempotency, { at });
   for (const at of actions) await take("limit_uses", statements.limitUses, { at });
   await take("actions", statements.actions, { at: size });
@@ -123,7 +123,7 @@ export async function cutBack(
   return entries.length;
 }
 
-/** The action as its remaining entries leave it. */
+/** Restores an action to the state that its remaining entries imply. */
 async function setBack(
   statements: CutStatements,
   reads: Reads,
@@ -132,7 +132,7 @@ async function setBack(
   id: string,
 ): Promise<void> {
   const row = (await db.all(reads.action, { id }))[0];
-  // What plugins record about an action changes nothing of it.
+  // Entries of plugins about an action do not change the action.
   const own = (await readLedger(reads, db, bundles).entriesOfAction(id)).filter(({ type }) => !type.includes(":"));
   const [first] = own;
   if (row === undefined || first === undefined) return;

@@ -25,7 +25,7 @@ type WriteMethods = Pick<
   "insertDelivery" | "updateDelivery" | "deferDeliveries" | "hastenDeliveries" | "releaseDeliveries" | "pruneDeliveries"
 >;
 
-// Literals, so that the planner may use the indices over these states alone.
+// A literal, so that the planner can use the partial indexes over these states.
 const WAITING = sql<boolean>`state = 'waiting'`;
 const SCHEDULED = sql<boolean>`state = 'scheduled'`;
 const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
@@ -36,7 +36,7 @@ const urgent = (attempts: string) => sql`(
       and (kind <> 'event' or position = (select first.position from deliveries as first where first.state = 'waiting' and first.kind = 'event' and first.destination = waiting.destination order by first.give_up_at, first.position limit 1))
     order by give_up_at, position limit 1
   )`;
-// From one destination to the next by the index, and of each by the index what is most urgent.
+// Finds each destination by an index, then its most urgent delivery by another.
 const DUE = sql<boolean>`position in (
   with recursive waiting (destination) as (
     select min(destination) from deliveries where ${WAITING}
@@ -181,7 +181,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
   };
 }
 
-/** One statement for each combination of changes, written when it is first asked for. */
+/** Prepares one statement for each combination of changes, at its first use. */
 function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statement {
   const statements = new Map<string, Statement>();
   return (change) => {

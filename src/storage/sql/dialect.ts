@@ -2,7 +2,7 @@ import type { Kysely, RawBuilder } from "kysely";
 import type { PackedSql } from "./forms.ts";
 import type { SqlValue, Statement } from "./statement.ts";
 
-/** A statement of one row into one table. */
+/** A statement that inserts one row into one table. */
 export type Insert = Statement & { readonly into: string };
 
 /** Error message for a bundle that a trigger refuses. */

@@ -12,7 +12,7 @@ export function prepareDocumentReads(db: Kysely<Tables>) {
   return { document: prepare(rows.where("key", "=", param("key"))), documentLists: documentLists(db) };
 }
 
-/** One statement for each combination of bounds, written when it is first asked for. */
+/** Prepares one statement for each combination of bounds, at its first use. */
 function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boolean }) => Statement {
   const statements = new Map<string, Statement>();
   return ({ after, to }) => {
@@ -48,12 +48,12 @@ export function readDocuments(reads: Reads, db: Pick<SqlExecutor, "all">): Docum
   };
 }
 
-/** The first text behind all that begin with `prefix`, in the order of code points; null where none is. */
+/** Returns the first text after all texts that start with `prefix`, by code point; null if there is none. */
 function behindPrefix(prefix: string): string | null {
   const points = Array.from(prefix);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const point = last.codePointAt(0) as number;
-    // Between these two stand the surrogates, which are no characters.
+    // Skip the surrogates, which are not characters.
     if (point < 0x10ffff) return points.join("") + String.fromCodePoint(point === 0xd7ff ? 0xe000 : point + 1);
   }
   return null;
@@ -93,7 +93,7 @@ export function prepareDocumentWrites(db: Kysely<Tables>) {
 export function writeDocuments(writes: Writes, db: SqlExecutor): DocumentWrites {
   return {
     async putDocument(plugin, key, value, if_version) {
-      // First the number, then the document: a number that is not used harms nobody.
+      // Increase the counter first, because an unused version is harmless.
       await db.run(writes.countDocument, {});
       const version = Number((await db.all(writes.lastDocument, {}))[0]?.["last"]);
       const statement = if_version === null ? writes.insertDocument : writes.updateDocument;

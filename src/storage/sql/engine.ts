@@ -10,7 +10,10 @@ export interface SqlRead {
   values: SqlValue[];
 }
 
-/** `write`: may move the ledger. `copy`: fills an empty store, entries before their head. `aside`: leases and probes. `migrate`: the schema. */
+/**
+ * Purpose of a transaction. `write`: may move the ledger. `copy`: fills an empty store, entries before their head. `aside`:
+ * leases and probes. `migrate`: changes the schema.
+ */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 
 export interface SqlEngine extends Pick<
@@ -18,12 +21,12 @@ export interface SqlEngine extends Pick<
   "name" | "exclusive" | "watch" | "backup" | "onConnection" | "processes"
 > {
   /**
-   * Connects, and takes the lock where one process alone may write. With `readOnly` nothing is locked or changed, and a
-   * store that is not there is refused. After a rejection nothing is left open.
+   * Connects, and acquires the lock if only one process may write. With `readOnly` nothing is locked or changed, and a
+   * missing store is an error. After a rejection no connection is open.
    */
   open(options: { readOnly: boolean }): Promise<void>;
   close(): Promise<void>;
-  /** One statement outside of transactions. It sees what is committed, also while a transaction is open. */
+  /** Runs one statement outside transactions. It sees what is committed, even while a transaction is open. */
   query: SqlQuery;
   /**
    * Begins a transaction; there is one at a time. Where `exclusive` is false, `write` locks the row of `ledger_head`.
@@ -31,8 +34,8 @@ export interface SqlEngine extends Pick<
    */
   begin(purpose: SqlPurpose, reads?: readonly SqlRead[]): Promise<SqlTransaction>;
   /**
-   * Takes what committed transactions have erased out of the database's own leftovers, as far as it can, now or as soon
-   * as others let it. Never rejects. Absent where the database has its own ways.
+   * Removes erased data from the database's free pages and logs, as far as possible, now or later. Never rejects. Absent if
+   * the database does that itself.
    */
   scrub?(): Promise<void>;
   /** Compares every index with its table, and reports what else the database finds wrong with its files. For the audit. */
@@ -40,28 +43,28 @@ export interface SqlEngine extends Pick<
   /** Compares the store's schema with the one that these statements make in an empty database. For the audit. */
   schemaFaults?(statements: readonly string[]): Promise<string[]>;
   toStorageError(error: unknown, doing: string): StorageError;
-  /** True where statements that are sent together are taken in order: then nobody waits for the answers between. */
+  /** True if statements may be sent without waiting for earlier responses, and run in order. */
   readonly pipelined?: boolean;
-  /** A view of one moment, for reads that belong together. Absent where statements of one turn see one anyway. */
+  /** Runs reads on one snapshot. Absent if statements of one turn of the event loop see the same snapshot. */
   snapshot?<T>(work: (query: SqlQuery) => Promise<T>): Promise<T>;
 }
 
 /**
- * All statements of it run on the connection that began it, or not at all. They come one at a time, unless `pipelined`.
- * After a statement has failed nothing but `rollback` is called.
+ * One transaction. All its statements run on the connection that began it, or fail. Statements run one at a time, unless
+ * `pipelined`. After a failed statement only `rollback` is called.
  */
 export interface SqlTransaction {
-  /** `changes`: how many rows it inserted, updated or deleted. */
+  /** `changes`: the number of rows that were inserted, updated or deleted. */
   query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }>;
   /**
-   * Resolves when it is durable. `moved`: the head that the transaction has written, null where it has written none.
-   * Where statements are `pipelined` the update of the head is not answered yet, so that the database itself must
-   * refuse the commit unless it holds this head.
+   * Commits, and resolves when the transaction is durable. `moved`: the head that the transaction has written; null if it has
+   * written none. If statements are `pipelined`, the update of the head has no response yet, so the database itself must
+   * refuse the commit unless it has this head.
    */
   commit(moved: MovedHead | null): Promise<void>;
-  /** Called also after a commit that failed. Never rejects. */
+  /** Rolls back. Also called after a failed commit. Never rejects. */
   rollback(because: unknown): Promise<void>;
-  /** The row of `ledger_head`, where the lock brought it along. */
+  /** The row of `ledger_head`, if the lock statement returned it. */
   readonly head?: SqlRow[];
   /** The rows of each of `begin`'s reads. Absent if the engine ignored them. */
   readonly reads?: readonly SqlRow[][];

@@ -1,4 +1,4 @@
-/** Joins of what is asked for with the tables that have it. */
+/** Joins a list of requested values with the rows that have them. */
 import { sql, type RawBuilder } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
 import type { Tables } from "./schema.ts";
@@ -14,7 +14,7 @@ interface Join {
   onTrue(): unknown;
 }
 
-/** Whether a row of the table has in these columns what "given" has. */
+/** Returns a condition that the row has the same values as "given" in these columns. */
 export const sameAsGiven = (table: keyof Tables, columns: readonly string[]): RawBuilder<boolean> =>
   sql`${sql.join(
     columns.map((column) => sql`${sql.ref(`${table}.${column}`)} = ${sql.ref(`given.${column}`)}`),
@@ -22,9 +22,9 @@ export const sameAsGiven = (table: keyof Tables, columns: readonly string[]): Ra
   )}`;
 
 /**
- * The rows of a table that belong to each row of "given" (`SqlDialect.given`), which `query` selects from. A planner that goes
- * by the rows that it expects looks them up one by one then: the plan that it makes while the table is small, and keeps,
- * would else read the whole table for each batch, under the ledger's lock, until the table is analyzed.
+ * Joins each row of "given" (`SqlDialect.given`), which `query` selects from, with its rows of a table. If the planner goes
+ * by expected row counts, it gets a form that it can only run one lookup at a time. Otherwise the plan from the time when the
+ * table was small would later read the whole table for each batch, under the ledger's lock, until the table is analyzed.
  */
 export function joinEach<Query>(
   query: Query,
@@ -33,7 +33,7 @@ export function joinEach<Query>(
   on: RawBuilder<boolean>,
   { expectsRows }: Pick<SqlDialect, "expectsRows">,
 ): Query {
-  // Kysely has no types for what "given" is.
+  // Kysely cannot type the columns of "given".
   const joins = query as Joins;
   const joined = expectsRows
     ? joins[`${kind}JoinLateral`](sql`(select * from ${sql.table(table)} where ${on} offset 0)`.as(table), (join) =>

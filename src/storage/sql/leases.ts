@@ -1,9 +1,12 @@
-/** Which process does the shared work, and which are there. Timed by the database alone: the clocks of the processes differ. */
+/**
+ * Leases of background jobs, and the list of running processes. Only the database's clock is used, because the clocks of the
+ * processes differ.
+ */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { Tables } from "./schema.ts";
 import { param, plain, prepare, type SqlExecutor } from "./statement.ts";
 
-/** Leases of processes that are gone are kept for so long. Milliseconds. */
+/** Leases of ended processes are deleted after this time. Milliseconds. */
 const DAY = 86_400_000;
 
 export type LeaseStatements = ReturnType<typeof prepareLeases>;
@@ -11,7 +14,8 @@ export type LeaseStatements = ReturnType<typeof prepareLeases>;
 export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   const term = sql<number>`cast(${param("ms")} as bigint)`;
   const end = sql<number>`${now} + ${term}`;
-  // Of a lease that was timed before the database's clock was set back. Twice: others may have taken it since `now` was read.
+  // An expiry this far ahead was written before the database's clock was set back. Two terms, because another process may
+  // have acquired the lease since `now` was read.
   const beyond = sql<number>`${now} + 2 * ${term}`;
   return {
     take: prepare(

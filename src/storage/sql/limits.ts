@@ -13,12 +13,12 @@ import { bindRows, param, params, plain, prepare, prepareInsert, type SqlExecuto
 
 /** The most uses that one total covers. */
 export const TOTAL_OF = 512;
-/** A read that goes through more single uses than this makes its transaction sum them up in totals. */
+/** A read of more single uses than this makes its transaction sum them up in totals. */
 const LOOSE = 3 * TOTAL_OF;
 /** The most uses that one transaction sums up in totals. */
 const AT_ONCE = 16 * TOTAL_OF;
 
-// As doubles, which are exact up to 2^53 and have room beyond: SQLite fails a sum of integers that goes beyond 2^63.
+// Doubles, which are exact up to 2^53 and do not overflow: in SQLite an integer sum above 2^63 is an error.
 const SUM = sql`coalesce(sum(cast(amount as double precision)), 0)`;
 const USED = sql<number>`cast(case when ${SUM} > 9007199254740991 then 9007199254740991 else ${SUM} end as bigint)`;
 const FOREVER = sql.lit("9223372036854775807");

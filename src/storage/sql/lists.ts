@@ -1,4 +1,4 @@
-/** Lists: a statement for each combination of filters that is asked for. */
+/** Lists of actions and decisions: one statement for each combination of filters. */
 import { sql, type Kysely, type SelectQueryBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -6,7 +6,7 @@ import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
 
-/** A literal, so that the planner may use the index over pending actions alone. */
+/** A literal, so that the planner can use the partial index over pending actions. */
 export const pending = sql<boolean>`status = 'pending_approval'`;
 
 /** The same for what may start. */
@@ -14,7 +14,7 @@ const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
 type Dialect = Pick<SqlDialect, "expectsRows" | "unindexed">;
 
-/** One statement for each combination of filters, written when it is first asked for. */
+/** Prepares one statement for each combination of filters, at its first use. */
 export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = [
@@ -36,9 +36,9 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Few actions have one hash, or one grant: no other index is looked at then.
+      // Few actions have the same hash or grant, so other indexes are excluded.
       const hashed = filter.request_hash !== undefined || filter.grant_id !== undefined;
-      // The actions of a span are found by time and sorted: only their numbers, before the rows of one page are read.
+      // Actions of a time span are found by time and sorted by number. Rows are read only for one page.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
       let query = db.selectFrom("actions").select("decision_seq");
@@ -60,7 +60,7 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
         .where("expires_at", "<=", param("as_of"));
       if (status !== undefined) query = query.where(text("status"), "=", param<never>("status"));
       if (timed === "pending_approval") query = query.where("expires_at", ">", param("as_of"));
-      // Two lists that are in order, merged: an `or` would sort all that ever expired.
+      // Merge two ordered lists: an `or` would sort all actions that ever expired.
       const numbers = timed === "expired" ? query.unionAll(overdue) : query;
       const page = numbers
         .orderBy("decision_seq", "desc")
@@ -77,10 +77,10 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
   };
 }
 
-/** A decision as it is stored, with what its bytes are held against. */
+/** A stored decision, with the leaf hash to verify its bytes. */
 export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 
-/** By sequence, the entry beside the action: `+ 0` keeps the time's index out of it. */
+/** Reads decisions by sequence number, with their actions. `+ 0` prevents use of the index over the time. */
 export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id", dialect: Dialect): Statement {
   const rows = db
     .selectFrom("actions")
@@ -130,8 +130,7 @@ export function pendingLists(
         .orderBy("decision_seq")
         .limit(param<number>("limit")),
     ),
-    // Asked with every question of a key, under the ledger's lock: by an index that knows whose they are and their time,
-    // and without a look at the rows.
+    // Runs for every request of a key, under the ledger's lock, so an index contains all its columns and no rows are read.
     count: prepare(
       visible === "key_id"
         ? counted(db.selectFrom("actions").where(pending))
@@ -147,7 +146,7 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
     db
       .selectFrom("entries")
       .select(schema.ENTRY_COLUMNS)
-      // Literal, or the planner does not see that the index holds what is asked for.
+      // A literal, so that the planner can use the partial index.
       .where("type", "=", sql.lit(type))
       .where("seq", ">=", param("from"))
       .orderBy("seq")
@@ -161,7 +160,7 @@ export function approvedList(db: Kysely<Tables>): Statement {
     db
       .selectFrom("actions")
       .select(schema.ACTION_COLUMNS)
-      // Literal, or the planner does not see that the index holds what is asked for.
+      // A literal, so that the planner can use the partial index.
       .where("status", "=", sql.lit("approved"))
       .where(sql<boolean>`(approved_until, decision_seq) > (${param("approved_until")}, ${param("decision_seq")})`)
       .orderBy("approved_until")
@@ -170,7 +169,10 @@ export function approvedList(db: Kysely<Tables>): Statement {
   );
 }
 
-/** The action of one key and one request that may start, and the one that waits for approval: of several the one that ends last. */
+/**
+ * Finds the action of one key with one request that may start, and the one that waits for approval. Of several, the one that
+ * ends last.
+ */
 export function openLists(db: Kysely<Tables>, { expectsRows }: Dialect): { startable: Statement; waiting: Statement } {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const list = expectsRows ? lastOfRange : lastOfRequest;
@@ -197,8 +199,8 @@ function lastOfRequest(actions: Actions, ends: "approved_until" | "expires_at"):
 }
 
 /**
- * The same as a range of the one index that is in this order. If each column is compared by itself, a planner that does not
- * know the values yet expects that few actions have the same request. It then reads all of them, under the ledger's lock.
+ * Does the same as a range of the one index in this order. If the columns are compared one by one, a planner that does not
+ * know the values yet expects few actions with the same request, and reads all of them, under the ledger's lock.
  */
 function lastOfRange(actions: Actions, ends: "approved_until" | "expires_at", first: readonly "status"[]): Statement {
   const names = [...first, "submitted_by", "request_hash"] as const;
@@ -231,8 +233,8 @@ export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Stateme
 }
 
 /**
- * The rejection of a request that holds longest. A stretch of the one index in this order: asked for each column by itself,
- * a planner can choose an index over all actions of the request, of which there may be very many.
+ * Finds the rejection of a request that applies longest, as a range of the one index in this order. If the columns are
+ * compared one by one, a planner can choose an index over all actions of the request, of which there may be many.
  */
 export function rejectedAction(db: Kysely<Tables>): Statement {
   const hash = sql`${param("request_hash", "hash")}`;

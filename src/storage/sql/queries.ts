@@ -45,7 +45,7 @@ import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } 
 
 export const HASH_BYTES = 32;
 
-/** Everything compiled, once for each dialect. */
+/** All compiled reads of a dialect. */
 export type Reads = ReturnType<typeof prepareReads>;
 
 export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
@@ -161,7 +161,10 @@ export interface Readable extends EntryReads {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
 }
 
-/** `bundles`: what the entries' bytes come out of. */
+/**
+ * Creates the reads of the contract.
+ * @param bundles reads the bytes of entries
+ */
 export function createReader(reads: Reads, db: Readable, bundles: Bundles): StorageReader {
   async function one<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T | null> {
     const row = (await db.all(statement, values))[0];

@@ -33,9 +33,9 @@ export interface Tables {
     policy_set: string | null;
     epoch: number;
   };
-  /** One row, id 1. A null note: none was stored yet. */
+  /** One row, id 1. The note is null until a checkpoint is stored. */
   checkpoint: { id: number; size: number; note: string | null };
-  /** `agent_fold`: the folded name of the agent, null where that is `agent_id` itself. */
+  /** `agent_fold`: the folded name of the agent; null if it equals `agent_id`. */
   actions: ActionRow & { agent_fold: string | null };
   approvals: Stored<ApprovalRow, { approve: number; self_approval: number }>;
   idempotency: IdempotencyRow;
@@ -46,9 +46,12 @@ export interface Tables {
   policies: PolicyRow;
   policy_versions: PolicyVersionRow;
   policy_sets: PolicySetRow;
-  /** Counts of actions in buckets of `grain` milliseconds from `start`, by who may see them and by what: `counts` is a JSON object. */
+  /**
+   * Counts of actions in buckets of `grain` milliseconds from `start`, for each visibility and dimension. `counts` is a JSON
+   * object.
+   */
   action_sums: { grain: number; visible: string; dimension: string; start: number; counts: string };
-  /** One row, id 1: the sums hold every action up to this decision_seq. */
+  /** One row, id 1: the sums include every action up to this decision_seq. */
   sums_state: { id: number; folded: number };
   meta: { name: string; value: string };
   deliveries: DeliveryRow;
@@ -61,10 +64,10 @@ export interface Tables {
     amount: number;
   };
   documents: DocumentRow;
-  /** At most one row, id 1: the last version that a document was given. */
+  /** At most one row, id 1: the newest version of any document. */
   document_counter: { id: number; last: number };
   leases: { name: string; holder: string; until: number };
-  /** Only where several processes share the store. */
+  /** Used only if several processes share the store. */
   processes: {
     instance: string;
     incarnation: string;
@@ -77,7 +80,7 @@ export interface Tables {
   liveness: { id: number; pings: number };
 }
 
-/** Kysely as a writer of SQL: connections and transactions belong to the storage. */
+/** Kysely only builds SQL here: the storage manages connections and transactions. */
 export function writerOf(adapter: DialectAdapter, compiler: QueryCompiler): Kysely<Tables> {
   return new Kysely<Tables>({
     dialect: {
@@ -89,7 +92,7 @@ export function writerOf(adapter: DialectAdapter, compiler: QueryCompiler): Kyse
   });
 }
 
-/** Every member of T exactly once: a column that is forgotten does not compile. */
+/** Lists every member of T exactly once: a missing column is a compile error. */
 function columnsOf<T>(columns: { readonly [K in keyof Required<T>]: true }): (keyof T & string)[] {
   return Object.keys(columns) as (keyof T & string)[];
 }

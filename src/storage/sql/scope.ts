@@ -1,4 +1,4 @@
-/** The executor of one transaction, which is of no use once its work is over or a statement has failed. */
+/** The executor of one transaction. It rejects every statement after the transaction ended or a statement failed. */
 import { StorageError } from "../../contract/storage.ts";
 import type { Insert, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlTransaction } from "./engine.ts";
@@ -8,26 +8,25 @@ import { bind as bindTo, type SqlExecutor, type SqlValue, type Statement } from 
 
 export interface TransactionScope {
   executor: SqlExecutor;
-  /**
-   * Takes no more statements; those that were given still run. Returns what has lost the transaction so far, or null.
-   */
+  /** Accepts no more statements; accepted ones still run. Returns the error that doomed the transaction, or null. */
   end(): Error | null;
-  /** Runs nothing more, not even what was given. Returns what had lost the transaction before, or null. */
+  /** Runs no more statements, not even accepted ones. Returns the earlier error that doomed the transaction, or null. */
   abandon(): Error | null;
-  /** Resolves when everything that was given is answered; rejects with what lost the transaction. */
+  /** Resolves when every accepted statement has a response; rejects with the error that doomed the transaction. */
   answered(): Promise<void>;
-  /** The head that was written; null where none was. */
+  /** The head that the transaction has written; null if none. */
   readonly moved: MovedHead | null;
-  /** Something was taken out that nobody may find again. */
+  /** True if the transaction has erased data. */
   readonly erased: boolean;
 }
 
-/** Characters and bytes that go together in one statement. A row that has more goes by itself. */
+/** Maximum characters and bytes of rows in one statement. A larger row gets a statement of its own. */
 const MOST_AT_ONCE = 4_000_000;
 
 const OVER = "the transaction is over: await everything inside the work of `write`";
 
 /**
+ * Creates the executor of a transaction.
  * @param own the statements that move the head and that erase
  * @param known rows that were read together with the lock
  */
@@ -44,20 +43,21 @@ export function transactionScope(
   let erased = false;
   const bind = (statement: Statement, values: object, last?: SqlValue): SqlValue[] => {
     const bound = bindTo(statement, values, packed !== null, last);
-    // Nobody waits until a pipelined statement is sent: what the caller changes afterwards must not change what is stored.
+    // A pipelined statement may be sent after the caller continues, so later changes to the caller's bytes must not affect
+    // it.
     return engine.pipelined === true ? bound.map(copyOfBytes) : bound;
   };
   /** False once the transaction has appended: `known` is then outdated. */
   let isAsLocked = true;
   const pending: Promise<void>[] = [];
-  /** The statement that runs, and those that wait for it; null where there is none. */
+  /** The last accepted statement; null if there is none. */
   let last: Promise<void> | null = null;
-  /** Rows that were given and go in with others of their table, before whatever comes next. */
+  /** Accepted rows, which are inserted together with others of their table before the next statement. */
   let held = new Map<Insert, SqlValue[][]>();
 
   const failed = (error: unknown): Error => (failure ??= engine.toStorageError(error, "write to the store"));
 
-  /** Where it is answered: of statements that fail together it is the first that says why, and the rest that it failed. */
+  /** Runs the statement. If several pipelined statements fail together, only the first has the cause. */
   const query: SqlTransaction["query"] = (sql, values) =>
     tx.query(sql, values).catch((error: unknown) => {
       throw failed(error);
@@ -69,7 +69,10 @@ export function transactionScope(
     return engine.pipelined === true ? begin(run) : inTurn(run);
   }
 
-  /** A failed statement may have rolled everything back: one that was given beside it would then stand alone. */
+  /**
+   * Runs statements one at a time. A failed statement may have rolled everything back, and a concurrent one would then commit
+   * by itself.
+   */
   function inTurn<T>(run: () => Promise<T>): Promise<T> {
     const mine = last === null ? begin(run) : last.then(() => begin(run));
     const settled = mine.then(
@@ -98,7 +101,7 @@ export function transactionScope(
     return (await query(statement.sql, bound)).changes;
   }
 
-  /** Waits for the answer, except where statements are pipelined: there `answered` tells of a failure. */
+  /** Waits for the response, except if statements are pipelined: then `answered` reports a failure. */
   async function unlessPipelined(answer: Promise<unknown>): Promise<void> {
     if (engine.pipelined !== true) await answer;
     else
@@ -119,7 +122,7 @@ export function transactionScope(
     }
   }
 
-  /** Sends what is held, one statement for each table. */
+  /** Sends the held rows, one statement for each table. */
   function release(): void {
     if (held.size === 0) return;
     const tables = held;
@@ -146,7 +149,7 @@ export function transactionScope(
     });
   }
 
-  /** Together where statements are taken in order, and else one after another. */
+  /** Runs the work for all items: at once if statements are pipelined, else one after another. */
   async function everyOne<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
     if (engine.pipelined === true) await Promise.all(all.map(work));
     else
@@ -233,7 +236,7 @@ const copyOfBytes = (value: SqlValue): SqlValue => (value instanceof Uint8Array 
 
 const isInsert = (statement: Statement): statement is Insert => statement.into !== undefined;
 
-/** The rows in pieces that a statement can hold. */
+/** Splits the rows into parts that one statement can hold. */
 function parts(rows: readonly SqlValue[][]): SqlValue[][][] {
   const all: SqlValue[][][] = [];
   let size = Infinity;

@@ -1,6 +1,6 @@
 /**
- * Statements that are written with Kysely once and run many times: the builder does not run on the
- * way of a decision. A parameter is a name of the values that are bound to it.
+ * Statements that are compiled once and run many times, because Kysely is too slow to run for each decision. Each parameter
+ * has the name of the value that is bound to it.
  */
 import type { Compilable, Kysely } from "kysely";
 import { StorageError, type LedgerHead } from "../../contract/storage.ts";
@@ -17,39 +17,37 @@ export interface Statement {
   readonly sql: string;
   /** One name for each placeholder, in order. */
   readonly names: readonly string[];
-  /** Those of the names' columns, where one has a form. */
+  /** Forms of the columns of these names, if any. */
   readonly forms?: readonly (Form | undefined)[];
-  /** The table, where the statement is a plain insert of a whole row: `names` are its columns. */
+  /** The table, if the statement inserts a whole row; `names` are then its columns. */
   readonly into?: string;
 }
 
 /**
- * What runs statements. Inside a transaction a rejection dooms it: every later call rejects and it
- * is rolled back, even when the caller swallows the error. Integers come back as numbers, text as
- * strings, bytes as Uint8Array.
+ * Runs statements. Inside a transaction a rejection dooms it: every later call rejects, and the transaction is rolled back
+ * even if the caller ignores the error. Integers are returned as numbers, text as strings, bytes as Uint8Arrays.
  */
 export interface SqlExecutor {
   all(statement: Statement, values: object): Promise<SqlRow[]>;
-  /** Resolves to the number of rows changed. */
+  /** Resolves to the number of changed rows. */
   run(statement: Statement, values: object): Promise<number>;
   /**
-   * Runs the statement once for each row. Where statements are pipelined nobody waits for the database's answer: a
-   * failure dooms the transaction, and the next call or its end tells.
+   * Runs the statement once for each row. If statements are pipelined, does not wait for responses: a failure dooms the
+   * transaction, and the next call or the commit rejects.
    */
   runMany(statement: Statement, rows: readonly object[]): Promise<void>;
   /**
-   * Runs the statement that moves the ledger's head, which must change one row; otherwise `refusal` dooms the
-   * transaction. Where statements are pipelined nobody waits for the answer: the commit verifies the head.
+   * Runs the statement that moves the ledger's head, which must change one row; otherwise `refusal` dooms the transaction. If
+   * statements are pipelined, does not wait for the response: the commit verifies the head.
    */
   moveHead(values: MovedHead, refusal: Error): Promise<void>;
   /**
-   * Like `run` for a row that the caller expects to go in: need not wait for the database's answer, and rows of one
-   * table may go together before the next statement of another kind. A failure then dooms the transaction, and the next
-   * call or its end tells. A value that cannot be stored rejects at once.
-   * `last`: bound to the last name, of which `values` has nothing.
+   * Like `run`, for an insert that is expected to succeed. May return before the database responds, and may combine rows of
+   * one table into one statement. A failure dooms the transaction, and the next call or the commit rejects. A value that
+   * cannot be stored rejects at once. `last`: the value of the last name, which `values` lacks.
    */
   send(statement: Statement, values: object, last?: SqlValue): Promise<void>;
-  /** Dooms the transaction because of something that SQL cannot see, and throws it. */
+  /** Dooms the transaction because of an error that the database cannot detect, and throws it. */
   fail(error: Error): never;
 }
 
@@ -62,12 +60,12 @@ class Param {
   }
 }
 
-/** Stands where a value goes when a statement is written. `form`: of the column that it is compared with, if it has one. */
+/** Returns a named placeholder. `form`: the form of the column that it is compared with, if it has one. */
 export function param<T = never>(name: string, form?: Form): T {
   return new Param(name, form) as T;
 }
 
-/** One parameter of the same name for each column, in the columns' forms where they are of this table. */
+/** Returns one placeholder for each column, with the column's name, and its form if it is a column of this table. */
 export function params<T>(columns: readonly string[], table?: string): T {
   const forms = (table === undefined ? undefined : FORMS[table]) ?? {};
   return Object.fromEntries(columns.map((column) => [column, param(column, forms[column])])) as T;
@@ -103,8 +101,9 @@ export function bindRows(columns: readonly string[], rows: readonly object[]): s
 }
 
 /**
- * Throws StorageError for a value that would not come back as it went in. `packed`: columns hold texts in their forms.
- * `last`: bound to the last name, of which `values` has nothing: a copy of a whole row costs as much as binding it.
+ * Returns the values in the order of the names. Throws StorageError for a value that the database could not return unchanged.
+ * `packed`: columns store texts in their forms. `last`: the value of the last name, which `values` lacks; adding it to a copy
+ * of the row would cost as much as binding the row.
  */
 export function bind({ names, forms }: Statement, values: object, packed: boolean, last?: SqlValue): SqlValue[] {
   const end = last === undefined ? -1 : names.length - 1;
@@ -115,7 +114,7 @@ export function bind({ names, forms }: Statement, values: object, packed: boolea
   });
 }
 
-/** Postgres cannot hold U+0000 in text and SQLite libraries cut a string there; U+0001 marks what replaces it. */
+/** Postgres cannot store U+0000 in text, and SQLite libraries end a string there. U+0001 marks its replacement. */
 // oxlint-disable-next-line no-control-regex
 const UNUSUAL = /[\u0000\u0001\p{Cs}]/u;
 // oxlint-disable-next-line no-control-regex
@@ -146,7 +145,7 @@ function escapeText(value: string, name: string): string {
   return value.replaceAll("\u0001", "\u00012").replaceAll("\u0000", "\u00011");
 }
 
-/** A plain object with the row's values as they were before `bind`. */
+/** Converts a row to a plain object with the values as they were before `bind`. */
 export function plain<T>(row: SqlRow): T {
   const out: SqlRow = {};
   for (const name in row) {

@@ -269,7 +269,7 @@ export function createSqlStorage(
     ...optionalMethods(),
   };
 
-  /** The methods that not every database has. */
+  /** Returns the methods that only some databases support. */
   function optionalMethods(): Partial<Storage> {
     const { backup, watch, processes, onConnection } = engine;
     return {

@@ -1,8 +1,8 @@
 /**
- * Maintained sums over actions, so that analytics do not read every row. Actions are folded in by
- * ascending decision_seq; `folded` says how far. What is not folded yet, and what a sum's grain is
- * too coarse for, is counted from the rows, so that the answer is exact at any moment. Sums are
- * additive over decision_seq, and so it does not matter that the clock may go back.
+ * Maintains sums over actions, so that analytics do not read every row. Actions are folded in ascending order of
+ * decision_seq, and `folded` is the last folded one. Actions that are not folded yet, and parts that do not align with a
+ * bucket, are counted from rows, so the answer is always exact. Sums are additive over decision_seq, so clock changes do not
+ * matter.
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
@@ -13,7 +13,7 @@ import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "
 
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
-/** Every time zone in use begins its hours on one. Only for what a series shows. */
+/** Hours of every time zone start at a multiple of this. Used only for the time series. Milliseconds. */
 export const QUARTER = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -25,7 +25,7 @@ const grainsOf = (dimension: Dimension): readonly number[] => (SERIES.includes(d
 const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision", "status"] as const;
 export type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
 
-// No division: there are engines that answer a fraction.
+// No division, because some databases return a fraction.
 const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER)})`;
 
 const BUCKET = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
@@ -39,7 +39,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
   const folded = sql<number>`(select folded from sums_state where id = 1)`;
   const seen = {
     all: sql<boolean>`1 = 1`,
-    // No index over the agent or the key is taken in place of the one that the range needs.
+    // Prevents indexes over the agent or the key, because the range needs another index.
     agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
     key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
   };
@@ -70,7 +70,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
         dialect,
       ).select([...columnsOf(BUCKET), "counts"].map((name) => `action_sums.${name}`) as never),
     ),
-    /** Folded rows of a span that no bucket fits. */
+    /** Selects folded rows of a span that does not fill a bucket. */
     edge: byVisibility((visible) =>
       prepare(
         counted
@@ -80,7 +80,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
           .where(seen[visible]),
       ),
     ),
-    /** Rows that are not folded yet. `+ 0`: found by sequence, not by time. */
+    /** Selects rows that are not folded yet. `+ 0` makes the planner use the sequence number and not the time. */
     tail: byVisibility((visible) =>
       prepare(
         actions
@@ -143,7 +143,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
           db
             .selectFrom(given(param("buckets"), COUNTED) as never)
             .select(columnsOf(COUNTED) as never)
-            // Without it SQLite takes the conflict for a join's.
+            // Without a `where`, SQLite parses "on conflict" as part of a join.
             .where(sql<boolean>`1 = 1`),
         )
         .onConflict((conflict) =>
@@ -187,7 +187,7 @@ const visibles = (row: { agent_id: string; submitted_by: string }): string[] => 
   `k:${row.submitted_by}`,
 ];
 
-/** Folds up to `max` actions. Returns how many. */
+/** Folds up to `max` actions. Resolves to their number. */
 export async function foldSums(statements: SumStatements, db: SqlExecutor, max: number): Promise<number> {
   const { folded } = plain<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
   const { last, n } = plain<{ last: number | null; n: number }>(
@@ -208,7 +208,7 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
   return n;
 }
 
-/** Counts by value of one stretch of time, for one who sees and by one thing: a row, so that an action costs few of them. */
+/** Counts by value, for one interval, visibility and dimension. One row each, so that an action changes few rows. */
 interface Bucket {
   grain: number;
   visible: string;
@@ -230,11 +230,11 @@ export function parseCounts(text: string): [value: string, n: number][] {
 const keyOf = ({ grain, visible, dimension, start }: Omit<Bucket, "counts">): string =>
   `${grain} ${start} ${dimension} ${visible}`;
 
-/** What is added to sums, each bucket's together, and is read and written by one statement each. */
+/** Collects additions to sums, so that each bucket is read and written by one statement. */
 function bucketChanges() {
   const changes = new Map<string, Bucket>();
   return {
-    /** @param at a moment in the bucket, as its `start` */
+    /** @param at the bucket; `start` can be any time inside it */
     add(at: Omit<Bucket, "counts">, value: string, n: number): void {
       const place = { ...at, start: at.start - (at.start % at.grain) };
       const key = keyOf(place);
@@ -261,7 +261,7 @@ function bucketChanges() {
   };
 }
 
-/** Changes of actions' statuses in one transaction: the sums of those that are folded move with them, all at its end. */
+/** Collects status changes of one transaction. At its end the sums of folded actions are updated together. */
 export interface StatusMoves {
   add(id: string, from: string, to: string): void;
   apply(): Promise<void>;

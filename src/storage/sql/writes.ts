@@ -26,7 +26,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pac
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
-    // The old size is part of the condition: a head that moved meanwhile changes no row.
+    // The old size is part of the condition, so that the update changes no row if the head has moved meanwhile.
     moveHead: prepare(
       db
         .updateTable("ledger_head")
@@ -149,7 +149,7 @@ export function createTransaction(
   moves: StatusMoves = statusMoves(reads.sums, db),
   limits: TransactionLimits = createTransactionLimits(reads, writes, db),
 ): StorageTransaction {
-  // Not spread into one literal: methods behind a spread took a fifth of a millisecond a transaction.
+  // Not spread into one literal, which took 0.2 ms longer for each transaction.
   const own: Omit<StorageTransaction, keyof Parts> = {
     async append(entries, tiles, head) {
       const refusal = misfit(entries, head);
@@ -157,7 +157,7 @@ export function createTransaction(
       const old_size = head.size - entries.length;
       const moved = { ...head, edge: joinHashes(head.edge), old_size };
       const because = `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`;
-      // Given together and taken in this order, so that the commit can follow in the same burst.
+      // Sent together and run in this order, so that the commit needs no extra round trip.
       await Promise.all([
         db.moveHead(moved, new StorageError("unavailable", because)),
         db.runMany(writes.insertEntry, entries),
@@ -218,7 +218,7 @@ function jsonOrNull(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** Why these entries cannot lead to this head, whatever is stored; or null. */
+/** Returns why these entries cannot produce this head, whatever is stored; null if they can. */
 function misfit(entries: Parameters<StorageTransaction["append"]>[0], head: LedgerHead): string | null {
   const first = head.size - entries.length;
   const wrong = entries.findIndex((entry, i) => entry.seq !== first + i);

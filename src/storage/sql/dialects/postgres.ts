@@ -1,4 +1,4 @@
-/** The schema's dialect for Postgres: 64-bit integers, text in byte order, triggers that hold against every client. */
+/** The schema's dialect for Postgres: 64-bit integers, text in byte order, and triggers that apply to every client. */
 import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
 import { SETTLED_INCARNATION } from "../../../contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
@@ -10,12 +10,12 @@ export const db = writerOf(new PostgresAdapter(), new PostgresQueryCompiler());
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** A trigger's function that refuses. */
+/** Returns the definition of a trigger function that raises an error. */
 function raising(name: string, code: string, message: string): string {
   return `create function "${name}"() returns trigger language plpgsql as $$ begin raise exception using errcode = ${quoted(code)}, message = ${quoted(message)}; end $$`;
 }
 
-/** A function that refuses, and the trigger that calls it. */
+/** Returns the definitions of a function that raises an error, and of the trigger that calls it. */
 function refusal(table: string, name: string, when: string, message: string, condition = ""): string[] {
   const full = `${table}_${name}`;
   return [
@@ -40,7 +40,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
     incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
     settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION)})`,
   },
-  // Not now(), which is when the transaction began: it may have waited for another since.
+  // Not now(), which is the start of the transaction and does not include its wait for locks.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   expectsRows: true,
@@ -53,7 +53,8 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
         .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
         .join(", "),
     )})`,
-  // As JSON: an array for each column costs the client far more, and a statement for each row costs both sides.
+  // Pass the rows as JSON: an array for each column is far slower on the client, and a statement for each row is slower on
+  // both sides.
   insertRows({ into, names }, rows) {
     const columns = names.map((name) => `"${name}"`).join(", ");
     const objects = rows.map((row) => {
@@ -89,7 +90,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
     begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
     end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),
   }),
-  // A second row of the same key is refused by the key itself, or left out by the statement that inserts.
+  // The primary key refuses a second row with the same key, or the insert statement ignores it.
   appendOnly: (table) => [
     ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
     ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),
@@ -130,5 +131,5 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
 });
 
 export const postgresDialect = dialectWith("statement");
-/** For a server that has triggers for rows alone: it cannot refuse TRUNCATE. */
+/** For servers that only have row triggers, so that they cannot refuse TRUNCATE. */
 export const rowTriggersDialect = dialectWith("row");

@@ -1,4 +1,4 @@
-/** The schema's dialect for SQLite: STRICT tables, and triggers that hold against every program that opens the file. */
+/** The schema's dialect for SQLite: STRICT tables, and triggers that apply to every program that opens the file. */
 import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
@@ -8,10 +8,10 @@ import { writerOf } from "../schema.ts";
 
 export const db = writerOf(new SqliteAdapter(), new SqliteQueryCompiler());
 
-/** "Asnt" in the file's header: another program's database is never migrated. */
+/** "Asnt" in the file's header, so that the database of another program is never migrated. */
 export const APPLICATION_ID = 0x41736e74;
 
-/** Whether a text is exactly of the form. */
+/** Returns an SQL condition that the text has exactly this form. */
 function isOf(form: Form, text: string): string {
   if (form === "hash") return `length(${text}) = 64 and ${text} not glob '*[^0-9a-f]*'`;
   const digits = (count: number): string => "[0-9a-f]".repeat(count);
