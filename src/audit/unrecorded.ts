@@ -46,7 +46,7 @@ export const UNRECORDED: readonly Unrecorded[] = [
   {
     table: "meta",
     column: "*",
-    why: "secret_fingerprint; settled_incarnation (the running database that the processes agreed on); permit_key (the first one; later ones are in the ledger, and each process compares its own with them); policy_source:… (the last offer of a source); unfinished_copy; repairs; witnessed_checkpoint (verified with the keys of the witnesses). Other facts in meta are compared",
+    why: "secret_fingerprint; environment (the configured one, to refuse a process with another); settled_incarnation (the running database that the processes agreed on); permit_key (the first one; later ones are in the ledger, and each process compares its own with them); policy_source:… (the last offer of a source); unfinished_copy; repairs; witnessed_checkpoint (verified with the keys of the witnesses). Other facts in meta are compared",
   },
   { table: "documents", column: "*", why: "belong to plugins" },
   { table: "document_counter", column: "*", why: "numbers documents" },
@@ -61,6 +61,7 @@ export const UNRECORDED: readonly Unrecorded[] = [
 /** Names of facts in `meta` that the ledger does not contain. A name that ends in a colon is a prefix. */
 export const UNRECORDED_META = [
   "secret_fingerprint",
+  "environment",
   "settled_incarnation",
   "permit_key",
   "policy_source:",

@@ -4,6 +4,7 @@ import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { ChannelError } from "../delivery/channels.ts";
 import { VaultError } from "../identity/key-files.ts";
+import { EnvironmentError } from "../policies/pin-environment.ts";
 import { PluginError } from "../runtime/plugins/options.ts";
 import { PluginLoadError } from "../runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
@@ -19,7 +20,7 @@ import { CommandError, parse, usage, type Command } from "./command.ts";
 export const serve: Command = {
   summary: "run the service",
   help: `usage: assent serve [--config FILE] [--host HOST] [--port PORT] [--first-keys print|file]
-                    [--accept-rollback] [--accept-secret]
+                    [--accept-rollback] [--accept-secret] [--accept-environment]
 
 Runs the service until SIGINT or SIGTERM. Reads assent.yaml in the working folder when it is there;
 environment variables take precedence (docs/configuration.md). In a folder without configuration and store, it
@@ -32,6 +33,7 @@ first writes the files of "assent init". The first start prints an admin key and
                   a container, else print (ASSENT_FIRST_KEYS)
   --accept-rollback   start even if the store is older than its stored checkpoint: after a restore
   --accept-secret     start with a token secret that differs from that of other processes on this database
+  --accept-environment  start with an environment that differs from that of other processes on this database
 
 examples:
   assent serve
@@ -46,6 +48,7 @@ examples:
       "first-keys": { type: "string" },
       "accept-rollback": { type: "boolean" },
       "accept-secret": { type: "boolean" },
+      "accept-environment": { type: "boolean" },
     });
     if (values.port !== undefined && !(/^\d{1,5}$/.test(values.port) && Number(values.port) <= 65_535))
       throw usage(`--port takes 0 to 65535, not "${values.port}"`);
@@ -69,6 +72,7 @@ examples:
         Response: ServerResponse,
         acceptRollback: values["accept-rollback"] === true,
         acceptSecret: values["accept-secret"] === true,
+        acceptEnvironment: values["accept-environment"] === true,
       }),
     );
     reportStrayErrors(runtime.host.log);
@@ -131,9 +135,15 @@ export async function startRuntime(create: () => Promise<Runtime>): Promise<Runt
     await runtime.start();
     return runtime;
   } catch (error) {
-    const isExpected = [StorageError, LedgerTampered, VaultError, PluginError, PluginLoadError, ChannelError].some(
-      (kind) => error instanceof kind,
-    );
+    const isExpected = [
+      StorageError,
+      LedgerTampered,
+      VaultError,
+      EnvironmentError,
+      PluginError,
+      PluginLoadError,
+      ChannelError,
+    ].some((kind) => error instanceof kind);
     if (isExpected) throw new CommandError((error as Error).message);
     throw error;
   }

@@ -17,6 +17,7 @@ import { createKeyUse } from "../identity/key-use.ts";
 import { createKeys, type KeyService } from "../identity/keys.ts";
 import { createTrials } from "../policies/trial.ts";
 import { createPolicies, type PolicyService } from "../policies/store.ts";
+import { pinEnvironment } from "../policies/pin-environment.ts";
 import { pinSecret } from "../identity/pin-secret.ts";
 import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
 import { openLogKeyring, type LogKeyring } from "../identity/log-keyring.ts";
@@ -72,6 +73,7 @@ export interface PartsOptions {
   groups: Groups;
   acceptRollback: boolean;
   acceptSecret: boolean;
+  acceptEnvironment: boolean;
   anyPermitKey: boolean;
 }
 
@@ -94,6 +96,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const book = createLogKeyBook({ first, signer: ring.signer, verify: vault.verify, clock });
   await followLog(storage, book, ring, origin);
   await pinSecret(storage, vault, log, options.acceptSecret);
+  await pinEnvironment(storage, config.environment, log, options.acceptEnvironment);
   // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());

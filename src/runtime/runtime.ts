@@ -48,6 +48,8 @@ export interface RuntimeOptions {
   acceptRollback?: boolean;
   /** Takes the configured token secret though the other processes on this store had another one. */
   acceptSecret?: boolean;
+  /** Starts with an environment that differs from that of the database, and stores it. */
+  acceptEnvironment?: boolean;
   /** Starts, too, with another permit key than the store's: to rotate one that was lost. */
   anyPermitKey?: boolean;
   /** The response class of the server at hand, where a faster one than the global exists. */
@@ -178,6 +180,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           newId,
           acceptRollback: options.acceptRollback === true,
           acceptSecret: options.acceptSecret === true,
+          acceptEnvironment: options.acceptEnvironment === true,
           anyPermitKey: options.anyPermitKey === true,
         },
         opened,

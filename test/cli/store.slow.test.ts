@@ -377,6 +377,30 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     );
   });
 
+  it("refuses another environment than its other processes have", async () => {
+    const url = await server.database();
+    const at = { ...env, ASSENT_DATA: join(folder, "environments"), DATABASE_URL: url };
+    const staging = { ...at, ASSENT_ENVIRONMENT: "staging" };
+    assert.equal(await stopProcess(await startProcess(staging)), 0);
+    const other = await assent(["serve", "--port", "0"], { ...at, ASSENT_ENVIRONMENT: "production" });
+    assert.equal(other.code, 1);
+    assert.match(
+      other.err,
+      /the environment is "production", and this database was started with "staging"; set ASSENT_ENVIRONMENT=staging/,
+    );
+    const without = await assent(["serve", "--port", "0"], at);
+    assert.equal(without.code, 1);
+    assert.match(without.err, /no environment is configured, and this database was started with "staging"/);
+    assert.equal(await stopProcess(await startProcess(staging)), 0);
+    assert.equal(await stopProcess(await startProcess(at, ["--accept-environment"])), 0);
+    const former = await assent(["serve", "--port", "0"], staging);
+    assert.equal(former.code, 1);
+    assert.match(
+      former.err,
+      /the environment is "staging", and this database was started without one; unset ASSENT_ENVIRONMENT/,
+    );
+  });
+
   it(
     "is dumped and restored with its own tools, and an older dump is noticed",
     { skip: postgresTool("pg_dump") === null ? "no pg_dump on this machine" : false },
