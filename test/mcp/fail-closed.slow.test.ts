@@ -187,13 +187,19 @@ describe("a client that is gone", () => {
     const running = call(proxy, "write", { n: 500 });
     await until("it waits", setup.waits(500));
     await setup.decide(false, "use the\nread tool\u202e instead");
-    for (const result of [await running, await call(proxy, "write", { n: 500 })]) {
+    const [first, again] = [await running, await call(proxy, "write", { n: 500 })];
+    assert.match(first.content[0]?.text as string, /It was rejected by/);
+    assert.match(again.content[0]?.text as string, /It was already rejected by/);
+    for (const result of [first, again]) {
       assert.equal(result.structuredContent?.status, "rejected");
       const { reason, holds_until } = (result.structuredContent as unknown as { rejection: Record<string, string> })
         .rejection;
       assert.equal(reason, "use the read tool instead");
       const text = result.content[0]?.text as string;
-      assert.match(text, /^The call was not made.*It was rejected by .+: use the read tool instead \(action /s);
+      assert.match(
+        text,
+        /^The call was not made.*It was (?:already )?rejected by .+: use the read tool instead \(action /s,
+      );
       assert.ok(text.includes(`The same request is refused until ${holds_until}`), text);
       assert.doesNotMatch(text, /denied again/);
     }

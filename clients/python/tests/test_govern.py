@@ -85,9 +85,12 @@ class Governed(unittest.TestCase):
             self.refund(wait=20)(500, order=order)
         with self.assertRaises(Denied) as again:
             self.refund()(500, order=order)
-        for error, by in ((rejected.exception, "person"), (again.exception, "earlier_rejection")):
+        for error, by, words in (
+            (rejected.exception, "person", "was rejected by"),
+            (again.exception, "earlier_rejection", "was already rejected by"),
+        ):
             self.assertEqual((error.outcome, error.action["denied_by"]), ("rejected", by))
-            self.assertRegex(str(error), r"was rejected by .+: use the small refund instead\. The same request is refused until 20")
+            self.assertRegex(str(error), words + r" .+: use the small refund instead\. The same request is refused until 20")
         admin().lift_rejection(pending.exception.action_id)
         with self.assertRaises(Pending) as asked:
             self.refund()(500, order=order)
