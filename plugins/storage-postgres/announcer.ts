@@ -1,4 +1,4 @@
-/** Tells the other processes that the ledger has grown: at once after a pause, and otherwise at most every 50 ms. */
+/** Notifies other processes that the ledger has grown: at once after a pause, otherwise at most every 50 ms. */
 
 /** Shortest time between two announcements. Milliseconds. */
 const ANNOUNCE_EVERY = 50;

@@ -1,7 +1,7 @@
 /**
- * Sockets for postgres.js. It would connect again by itself, and what it still holds in its queue for a transaction
- * would then run on a connection where none is open. So its sockets come from here, and it gets no more of them once
- * its first connection has been used. An error on a socket that postgres.js has let go of does not end the process.
+ * Opens the sockets of postgres.js. It would otherwise reconnect by itself, and run the queued statements of a transaction on
+ * a new connection, outside any transaction. So it gets its sockets from here, and no more after its first connection. Errors
+ * on sockets that postgres.js no longer uses do not end the process.
  */
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
@@ -9,16 +9,16 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "n
 export interface Address {
   host: string;
   port: number;
-  /** A Unix socket, in place of host and port. */
+  /** A Unix socket, which replaces host and port. */
   path?: string;
-  /** As postgres.js reads it from the address: https://github.com/porsager/postgres#ssl. */
+  /** The setting that postgres.js reads from the address: https://github.com/porsager/postgres#ssl. */
   tls: boolean | "require" | "allow" | "prefer" | "verify-full" | ConnectionOptions;
 }
 
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html: SSLRequest. */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
-/** A connected socket, encrypted as asked. Rejects after `ms`. */
+/** Returns a connected socket, encrypted if required. Rejects after `ms` milliseconds. */
 export async function dial({ host, port, path, tls }: Address, ms: number): Promise<Socket> {
   if (path !== undefined) return connected(connect(path), "connect", ms);
   const socket = await connected(connect(port, host), "connect", ms);
@@ -94,7 +94,9 @@ function late(ms: number): Error {
   return Object.assign(new Error(`no connection in ${ms} ms`), { code: "CONNECT_TIMEOUT" });
 }
 
-/** postgres.js takes all listeners from a socket that has closed; an error that comes after would end the process. */
+/**
+ * Ignores late errors. postgres.js removes all listeners from a closed socket, and an unhandled error would end the process.
+ */
 function keepQuiet(socket: Socket): void {
   const ignore = (): void => {};
   socket.on("error", ignore);

@@ -37,27 +37,27 @@ import { addressesOf, openSession, type Result, type Session, type SessionOption
 export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   poolSize: number;
   acceptUnsafeServer: boolean;
-  /** False where the server has no NOTIFY. */
+  /** False if the server does not support NOTIFY. */
   notify: boolean;
 }
 
 export const CHANNEL = "assent_ledger";
-/** Longest step of the schema, and longest wait for the process that makes it: others' first starts wait too. Milliseconds. */
+/** Timeout of a migration, and of waiting for the process that runs it. Milliseconds. */
 const MIGRATION = 600_000;
-/** Longest wait of what concerns the rows of processes: decisions wait for it after a failover. Milliseconds. */
+/** Timeout of statements on the table of processes, because decisions wait for them after a failover. Milliseconds. */
 const PROCESS_PATIENCE = 2_000;
-/** How long the listener waits before it connects again. Milliseconds. */
+/** Pause before the listener reconnects. Milliseconds. */
 const LISTEN_AGAIN = 200;
 
 const reads = prepareReads(db, postgresDialect);
-/** The same row as `reads.head`, locked. */
+/** Reads the same row as `reads.head`, and locks it. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
-/** Whatever the server, the database or the role is set to: the answer to a commit means that it is on the disk. */
+/** Makes a commit wait for the disk, whatever the settings of the server, database or role are. */
 const DURABLE =
   "set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
 /**
- * Before a commit. The statement timeout would cancel its wait for a synchronous standby: other processes would then see
- * entries that a failover may lose, and refuse the server that has not got them.
+ * Disables the statement timeout for the commit. It would cancel the wait for a synchronous standby: other processes would
+ * then see entries that a failover may lose, and reject the server that lacks them.
  */
 const PATIENT = "set local statement_timeout = 0";
 
@@ -69,7 +69,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   let isReadOnly = false;
   let checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
 
-  /** Open sessions and the timelines of their servers; 0 if a server does not tell. */
+  /** Open sessions and the timelines of their servers; 0 if a server does not report it. */
   const timelines = new Map<Session, number>();
 
   async function session(name: string, more: Partial<SessionOptions> = {}): Promise<Session> {
@@ -81,7 +81,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     return open(false).catch(() => open(true));
   }
 
-  /** For the rows of processes: see processes.ts. A server that does not answer is given up soon. */
+  /** Sessions for the rows of processes: see processes.ts. A server that does not respond is abandoned soon. */
   const processes = createProcesses(reads, () =>
     firstUsable(addressesOf(options), async (address) => {
       const ms = PROCESS_PATIENCE;
@@ -93,8 +93,8 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   );
 
   /**
-   * Gives up the sessions of servers that a failover has left behind. A paused or disconnected server closes no
-   * connection, so its sessions would wait for answers until their timeouts.
+   * Closes the sessions to servers that a failover has replaced. A paused or disconnected server closes no connection, so its
+   * sessions would wait until their timeouts.
    */
   function loseOlder(timeline: number): void {
     for (const [one, earlier] of timelines) {
@@ -108,7 +108,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     }
   }
 
-  /** The session, once its server may be used. */
+  /** Returns the session after its server was checked. */
   async function checked(
     candidate: Session,
     mayBeStandby: boolean,
@@ -132,7 +132,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     }
   }
 
-  /** A session that has been looked at: nothing else may have gone through it. */
+  /** Returns a checked session. Nothing else has used it yet. */
   async function sessionAt(own: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
     const candidate = await openSession(own, address);
     return checked(candidate, mayBeStandby, async (timeline) => {
@@ -146,12 +146,12 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
           createBundles(reads),
         ),
       );
-      // A server that was refused is none that was used.
+      // A rejected server does not count as used.
       newestTimeline = Math.max(newestTimeline, timeline);
     });
   }
 
-  /** Through a reader's session: inside the transaction, NOTIFY would take a global lock of the server in its commit. */
+  /** Uses a reader's session: inside the transaction, NOTIFY would acquire a global lock of the server at the commit. */
   const announcer = options.notify
     ? createAnnouncer((size) => opened().shared(async (one) => void (await one.script(`notify ${CHANNEL}, '${size}'`))))
     : null;
@@ -252,7 +252,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   };
 }
 
-/** Waits for all answers. If several statements failed, rejects with the error of the first: it made the others fail. */
+/** Waits for all responses. If several statements failed, rejects with the first error, which caused the others. */
 async function answersOf(start: Promise<unknown>, queries: readonly Promise<Result>[]): Promise<SqlRow[][]> {
   await Promise.allSettled([start, ...queries]);
   await start;
@@ -274,8 +274,8 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The division fails, and the rest of the message with it, where this transaction is not the one that runs.
-      // So does the second where the head is not the one that was written: nobody waited for the answer to that.
+      // The first division fails, and with it the rest of the message, if another transaction is running. The second fails if
+      // the stored head is not the one that was written, because its update was not awaited.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),
@@ -283,9 +283,9 @@ function transactionOf(
       const before = session.warned.count;
       const results = await session.script(`${proof}; ${PATIENT}; commit`);
       const command = results.at(-1)?.command;
-      // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and calls it a success.
+      // Postgres responds to the COMMIT of a failed transaction with ROLLBACK, and reports success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
-      // Where its wait for a synchronous standby is cancelled it warns, and calls that a success as well.
+      // If the wait for a synchronous standby is cancelled, Postgres sends a warning and reports success.
       if (session.warned.count > before)
         throw new StorageError(
           "unavailable",
@@ -297,13 +297,13 @@ function transactionOf(
   };
 }
 
-/** A condition that is true where the stored head is this one, and else false. */
+/** Returns a condition that is true if the stored head is this one. */
 function holds({ size, epoch, root }: MovedHead): string {
   const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }
 
-/** The next transaction must not begin inside this one: where there is no answer the session is given up. */
+/** Rolls back. Without a response the session is closed, because the next transaction must not begin inside this one. */
 async function rollback(session: Session): Promise<void> {
   try {
     if (session.lost === null) await session.script("rollback");
@@ -312,14 +312,14 @@ async function rollback(session: Session): Promise<void> {
   }
 }
 
-/** Listens for hints, and connects again when the connection is lost; what was announced meanwhile is missed. */
+/** Listens for announcements, and reconnects after a lost connection. Announcements meanwhile are missed. */
 async function listen(options: EngineOptions, changed: (size?: number) => void): Promise<() => Promise<void>> {
   let stopped = false;
   let session: Session | null = null;
   let wake: () => void = () => {};
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
-  // Any client may notify: what is no size is a hint all the same.
+  // Any client may notify, so a payload that is not a size is still treated as a hint.
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {

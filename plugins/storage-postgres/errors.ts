@@ -1,4 +1,4 @@
-/** What Postgres and the network say, as the storage contract says it. */
+/** Converts errors of Postgres and the network to `StorageError`. */
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html: a whole code, or its class. */
@@ -13,7 +13,10 @@ const KINDS: Readonly<Record<string, StorageErrorKind>> = {
   XX002: "corrupt",
 };
 
-/** The connection is gone, or about to: SQLSTATE classes 08 and 57P, and the network's own codes. What ran on it is rolled back. */
+/**
+ * Returns true if the connection is lost or about to close: SQLSTATE classes 08 and 57P, and codes of the network. Its
+ * transaction is rolled back.
+ */
 export function losesConnection(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === "string" && (/^(08|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code));
@@ -26,7 +29,9 @@ export function sqlStateOf(error: unknown): string | null {
   return cause === undefined ? null : sqlStateOf(cause);
 }
 
-/** `doing` completes "cannot …". A StorageError is passed on as it is. The address, which may hold a password, is never in it. */
+/**
+ * Converts an error to StorageError. `doing` completes "cannot …". Never contains the address, which may include a password.
+ */
 export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;
   const { code, message } = (error ?? {}) as { code?: string; message?: string };

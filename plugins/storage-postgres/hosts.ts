@@ -1,4 +1,4 @@
-/** The hosts that one address names: which of them to use changes with every failover. */
+/** Chooses among the hosts in one address. The usable one changes with every failover. */
 import { setTimeout as pause } from "node:timers/promises";
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 import type { Address } from "./dial.ts";
@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 
 /** Pause before a host that was refused is tried again, while another host has not answered. Milliseconds. */
 const TRY_AGAIN = 250;
-/** What is reported if every host was refused: the first of these kinds that occurred. */
+/** If all hosts were rejected, the first of these kinds is reported. */
 const MOST_TELLING: readonly StorageErrorKind[] = ["corrupt", "readonly"];
 
 /**

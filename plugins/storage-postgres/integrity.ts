@@ -1,4 +1,4 @@
-/** Compares the indexes with their tables: a damaged index rejects good keys, and no one who reads the tables notices. */
+/** Compares indexes with their tables. A damaged index rejects valid keys, which reads of the table do not show. */
 import { StorageError } from "../../src/storage/index.ts";
 import { toStorageError } from "./errors.ts";
 import type { Session } from "./session.ts";
@@ -7,7 +7,7 @@ interface Index {
   oid: string;
   name: string;
   table: string;
-  /** Quoted and separated by commas, without expressions. */
+  /** Quoted column names, separated by commas, without expressions. */
   columns: string | null;
   has_expressions: boolean;
   predicate: string | null;
@@ -29,8 +29,8 @@ const FROM_INDEX =
   "set local enable_seqscan = off; set local enable_indexscan = on; set local enable_indexonlyscan = on; set local enable_bitmapscan = off";
 
 /**
- * With the extension amcheck where this role may use it; else by reading the columns of each index once from the table
- * and once from the index. Works in a read-only transaction of its own.
+ * Uses the extension amcheck if this role may; otherwise reads the columns of each index once from the table and once from
+ * the index. Works in a read-only transaction of its own.
  */
 export async function indexFaults(session: Session): Promise<string[]> {
   const [amcheck] = (await session.query(AMCHECK, [])).rows;
@@ -63,17 +63,17 @@ async function checkIndex(session: Session, bt_index_check: string, { oid }: Ind
   }
 }
 
-/** An index-only scan returns what the index holds, not what the table does. */
+/** Compares an index-only scan, which returns the content of the index, with a scan of the table. */
 async function compareWithTable(
   session: Session,
   { table, columns, has_expressions, predicate }: Index,
 ): Promise<string | null> {
-  // No index-only scan returns an expression.
+  // An index-only scan cannot return an expression.
   if (has_expressions || columns === null) return null;
   const content = `select count(*)::text as rows, coalesce(sum(hashtextextended(row(${columns})::text, 0)::numeric), 0)::text as hash
     from ${table}${predicate === null ? "" : ` where ${predicate}`}`;
   const read = async (settings: string): Promise<{ rows: string; hash: string }> => {
-    // Not as a prepared statement: that would keep the plan of the first reading.
+    // Not a prepared statement, because that would keep the plan of the first scan.
     const row = (await session.script(`${settings}; ${content}`)).at(-1)?.rows[0];
     if (row === undefined) throw new StorageError("unavailable", "Postgres answered without a row");
     return { rows: String(row["rows"]), hash: String(row["hash"]) };

@@ -3,9 +3,9 @@ import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./session.ts";
 
 export interface Pool {
-  /** Any session; other queries may run beside. */
+  /** Runs the work on a session that other queries may use at the same time. */
   shared<T>(work: (session: Session) => Promise<T>): Promise<T>;
-  /** A session that nobody else uses meanwhile. */
+  /** Runs the work on a session that nothing else uses meanwhile. */
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
   end(): Promise<void>;
 }
@@ -13,7 +13,7 @@ export interface Pool {
 /** Creates a pool of at most `max` sessions. @param open connects a session that is ready for use */
 export function createPool(max: number, open: () => Promise<Session>): Pool {
   let sessions: Session[] = [];
-  /** How many use a session; Infinity where one has it for itself. */
+  /** Number of users of each session; Infinity if one uses it alone. */
   const users = new Map<Session, number>();
   let opening = 0;
   let ended = false;
@@ -45,7 +45,7 @@ export function createPool(max: number, open: () => Promise<Session>): Pool {
     }
   }
 
-  /** Takes the session with the fewest users; makes a new one where all are busy and there may be more. */
+  /** Returns the session with the fewest users. Opens a new one if all are busy and the maximum is not reached. */
   async function take(weight: number): Promise<Session> {
     for (;;) {
       if (ended) throw new StorageError("unavailable", "the store is being closed");

@@ -1,6 +1,6 @@
 /**
- * The rows that the processes write of themselves, through a session of its own: the checks that guard the writer and
- * the pool refuse a database that lacks what this process has seen, and then it must still tell the others.
+ * Reads and writes the table of processes through a session of its own. The checks of the other sessions reject a database
+ * that lacks what this process has seen, and this process must still report that to the others.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
 import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";
@@ -47,14 +47,14 @@ const LIST = db
   .compile().sql;
 
 const REMOVE = "delete from processes where instance = $1";
-/** Rows of processes that ended without removing them. Milliseconds. */
+/** Deletes the rows of processes that ended without deleting them. */
 const FORGET = `delete from processes where reported_at < (extract(epoch from clock_timestamp()) * 1000)::bigint - 86400000`;
 
 export interface Processes extends ProcessTable {
   end(): Promise<void>;
 }
 
-/** @param open makes a session whose server may be written to */
+/** @param open opens a session to a writable server */
 export function createProcesses(reads: Reads, open: () => Promise<Session>): Processes {
   let session: Promise<Session> | null = null;
   let hasForgotten = false;

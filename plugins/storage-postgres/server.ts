@@ -1,25 +1,25 @@
-/** What a server must be before anything is read from it or written to it, looked at on every new connection. */
+/** Checks on every new connection that the server is safe to read from or write to. */
 import { randomUUID } from "node:crypto";
 import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./session.ts";
 
 export interface ServerChecks {
-  /** The caller only reads: whether the server may lose what it acknowledged does not matter. */
+  /** The caller only reads, so the server's durability does not matter. */
   readOnly: boolean;
   mayBeStandby: boolean;
-  /** Goes on where the server may lose what it has acknowledged. */
+  /** Accepts a server that may lose what it has acknowledged. */
   acceptUnsafe: boolean;
-  /** The largest of the servers that this process has used. */
+  /** Returns the largest timeline of the servers that this process has used. */
   newestTimeline(): number;
 }
 
 const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_setting('fsync') as fsync,
   current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding`;
-/** The timeline grows with every promotion. A checkpoint's may be older than the server's own: this is what it writes to. */
+/** Reads the timeline that the server writes to, which grows with every promotion. That of a checkpoint may be older. */
 const TIMELINE =
   "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
 
-/** Answers the server's timeline; 0 where that is not known. */
+/** Returns the server's timeline; 0 if it is unknown. */
 export async function checkServer(
   session: Session,
   { readOnly, mayBeStandby, acceptUnsafe, newestTimeline }: ServerChecks,
@@ -35,7 +35,7 @@ export async function checkServer(
       `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, and may lose decisions that were answered: turn it on, or set accept_unsafe_server where the storage below makes up for it`,
     );
   }
-  // SQL_ASCII gives back the bytes that it was given.
+  // SQL_ASCII stores bytes without conversion.
   const encoding = String(settings["encoding"]);
   if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
     throw new StorageError(
@@ -52,7 +52,7 @@ export async function checkServer(
   return timeline;
 }
 
-/** 0 where the server does not tell: some hosted ones have no such function. */
+/** Returns 0 if the server does not report it: some hosted servers lack the function. */
 async function timelineOf(session: Session): Promise<number> {
   try {
     return Number((await session.script(TIMELINE))[0]?.rows[0]?.["timeline"] ?? 0);
@@ -63,9 +63,9 @@ async function timelineOf(session: Session): Promise<number> {
 }
 
 /**
- * Rejects where a pooler gives each transaction another server connection: settings, LISTEN and prepared statements of a
- * session would be lost, or reach another client. While `other` holds a transaction open, such a pooler has given it the
- * server connection that `one` used last.
+ * Rejects if a pooler gives each transaction another server connection, because settings, LISTEN and prepared statements
+ * would be lost, or reach another client. While `other` holds a transaction open, such a pooler has given it the server
+ * connection that `one` used last.
  */
 export async function assertSessions(one: Session, other: Session): Promise<void> {
   const token = randomUUID();

@@ -1,6 +1,6 @@
 /**
- * One connection to Postgres, for its whole life: what is sent to a session runs on this connection or nowhere. When
- * the connection is gone the session is lost, every query rejects at once, and another session is another object.
+ * One connection to Postgres. Statements of a session run on this connection or not at all. After the connection is lost,
+ * every query rejects at once, and a new session is a new object.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Socket } from "node:net";
@@ -13,17 +13,17 @@ import { losesConnection, toStorageError } from "./errors.ts";
 export interface SessionOptions {
   /** May name several hosts: see `addressesOf`. */
   url: string;
-  /** What a human sees in pg_stat_activity. */
+  /** Name in pg_stat_activity. */
   name: string;
   connectTimeoutMs: number;
   statementTimeoutMs: number;
   lockTimeoutMs: number;
-  /** Longest pause between the statements of a transaction, after which the server ends it. */
+  /** Longest pause between two statements of a transaction, after which the server ends it. */
   silenceMs: number;
   tls: "disable" | "require" | "verify-full" | "from-url";
-  /** PEM of the authority that signed the server's certificate, where the system does not know it. */
+  /** PEM of the certificate authority of the server, if the system does not trust it. */
   ca?: string;
-  /** Longest wait for an answer, after which the session is lost. Default: both timeouts and five seconds more. */
+  /** Response timeout, after which the session is lost. Default: both timeouts plus five seconds. */
   answerTimeoutMs?: number;
   onNotify?(payload: string): void;
 }
@@ -35,20 +35,20 @@ export interface Result {
 }
 
 export interface Session {
-  /** A prepared statement. Rejects with what Postgres says, or StorageError. */
+  /** Runs a prepared statement. Rejects with the error of Postgres, or StorageError. */
   query(sql: string, values: SqlValue[]): Promise<Result>;
-  /** One or several statements without parameters, in one message: no other connection can get a part of them. */
+  /** Runs statements without parameters in one message, so that no part of them can reach another connection. */
   script(sql: string): Promise<Result[]>;
   /** Why the session can no longer be used; null while it can. */
   readonly lost: StorageError | null;
   /** Resolves when it is lost. */
   readonly gone: Promise<void>;
-  /** Queries that wait for their answer. */
+  /** Number of queries that wait for a response. */
   readonly waiting: number;
-  /** How many warnings have come, and what the newest says. */
+  /** Number of warnings so far, and the newest one. */
   readonly warned: { readonly count: number; readonly newest: string };
   lose(error: StorageError): void;
-  /** Waits for what runs, for two seconds at most. */
+  /** Waits for running queries, for at most two seconds, and closes. */
   end(): Promise<void>;
 }
 
@@ -71,16 +71,16 @@ const TYPES = {
   },
 };
 
-/** To this address alone. Rejects when no connection could be made; nothing is left then. */
+/** Connects to this address only. Rejects if that fails; no connection is open then. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
-  /** Longer than Postgres itself takes to give up. */
+  /** Longer than Postgres itself waits before it cancels. */
   const patience = options.answerTimeoutMs ?? options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
   let lost: StorageError | null = null;
   let waiting = 0;
   let timer: ReturnType<typeof setTimeout> | null = null;
   let tell: () => void = () => {};
   const gone = new Promise<void>((resolve) => (tell = resolve));
-  /** What rejects the queries that wait. */
+  /** Reject functions of the waiting queries. */
   const refusals = new Set<(error: StorageError) => void>();
   let dialled = false;
   let ending = false;
@@ -92,14 +92,14 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     idle_timeout: 0,
     max_lifetime: null,
     connect_timeout: options.connectTimeoutMs / 1000,
-    // It asks by itself for the types of arrays, and nobody would hear when that fails.
+    // Otherwise postgres.js queries the types of arrays by itself, and no one would notice its errors.
     fetch_types: false,
     onnotice({ severity, message }: postgres.Notice) {
       if (severity === "WARNING") warned = { count: warned.count + 1, newest: message ?? "" };
     },
     onnotify: (_channel: string, payload: string) => options.onNotify?.(payload),
     onclose: () => lose(new StorageError("unavailable", "the connection to Postgres was lost")),
-    // TLS is spoken below: postgres.js sees a socket that is ready.
+    // TLS is handled in `dial`: postgres.js gets a socket that is ready.
     ssl: false,
     host: address.host,
     async socket() {
@@ -121,14 +121,14 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     return lost;
   }
 
-  /** What postgres.js still holds dies with it. It may wait for an answer that never comes. */
+  /** Closes the session and discards queued statements. They may wait for a response that never arrives. */
   async function destroy(): Promise<void> {
     await client.end({ timeout: 0 }).catch(() => undefined);
-    // Half closed, it would stay as long as a server that hangs does.
+    // A half-closed socket would stay open as long as a server that hangs.
     socket?.destroy();
   }
 
-  /** No race with `gone`, which would keep every answer for as long as the session lives. */
+  /** Does not use a race with `gone`, which would retain every response as long as the session exists. */
   function unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       refusals.add(reject);
@@ -137,7 +137,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
   }
 
   let isCorked = false;
-  /** Sends statements that are given together in one write: postgres.js writes each kilobyte by itself. */
+  /** Combines statements that are sent together into one write, because postgres.js writes each kilobyte separately. */
   function cork(): void {
     if (isCorked || socket === null) return;
     isCorked = true;
@@ -157,7 +157,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     cork();
     if (ending) throw new StorageError("unavailable", "the connection to Postgres is being closed");
     waiting++;
-    // As long as anything is answered, however many wait, the connection lives.
+    // As long as any query gets a response, the connection works.
     timer ??= setTimeout(
       () => lose(new StorageError("unavailable", `Postgres gave no answer in ${patience} ms`)),
       patience,
@@ -224,7 +224,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
       [
         `set statement_timeout = ${options.statementTimeoutMs}`,
         `set lock_timeout = ${options.lockTimeoutMs}`,
-        // A process that is frozen inside its transaction holds up every other one.
+        // A frozen process inside a transaction would block all other processes.
         `set idle_in_transaction_session_timeout = ${options.silenceMs}`,
       ].join("; "),
     );
@@ -235,12 +235,12 @@ export async function openSession(options: SessionOptions, address: Address): Pr
   return session;
 }
 
-/** Several results are an array of them; one is an array of rows. */
+/** A message with several results returns an array of them; one result is an array of rows. */
 function isResult(value: unknown): boolean {
   return typeof value === "object" && value !== null && "command" in value && "statement" in value;
 }
 
-/** Every host that the address names, as postgres.js reads it, environment variables included; it connects to nothing. */
+/** Returns every host in the address, as postgres.js parses it, including environment variables. Does not connect. */
 export function addressesOf({ url, tls, ca }: Pick<SessionOptions, "url" | "tls" | "ca">): Address[] {
   const { options } = postgres(url, { max: 1 });
   const read = options as unknown as { host: string[]; port: number[]; path?: string | false; ssl: Address["tls"] };

@@ -6,25 +6,28 @@ import type { SessionOptions } from "./session.ts";
 export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`. */
   url: string;
-  /** Connections for reads; writes and notifications have one each besides. Default 8. */
+  /** Number of connections for reads. Writes and notifications have one more each. Default 8. */
   poolSize?: number;
-  /** Longest statement. Default 30,000. */
+  /** Statement timeout. Milliseconds. Default 30,000. */
   statementTimeoutMs?: number;
-  /** Longest pause between the statements of a transaction: for so long a frozen process holds up the others. Default 2,500. */
+  /**
+   * Longest pause between two statements of a transaction, so that a frozen process does not block others for longer.
+   * Milliseconds. Default 2,500.
+   */
   silenceTimeoutMs?: number;
-  /** Longest wait for the ledger's lock. Default 10,000. */
+  /** Timeout for the ledger's lock. Milliseconds. Default 10,000. */
   lockTimeoutMs?: number;
   /** Default 10,000. */
   connectTimeoutMs?: number;
   /** Default: as the address says. */
   tls?: SessionOptions["tls"];
-  /** For `verify-full`: PEM of the authority, where the system does not know it. */
+  /** For `verify-full`: PEM of the certificate authority, if the system does not trust it. */
   ca?: string;
-  /** Goes on with a server that has `fsync` or `full_page_writes` off. */
+  /** Accepts a server that has `fsync` or `full_page_writes` off. */
   acceptUnsafeServer?: boolean;
-  /** Tells the other processes of what was committed. Default true; false where the server has no NOTIFY. */
+  /** Notifies other processes of commits. Default true. Use false for servers without NOTIFY. */
   notify?: boolean;
-  /** Default true; false where the server has no triggers for statements: TRUNCATE is not refused then. */
+  /** Default true. Use false for servers without statement triggers; TRUNCATE is then not refused. */
   statementTriggers?: boolean;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
@@ -32,7 +35,7 @@ export interface PostgresStorageOptions {
   unbundledEntries?: number;
 }
 
-/** The store for more than one process. */
+/** Creates a storage that several processes can share. */
 export function postgresStorage(options: PostgresStorageOptions): Storage {
   const engine = postgresEngine({
     url: options.url,

@@ -1,4 +1,4 @@
-/** One connection with its prepared statements. Everything in here is synchronous, as the library is. */
+/** One connection with its prepared statements. Synchronous, because the library is. */
 import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./errors.ts";
 import type { SqliteLibrary, SqliteStatement } from "./library.ts";
@@ -7,11 +7,11 @@ export interface Connection {
   all(sql: string, values: SqlValue[]): SqlRow[];
   /** Returns the number of rows changed. */
   run(sql: string, values: SqlValue[]): number;
-  /** Rows where it gives any, else the number of rows changed. */
+  /** Returns rows if the statement does; otherwise the number of changed rows. */
   query(sql: string, values: SqlValue[]): { rows: SqlRow[]; changes: number };
-  /** Runs SQL without parameters, once; not kept. */
+  /** Runs SQL without parameters, without caching the statement. */
   exec(sql: string): void;
-  /** Never throws. An open transaction is rolled back. */
+  /** Closes the connection and rolls back an open transaction. Never throws. */
   close(): void;
 }
 
@@ -19,7 +19,7 @@ export interface Connection {
 const READS = /^(select|with|pragma)\b|\breturning "\w+"/i;
 
 export interface ConnectionOptions {
-  /** How long another process's lock is waited for, in milliseconds. Blocks this thread. */
+  /** Longest wait for another process's lock, in milliseconds. Blocks this thread. */
   busyTimeout: number;
   readOnly?: boolean;
 }
@@ -65,7 +65,7 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
       try {
         db.close();
       } catch {
-        // Closed already, or the disk is gone: nothing of ours is in there that was acknowledged and not synced.
+        // It is already closed, or the disk is unavailable. All acknowledged data was synced.
       }
     },
   };

@@ -22,32 +22,32 @@ import { schemaFaults } from "./schema.ts";
 interface OpenStore {
   path: string;
   library: SqliteLibrary;
-  /** Null where it was opened to be read only. */
+  /** Null if the store was opened read-only. */
   lock: StoreLock | null;
   reader: Connection;
-  /** Null after a failure that spoilt it; the next write opens another. */
+  /** Null after a failure that made it unusable; the next write opens another. */
   writer: Connection | null;
-  /** Which file the store and its WAL were when they were opened. The WAL is there from the first transaction on. */
+  /** Identifies the files of the store and its WAL when they were opened. The WAL exists from the first transaction on. */
   file: string | null;
   wal: string | null;
-  /** Pages of before an erasure may still stand in the WAL. */
+  /** True if the WAL might still contain erased data. */
   stale: boolean;
   watch: ReturnType<typeof setInterval> | null;
-  /** Why nothing is written until its files are back in place. */
+  /** Why writes fail until the files are back in place. */
   away: StorageError | null;
-  /** Why nothing is read or written until the next start. */
+  /** Why reads and writes fail until the next start. */
   lost: StorageError | null;
 }
 
-/**
- * How often the files of an idle store are checked, so that the log says when they are gone; a write checks each time.
- */
+/** Interval at which the files of an idle store are checked, so that their loss is logged. Each write checks them too. */
 const LOOK_MS = 500;
-/** Between two attempts to empty a WAL that another program reads from. Milliseconds. */
+/** Interval between attempts to empty a WAL that another program reads. Milliseconds. */
 const SCRUB_AGAIN = 1000;
 /** Of one integrity check. */
 const MAX_FAULTS = 20;
-/** SQLITE_PROTOCOL: a lock that was not given back keeps this process out of its own store, ten seconds a try. */
+/**
+ * SQLITE_PROTOCOL: a lock that was not released locks this process out of its own store, with ten seconds for each attempt.
+ */
 const PROTOCOL = 15;
 
 export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): SqlEngine {
@@ -60,7 +60,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     return store;
   }
 
-  /** To be written to. Reads still tell what is recorded where its files are not in place. */
+  /** Returns the store for a write. Reads continue even if the files are not in place. */
   function inPlace(): OpenStore {
     look();
     const open = opened();
@@ -68,7 +68,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     return open;
   }
 
-  /** Does the work, and remembers a failure that only a restart mends. */
+  /** Runs the work, and remembers a failure that only a restart can fix. */
   function tried<T>(work: () => T): T {
     try {
       return work();
@@ -108,7 +108,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     if (store !== null) store.writer = null;
   }
 
-  /** Does not wait for other programs: decisions would wait with it. */
+  /** Does not wait for other programs, because decisions would wait too. */
   function scrub(open: OpenStore): void {
     const now = performance.now();
     if (!open.stale || open.writer === null || now - scrubbed < SCRUB_AGAIN) return;
@@ -118,7 +118,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
       open.stale = open.writer.all("pragma wal_checkpoint(truncate)", [])[0]?.["busy"] !== 0;
       open.writer.exec(`pragma busy_timeout = ${busyTimeout}`);
     } catch {
-      // What is committed stands. The next write opens another connection, and tries again.
+      // Committed data is safe. The next write opens another connection and tries again.
       dropWriter();
     }
   }
@@ -180,7 +180,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
         async commit() {
           try {
             writer.run("commit", []);
-            // Nobody is told that something was written into a file that is no longer there.
+            // Check that the file still exists, so that no write to a deleted file is acknowledged.
             inPlace();
           } catch (error) {
             dropWriter();
@@ -193,7 +193,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
         },
       };
 
-      /** Undoes what the open transaction did, if need be by closing the connection. */
+      /** Rolls the open transaction back, if necessary by closing the connection. */
       function rollback(because: unknown): void {
         if (open.writer !== writer) return;
         try {
@@ -213,7 +213,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     async backup(path) {
       const { library, path: own } = opened();
       createPrivately(path);
-      // Of its own, so that neither reads nor writes wait for it.
+      // A connection of its own, so that neither reads nor writes wait for it.
       const connection = connectStore(library, own, { busyTimeout });
       try {
         connection.run("vacuum into ?", [path]);
@@ -230,7 +230,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
   }
   const library = await loadSqlite();
   const path = prepareFolder(given);
-  // First of all: nothing touches the store's file before it is certain that nobody else has it.
+  // Acquire the lock first, so that the file is not touched while another process uses it.
   const lock = lockStore(library, path);
   let writer: Connection | null = null;
   try {
@@ -238,7 +238,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
     writer = connectStore(library, path, { busyTimeout });
     assertOurs(writer, path);
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
-    // A process that was killed between an erasure and this has left pages of before.
+    // A process that was killed after an erasure may have left erased data in the WAL.
     foldWal(writer);
     const file = identityOf(path);
     return { path, library, lock, reader, writer, file, wal: null, stale: false, watch: null, away: null, lost: null };
@@ -251,7 +251,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
 
 const walOf = (path: string): string => `${path}-wal`;
 
-/** A file that has lost its name still takes every write, and is gone when the process ends. */
+/** Throws if a file was deleted or renamed. A deleted file accepts writes until the process ends, and is then lost. */
 function assertInPlace({ path, file, wal }: OpenStore): void {
   for (const [name, identity] of [
     [path, file],
@@ -265,7 +265,7 @@ function assertInPlace({ path, file, wal }: OpenStore): void {
   }
 }
 
-/** No lock, and nothing made or changed: the service may be running on it. */
+/** Opens the store without a lock and without changes, because the service may be using it. */
 async function openToRead(given: string, busyTimeout: number): Promise<OpenStore> {
   const path = resolve(given);
   if (!existsSync(path)) throw new StorageError("unavailable", `there is no store at ${path}`);
@@ -292,7 +292,7 @@ async function openToRead(given: string, busyTimeout: number): Promise<OpenStore
   }
 }
 
-/** Another program's database is never migrated. Returns the number of tables. */
+/** Throws for another program's database, which must not be migrated. Returns the number of tables. */
 function assertOurs(connection: Connection, path: string): number {
   const tables = connection.all("select name from sqlite_schema where type = 'table'", []).map((row) => row["name"]);
   if (tables.length === 0) return 0;
@@ -303,7 +303,7 @@ function assertOurs(connection: Connection, path: string): number {
   return tables.length;
 }
 
-/** Leaves one file that is whole by itself; a convenience for whoever copies it. What is in the WAL is safe there as well. */
+/** Moves the WAL into the database file, so that this one file can be copied. Data in the WAL is safe even without this. */
 function foldWal(writer: Connection | null): void {
   try {
     writer?.exec("pragma wal_checkpoint(truncate)");

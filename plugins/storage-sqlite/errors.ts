@@ -1,4 +1,4 @@
-/** What SQLite and the file system say, as the storage contract says it. */
+/** Converts errors of SQLite and the file system to `StorageError`. */
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
 /** https://sqlite.org/rescode.html: the low byte is the primary code. */
@@ -36,7 +36,7 @@ interface Failure {
   systemErrno?: number;
 }
 
-/** `doing` completes "cannot …". A StorageError is passed on as it is. */
+/** Converts an error to StorageError, which it returns unchanged. `doing` completes "cannot …". */
 export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;
   const message = error instanceof Error ? error.message : String(error);

@@ -87,7 +87,7 @@ function tooEarly(name: string): Error {
   return new Error(`host.${name} is available after start; use it in a handler or in start(), not in setup()`);
 }
 
-/** What is the same for every plugin. */
+/** Creates the members that are the same for every plugin. */
 function createCommon(
   options: HostOptions,
   part: Hosts["part"],
@@ -127,7 +127,7 @@ function createCommon(
   };
 }
 
-/** What only privileged plugins receive. */
+/** Creates the members that only privileged plugins receive. */
 function createPrivileged(
   { load, declared, channels, groups, instance }: HostOptions,
   part: Hosts["part"],

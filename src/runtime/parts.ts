@@ -1,4 +1,4 @@
-/** What a runtime is made of, opened in order. */
+/** Opens the parts of a runtime, in order. */
 import type { Config } from "../config/index.ts";
 import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -50,7 +50,7 @@ export interface Parts {
   grants: GrantList;
   vault: Vault;
   permits: PermitKeyService;
-  /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
+  /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
   rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey>;
   processes: Processes;
 }
@@ -64,7 +64,7 @@ export interface PartsOptions {
   outbox: Outbox;
   /** What plugins bring by name. */
   declared: Declarations;
-  /** Tells this process from the others on the store. */
+  /** Identifies this process among those that share the store. */
   instance: string;
   log: Logger;
   clock: LedgerClock;
@@ -77,10 +77,12 @@ export interface PartsOptions {
   anyPermitKey: boolean;
 }
 
-/** Meta of a store that `assent copy` has begun to fill and not finished. */
+/** Name of the fact in `meta` that marks a store which `assent copy` has not finished. */
 export const UNFINISHED_COPY = "unfinished_copy";
 
-/** Tells `opened` how each part is closed, also of those that were opened before one failed. */
+/**
+ * Opens all parts. Adds to `opened` how each part is closed, so that parts that opened before a failure can be closed too.
+ */
 export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
   const { config, storage, sources, log, newId } = options;
   const clock = options.clock.now;
@@ -97,7 +99,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   await followLog(storage, book, ring, origin);
   await pinSecret(storage, vault, log, options.acceptSecret);
   await pinEnvironment(storage, config.environment, log, options.acceptEnvironment);
-  // The ledger needs keys and policies inside its batches; they need its head. Late binding unties the knot.
+  // The ledger's batches use keys and policies, which in turn read the ledger's head. So the ledger is assigned later.
   let ledger: OpenLedger | null = null;
   const head = () => (ledger === null ? storage.head() : ledger.head());
   const keyUse = createKeyUse(storage, log);
@@ -201,11 +203,11 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   };
 }
 
-/** Throws VaultError where this process does not have the log's key. */
+/** Throws VaultError if this process does not have the log's key. */
 async function followLog(storage: Storage, book: LogKeyBook, ring: LogKeyring, origin: string): Promise<void> {
   await book.follow(storage, (await storage.head()).epoch);
   const { name, publicKey } = parseVkey(currentVkey(book.keys()));
-  // A rotation that ended before the file was put in place.
+  // Finish a rotation that was interrupted before the file was put in place.
   ring.settle(name, publicKey);
   assertLogKey(book.keys(), ring.signer(name, publicKey) !== null, formatVkey(origin, ring.publicKey));
 }

@@ -1,4 +1,4 @@
-/** Puts the parts together: plugins, store, ledger, keys, policies and the fetch handler. */
+/** Assembles the service: plugins, store, ledger, keys, policies and the fetch handler. */
 import { V7Generator } from "uuidv7";
 import type { Config } from "../config/index.ts";
 import type { CoreHost } from "../contract/core-host.ts";
@@ -40,34 +40,34 @@ import { createStorage } from "./plugins/storage.ts";
 const SIGN_IN_PATH = "/sign-in";
 
 export interface RuntimeOptions {
-  /** Instead of what `config.plugins` names. */
+  /** Replaces the plugins that `config.plugins` names. */
   plugins?: LoadedPlugin[];
   log?: Logger;
   clock?(): number;
-  /** Goes on with a store that is older than the checkpoint kept beside it. */
+  /** Accepts a store that is older than the checkpoint kept outside it. */
   acceptRollback?: boolean;
-  /** Takes the configured token secret though the other processes on this store had another one. */
+  /** Accepts the configured token secret even if the other processes on this store have another one. */
   acceptSecret?: boolean;
   /** Starts with an environment that differs from that of the database, and stores it. */
   acceptEnvironment?: boolean;
-  /** Starts, too, with another permit key than the store's: to rotate one that was lost. */
+  /** Accepts a permit key that is not the store's, so that a lost key can be rotated. */
   anyPermitKey?: boolean;
-  /** The response class of the server at hand, where a faster one than the global exists. */
+  /** The server's own response class, if it is faster than the global one. */
   Response?: typeof Response;
 }
 
 export interface Runtime {
   fetch: FetchHandler;
-  /** Opens the store, verifies the ledger, loads policies, starts plugins. After a failure everything is closed again. */
+  /** Opens the store, verifies the ledger, loads policies and starts plugins. Closes everything again if a step fails. */
   start(): Promise<void>;
   /**
-   * For whoever serves: gives a store without keys its first two, an admin's and an agent's, and calls `show` with
-   * them before they are stored. Does nothing where there are keys, or where the configuration names an admin key.
+   * Creates an admin key and an agent key if the store has no keys. Calls `show` with them before they are stored. Does
+   * nothing if the configuration names an admin key.
    */
   createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
-  /** Whether a page stands at `/`: the console, unless it was left out. */
+  /** True if there is a page at `/`: the console, unless the configuration excludes it. */
   readonly hasHomePage: boolean;
-  /** For an operator at the machine who lost every admin key: one more, recorded like any other. */
+  /** Creates an admin key, recorded like any other. For an operator who lost all admin keys. */
   createAdminKey(name: string): Promise<{
     id: string;
     name: string;
@@ -79,15 +79,15 @@ export interface Runtime {
     revoked_at: null;
     key: string;
   }>;
-  /** Records the next key that signs permits. Rejects with VaultError for one that cannot be it. */
+  /** Records the next key that signs permits. Rejects with VaultError for an unsuitable key. */
   rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
-  /** Gives the log another key. Rejects with VaultError for one that cannot follow. */
+  /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
   rotateLogKey: Parts["rotateLogKey"];
   /** Ends long waits, so that their requests can be answered before the server closes. */
   beginStop(): void;
-  /** Finishes what was taken, then closes. Idempotent. */
+  /** Finishes accepted work, then closes. Idempotent. */
   stop(): Promise<void>;
-  /** The privileged host, for tests and commands. After start. */
+  /** The privileged host, for tests and commands. Available after the start. */
   readonly host: CoreHost;
   /** The routes of all plugins. */
   readonly routes: readonly Route[];
@@ -100,7 +100,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const ids = new V7Generator();
   const newId = (): string => ids.generateOrResetWithTs(clock()).toString();
   const stopping = new AbortController();
-  /** Tells this process from the others on the store. */
+  /** Identifies this process among those that share the store. */
   const instance = newId();
   let parts: Parts | null = null;
   let routes: readonly Route[] | null = null;
@@ -157,7 +157,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     ...(options.Response === undefined ? {} : { Response: options.Response }),
   });
 
-  /** Each part says how it is closed when it is opened; the stop goes through them in reverse. */
+  /** How each opened part is closed. `stop` closes them in reverse. */
   const opened: Disposer[] = [];
 
   async function start(): Promise<void> {
@@ -187,7 +187,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
       );
       if (config.agents === "bound") await warnAboutUnboundKeys(parts.storage, log, clock());
       if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
-      // Before the sources that plugins brought: these are no longer watched when their plugins stop.
+      // Plugins are stopped after the policy sources that they contribute, so that no stopped source is watched.
       opened.push({ name: "plugins", close: () => registry.stop() });
       opened.push({ name: "policies", close: await followSources(parts.policies, registry.policySources, log) });
       if (storage.upkeep !== undefined) {
@@ -240,7 +240,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
         try {
           await part.close();
         } catch (error) {
-          // The others are closed all the same: the store most of all.
+          // Close the other parts nevertheless, above all the store.
           log.error("a part of the service did not stop as it should", { part: part.name, error: String(error) });
         }
       }

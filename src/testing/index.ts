@@ -1,4 +1,4 @@
-/** For authors of storages and tests: the conformance suite, a storage in memory, and fault injection. */
+/** Helpers for authors of storages and tests: the conformance suite, a storage in memory, and fault injection. */
 export { READER_METHODS, WRITER_METHODS } from "../contract/storage.ts";
 export { withFaults, type FaultMode, type FaultOptions, type Faults } from "./faults.ts";
 export { memoryStorage } from "./memory-storage.ts";

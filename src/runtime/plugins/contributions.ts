@@ -1,4 +1,4 @@
-/** What `setup` returned, looked at before anything relies on it: nobody has compiled a plugin that is loaded by path. */
+/** Validates what `setup` returned, because a plugin that is loaded by path may be untyped JavaScript. */
 import { ERRORS } from "../../contract/errors.ts";
 import type { Route } from "../../contract/resource.ts";
 import { suggest } from "../../domain/suggest.ts";
@@ -8,7 +8,7 @@ import type { Declarations } from "./declarations.ts";
 type Kind = "string" | "function" | "object";
 type Members = Readonly<Record<string, Kind>>;
 
-/** What each item of a list must have. */
+/** Members that each item of a list must have. */
 const LISTS = {
   routes: {
     path: "string",
@@ -32,7 +32,7 @@ const ONES = {
 const KNOWN = [...Object.keys(LISTS), ...Object.keys(ONES)];
 const METHODS: readonly string[] = ["GET", "POST", "PUT", "PATCH", "DELETE"] satisfies Route["method"][];
 
-/** What is wrong, in words; null when nothing is. */
+/** Returns what is wrong with the contributions; null if nothing is. */
 export function findContributionFault(brought: unknown, declared: Declarations): string | null {
   if (!isObject(brought))
     return `setup returned ${wordFor(brought)}; return an object with what the plugin brings, {} when it is nothing`;
@@ -69,7 +69,7 @@ function itemFault(item: unknown, members: Members): string | null {
   return null;
 }
 
-/** A route without `scope` would be open or shut by accident: it has to say. */
+/** Requires `scope` on every route, so that no route is public or protected by accident. */
 function routeFault({ method, path, scope, errors = [] }: Route, declared: Declarations): string | null {
   const route = `(${String(method)} ${path})`;
   if (!METHODS.includes(method))
@@ -84,7 +84,7 @@ function routeFault({ method, path, scope, errors = [] }: Route, declared: Decla
     notAmong(`${route} has the scope`, scopes, declared.scopes) ??
     notAmong(`${route} lists the error`, codesOf(errors), [
       ...Object.keys(ERRORS),
-      // Only as `defineErrors` gives them: the status belongs to the code.
+      // Only errors that `defineErrors` returned, because each code has a fixed status.
       ...declared.errors.filter((kind) => Array.isArray(errors) && errors.includes(kind)).map(({ code }) => code),
     ])
   );

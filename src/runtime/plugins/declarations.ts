@@ -1,4 +1,4 @@
-/** What plugins bring by name, known before any of their code runs: scopes, errors, types of entries, commands. */
+/** Collects what plugins declare by name before any of their code runs: scopes, errors, entry types, commands. */
 import { Kind, type TObject } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { CORE_COMMANDS } from "../../contract/command.ts";
@@ -11,17 +11,17 @@ import type { LoadedPlugin } from "./loader.ts";
 import { PluginError } from "./options.ts";
 
 export interface Declarations {
-  /** The core's, then those of plugins. */
+  /** The scopes of the core, then those of plugins. */
   readonly scopes: readonly Scope[];
   /** Those of plugins. */
   readonly errors: readonly ErrorKind[];
-  /** The core's, then those of plugins. */
+  /** The entry types of the core, then those of plugins. */
   readonly entryTypes: readonly EntryType[];
-  /** What is wrong with an entry of a plugin, in words; null when nothing is. */
+  /** Returns what is wrong with a plugin's entry; null if nothing is. */
   entryFault(entry: PluginEntry): string | null;
 }
 
-/** Throws PluginError for a name that is not the plugin's to give, or is taken. */
+/** Throws PluginError for a name that the plugin may not use, or that another one uses. */
 export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarations {
   const scopes = new Names("scope", SCOPES);
   const errors = new Names("error", Object.keys(ERRORS));
@@ -60,7 +60,7 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
   });
 }
 
-/** Names of one kind, each with its owner. */
+/** Names of one kind, each with the plugin that owns it. */
 class Names {
   private readonly owners = new Map<string, string>();
   private readonly kind: string;

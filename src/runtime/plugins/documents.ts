@@ -1,4 +1,4 @@
-/** One plugin's documents: the store keeps them under its name. */
+/** Documents of one plugin, which the store separates by the plugin's name. */
 import type { Documents } from "../../contract/core-host.ts";
 import type { Document, DocumentReader, DocumentWriter } from "../../contract/documents.ts";
 import type { DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";

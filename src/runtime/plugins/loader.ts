@@ -1,4 +1,6 @@
-/** Finds the plugins that the configuration names. Built-in ones are found by folder name, so that the core imports none. */
+/**
+ * Loads the plugins that the configuration names. Built-in plugins are found by folder name, so that the core imports none.
+ */
 import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Config } from "../../config/index.ts";
@@ -20,7 +22,7 @@ interface Standard {
 }
 type StandardPlugins = Readonly<Record<string, () => Promise<{ default?: unknown }>>>;
 
-/** What comes with the package. Found by its place and not imported, so that the core depends on no plugin. */
+/** Loads the list of bundled plugins by its path, so that the core does not import plugins. */
 async function standardPlugins(): Promise<Standard> {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const url = new URL(`../../../plugins/standard.${extension}`, import.meta.url);
@@ -28,7 +30,7 @@ async function standardPlugins(): Promise<Standard> {
   return { plugins: module.STANDARD, core: module.CORE_PLUGINS };
 }
 
-/** In `plugins`, stands for every plugin that is loaded when nothing is named. */
+/** Entry in `plugins` that stands for all plugins that are loaded by default. */
 const ALL = "built-in";
 
 export class PluginLoadError extends Error {
@@ -60,7 +62,7 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
   return loaded;
 }
 
-/** Those alone that are named by path. None of their code runs but their modules. */
+/** Loads only the plugins that are named by path, and runs none of their functions. */
 export async function loadPluginsByPath(config: Config): Promise<LoadedPlugin[]> {
   const items = itemsOf(config).filter(({ name }) => isPath(name));
   return Promise.all(
@@ -87,8 +89,8 @@ function isPath(name: string): boolean {
 }
 
 /**
- * Everything, on the store that the configuration has an address for, without what `except` names: what is new in a
- * later version comes along. One that is in the list itself, with options, is not loaded twice.
+ * Returns all bundled plugins except those in `except`, with the storage for the configured address. Plugins that a later
+ * version adds are included. A plugin that the list names itself, with options, is not loaded twice.
  */
 function allBut(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;
@@ -142,16 +144,16 @@ async function importPlugin(standard: StandardPlugins, name: string): Promise<Pl
   return plugin as Plugin;
 }
 
-/** For a plugin in TypeScript: Deno, Bun and newer Nodes read it themselves, and tsx does it for the others. */
+/** Enables plugins in TypeScript. Deno, Bun and newer versions of Node support it; elsewhere tsx does. */
 async function readTypeScript(): Promise<void> {
   const { bun, deno } = process.versions;
   const strips = (process.features as { typescript?: unknown }).typescript;
   if (bun !== undefined || deno !== undefined || (strips !== undefined && strips !== false)) return;
-  // Whoever runs these sources reads TypeScript already.
+  // These sources are TypeScript, so the runtime supports it already.
   if (import.meta.url.endsWith(".ts")) return;
   try {
     const { register } = await import("tsx/esm/api");
-    // No tsconfig.json: the paths of one could lead to a second copy of this package.
+    // No tsconfig.json, because its paths could lead to a second copy of this package.
     register({ tsconfig: false });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
@@ -162,7 +164,7 @@ async function readTypeScript(): Promise<void> {
   }
 }
 
-/** The runtimes' own words for it speak of cycles and of require. */
+/** Detects that a module is CommonJS. The runtimes' own messages about that are misleading. */
 function asCommonJs(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, message } = error as NodeJS.ErrnoException;

@@ -1,4 +1,4 @@
-/** A plugin's name and options, looked at before any of its code runs. */
+/** Validates a plugin's name and options before any of its code runs. */
 import { Kind, Type, type TObject } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Logger } from "../../contract/host.ts";
@@ -6,7 +6,7 @@ import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 
-/** Says which plugin and, for options, which key. */
+/** Names the plugin and, for options, the key. */
 export class PluginError extends Error {
   readonly plugin: string;
   constructor(plugin: string, message: string, options?: { cause?: unknown }) {
@@ -16,7 +16,7 @@ export class PluginError extends Error {
   }
 }
 
-/** Operators are told in one line; where in the plugin it was is for its author, who asks for it. */
+/** Returns the error of a plugin in one line for operators. Logs the stack trace at debug level for the plugin's author. */
 export function pluginFailure(plugin: string, what: string, error: unknown, log: Logger): PluginError {
   log.debug(`a plugin failed in ${what}`, {
     plugin,
@@ -27,7 +27,7 @@ export function pluginFailure(plugin: string, what: string, error: unknown, log:
   });
 }
 
-/** Throws PluginError when two plugins have one name. */
+/** Throws PluginError if two plugins have the same name. */
 export function assertUniqueNames(plugins: readonly LoadedPlugin[]): void {
   const names = new Set<string>();
   for (const { plugin, origin } of plugins) {
@@ -50,14 +50,14 @@ export function assertGrants(plugins: readonly LoadedPlugin[]): void {
 
 const NO_OPTIONS = Type.Object({}, { additionalProperties: false });
 
-/** The options with their defaults. Throws PluginError that names each key at fault. */
+/** Returns the options with their defaults. Throws PluginError that names each invalid key. */
 export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
-  // A key that nobody reads is a typing error: the contract refuses it also where the schema forgot to.
+  // Unknown keys are usually typing errors, so they are rejected even if the plugin's schema permits them.
   const schema = declared.additionalProperties === undefined ? { ...declared, additionalProperties: false } : declared;
   const options = Value.Default(schema, Value.Clone(given ?? {}));
-  // What is missing is of the wrong kind too: the first fault of a key says it.
+  // A missing key also has the wrong type. Report only the first fault of each key.
   const faults = [...Value.Errors(schema, options)]
     .filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i)
     .slice(0, 10);

@@ -1,4 +1,4 @@
-/** Collects what the plugins bring, refuses what clashes, then is fixed. */
+/** Collects the contributions of all plugins, and rejects conflicts. They do not change afterwards. */
 import type { Host, Logger } from "../../contract/host.ts";
 import type { Authenticator } from "../../contract/authenticator.ts";
 import type { Facade } from "../../contract/facade.ts";
@@ -21,9 +21,9 @@ export interface Registry {
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   onResponse(request: CompletedRequest): void;
-  /** In order. When one fails, those started are stopped in reverse and its error is passed on. */
+  /** Starts the plugins in order. If one fails, stops the started ones in reverse and rejects with its error. */
   start(): Promise<void>;
-  /** In reverse; idempotent. One that throws does not keep the others from stopping. */
+  /** Stops the plugins in reverse. Idempotent. If one throws, the others are stopped nevertheless. */
   stop(): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ export async function collectContributions(
   });
 }
 
-/** Two paths of one shape are one path. */
+/** Replaces parameter names, because paths that differ only in these names are the same route. */
 const shapeOf = (path: string): string => path.replaceAll(/:[^/]+/g, ":");
 
 async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Contributions> {
@@ -160,7 +160,7 @@ function lifecycle(
     stop,
     async start() {
       for (const part of parts) {
-        // Before its start: what a failed start has begun is for its own stop to end.
+        // Add it before its start, so that its `stop` also ends what a failed start has begun.
         started.push(part);
         try {
           await part.brought.start?.();

@@ -1,12 +1,12 @@
-/** Finds the plugin that brings the storage. Nothing else of any plugin runs for it. */
+/** Finds the plugin that provides the storage. Runs no other code of any plugin. */
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { StorageHost } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./options.ts";
 
 /**
- * Not open yet. Null only when there is no plugin at all. Throws PluginError when not exactly one plugin brings it, and
- * StorageError when that one cannot.
+ * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one plugin
+ * provides a storage, and StorageError if that one fails.
  */
 export async function createStorage(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
   assertUniqueNames(plugins);

@@ -46,7 +46,7 @@ function createTransaction<Caller extends Credential | null>(
   caller: Caller,
 ): { tx: Transaction<Caller>; end(): void } {
   let ended = false;
-  /** Throws once the job has ended: another plugin's job may run in the batch by then. */
+  /** Throws after the job has ended, because another plugin's job may run in the batch by then. */
   function assertOpen(): void {
     if (ended) throw new Error("the job has ended; await everything inside it");
   }

@@ -6,7 +6,7 @@ import { decodeEntry, type DecisionEntry } from "../../domain/entries.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { createVisibleReads } from "../../storage/visible-reads.ts";
 
-/** Decisions that one read returns, between which other requests run. */
+/** Decisions per read. Other requests run between two reads. */
 const PAGE = 500;
 
 /** Throws ACTION_NOT_FOUND if the action does not exist or is not visible. Without a credential, none is. */
