@@ -63,8 +63,14 @@ export type Files = Record<string, string | Uint8Array>;
 /** A folder in the temporary folder, gone after the test. */
 export function folderWith(t: Pick<TestContext, "after">, files: Files): string {
   const folder = temporaryFolder("assent-cli-");
-  // Runs before the hook that stops a service, which can still write. An error here would leave the service running.
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  t.after(() => {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+    } catch {
+      // The hook that stops a service runs after this one, so the service can still write to the folder. An error would
+      // skip that hook and leave the service running. The test runner deletes what is left.
+    }
+  });
   write(folder, files);
   return folder;
 }
