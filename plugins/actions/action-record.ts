@@ -77,7 +77,7 @@ async function readVoting(
 
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
-export interface RecordOptions {
+interface RecordOptions {
   token: boolean;
   permit?: Permit | null;
   redecision?: ActionRecord["redecision"];

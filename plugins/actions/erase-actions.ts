@@ -26,7 +26,7 @@ const LARGE = 50_000;
 
 type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
 
-export interface ErasureResult {
+interface ErasureResult {
   erased: number;
   /** Actions that differ from their ledger entries. They are evidence, so they are not erased. */
   altered: number;
@@ -75,7 +75,7 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
   });
 }
 
-export interface ErasureRequest {
+interface ErasureRequest {
   /** Why the actions are erased. Null: count them only. */
   reason: string | null;
   /** Only actions created before this time, in milliseconds since the epoch. */
@@ -86,7 +86,7 @@ export interface ErasureRequest {
   before: number | null;
 }
 
-export interface ErasureCount extends ErasureResult {
+interface ErasureCount extends ErasureResult {
   looked_at: number;
   matched: number;
   /** Matching actions that are still open, so they are not erased. */

@@ -24,7 +24,7 @@ import { standingOf } from "./approvers.ts";
 import { selfRelationOf, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */
-export interface Uncovered {
+interface Uncovered {
   decision: Decision;
   facts: Facts;
 }
@@ -100,7 +100,7 @@ async function applyOpenGrant(
 }
 
 /** Returns the usage of a grant so far, including earlier actions of this batch. */
-export async function readGrantUsage(
+async function readGrantUsage(
   reader: Pick<LedgerTransaction, "limitUsed">,
   { id, granted_at }: Pick<Grant, "id" | "granted_at">,
 ): Promise<GrantUsage> {

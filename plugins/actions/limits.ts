@@ -14,7 +14,7 @@ import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } fro
 /** Outdated uses removed per batch: more than a batch adds. */
 const PRUNE_LIMIT = 1024;
 
-export interface LimitUses {
+interface LimitUses {
   facts: Facts;
   needs: readonly MatchedLimit[];
 }

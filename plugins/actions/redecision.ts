@@ -43,10 +43,10 @@ export interface Redecision {
 }
 
 /** What caused the redecision: the occasion and the actor. */
-export type RedecisionCause = Pick<RedecisionEntry, "occasion" | "by">;
+type RedecisionCause = Pick<RedecisionEntry, "occasion" | "by">;
 
 /** Effect of a redecision on the action. `confirmed` leaves its status as it is. */
-export type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
+type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
  * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action.

@@ -17,7 +17,7 @@ import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, actionNotFound } from "./rows.ts";
 
 /** A request to record a result. */
-export interface ResultCall {
+interface ResultCall {
   id: string;
   /** SHA-256 of the `attempt` of the start, hex. */
   attempt: string | null;

@@ -21,7 +21,7 @@ const POSITION_KEY = "retention";
 /** Limit uses removed per transaction. */
 const PRUNE_LIMIT = 500;
 
-export interface Retention {
+interface Retention {
   start(): void;
   /** Erases the actions that are due. Resolves to their number. Rejects if the store fails. */
   sweep(): Promise<number>;

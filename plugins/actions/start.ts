@@ -27,7 +27,7 @@ import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFound } from "./rows.ts";
 
 /** A request to start an action. */
-export interface StartCall {
+interface StartCall {
   id: string;
   permit: string | null;
   /** SHA-256 of the caller's `attempt`, hex. */

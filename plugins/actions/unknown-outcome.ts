@@ -25,7 +25,7 @@ const PAGE = 100;
 const MAX_INTERVAL_MS = 60_000;
 const AFTER_FAILURE_MS = 5_000;
 
-export interface UnknownOutcomes {
+interface UnknownOutcomes {
   start(): void;
   /** Records every outcome that is unknown by now. Resolves to their number. Rejects if the store fails. */
   sweep(): Promise<number>;
@@ -118,7 +118,7 @@ async function markUnknown(
 }
 
 /** What somebody found out about an unknown outcome. */
-export interface Settlement {
+interface Settlement {
   success: boolean;
   /** How it is known. Stays in the ledger forever. */
   reason: string;

@@ -33,7 +33,7 @@ import {
 } from "../../src/storage/index.ts";
 
 /** The entry of a vote that rejected the action. */
-export type RejectionEntry = ApprovalEntry & { by: Actor };
+type RejectionEntry = ApprovalEntry & { by: Actor };
 
 /** What the ledger entries of an action contain in addition to its columns. */
 export interface VerifiedHistory {

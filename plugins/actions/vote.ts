@@ -36,7 +36,7 @@ import { isSubmitter } from "./self-approval.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /** Who votes: the holder of a link token, or a credential with the proof of its vote. */
-export type Ballot = { link: string } | { credential: Credential; id: string; proof: VoteProof };
+type Ballot = { link: string } | { credential: Credential; id: string; proof: VoteProof };
 
 /**
  * Records a vote. Returns the action and all votes on it after this one. Throws APPROVAL_EXPIRED if the action has

@@ -33,7 +33,7 @@ export interface Voter {
 }
 
 /** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
-export const LINK_KEY_ID = "link";
+const LINK_KEY_ID = "link";
 
 /** What a person answers to an action. */
 export interface Vote {

@@ -5,7 +5,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { isAgentOfAction, type WaitTracker } from "./wait-tracker.ts";
 
 /** The parts of a request's context that a wait needs. `request.signal` aborts when the client disconnects. */
-export interface WaitingRequest {
+interface WaitingRequest {
   request: Pick<Request, "signal">;
   credential: Credential;
 }

@@ -6,7 +6,7 @@ export type Interval = "hour" | "day" | "week" | "month";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-export interface Zone {
+interface Zone {
   readonly name: string;
   /** Local time minus UTC at an instant, in milliseconds. */
   offset(at: number): number;

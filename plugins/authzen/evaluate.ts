@@ -8,7 +8,7 @@ interface Decision {
   context: JsonObject;
 }
 
-export interface EvaluationOptions {
+interface EvaluationOptions {
   /** URL for access requests. */
   requests: string;
   /** `decision` omits the `context` of a response. */

@@ -10,7 +10,7 @@ import {
 } from "../../src/core.ts";
 
 const SEMANTICS = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"] as const;
-export type Semantic = (typeof SEMANTICS)[number];
+type Semantic = (typeof SEMANTICS)[number];
 
 /** Maximum number of evaluations in one request, enough for a page of a user interface. Each is a separate action. */
 const MAX_EVALUATIONS = 50;
@@ -25,7 +25,7 @@ export function readBody(request: Request, bytes: Uint8Array): JsonObject {
   return readJsonObject(bytes);
 }
 
-export interface Evaluation {
+interface Evaluation {
   request: GateRequest;
   /** `context.approval`, which the caller got from an approved access request; null if absent. */
   approval: JsonObject | null;

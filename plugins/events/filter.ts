@@ -36,7 +36,7 @@ export function textOf(row: EntryRow): string {
 }
 
 /** Resolves to the tool of an action, which only its decision entry contains. */
-export type ToolOf = (actionId: string) => Promise<string | null>;
+type ToolOf = (actionId: string) => Promise<string | null>;
 
 export function toolLookup(host: CoreHost): ToolOf {
   const tools = new Map<string, string>();

@@ -7,7 +7,7 @@ import type { Credential } from "../../src/plugin.ts";
 import { textOf, type EventFilter } from "./filter.ts";
 import type { Feed } from "./feed.ts";
 
-export interface StreamOptions {
+interface StreamOptions {
   host: CoreHost;
   feed: Feed;
   filter: EventFilter;

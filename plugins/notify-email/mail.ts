@@ -16,7 +16,7 @@ import {
 /** Lines are folded visibly, because mail programs clip large messages without notice. */
 const FOLDED = "Some lines are folded. The approval page shows all of them.";
 
-export interface Mail {
+interface Mail {
   subject: string;
   text: string;
   html: string;

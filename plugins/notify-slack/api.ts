@@ -47,7 +47,7 @@ export class SlackError extends NotifierError {
   }
 }
 
-export type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
+type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
 
 /**
  * Returns a function that calls a method. It rejects with SlackError for an error of Slack, with NotifierError for a rate

@@ -3,7 +3,7 @@ import { canonicalBytes, type JsonObject, sha256, toHex } from "../../src/core.t
 import { type Message, type MessageAction, NotifierError, requestSections } from "../../src/plugin.ts";
 
 /** Maximum size in bytes. */
-export const MAX_BODY = 262_144;
+const MAX_BODY = 262_144;
 
 /**
  * Returns the body. The type is the kind of the message, or `ledger.` and the type of the entry. If the body is larger than

@@ -10,7 +10,7 @@ import type { Logger } from "../../src/plugin.ts";
 /** Quiet time after an event, in milliseconds, because editors and git write files one by one. */
 const SETTLE = 150;
 
-export interface Watching {
+interface Watching {
   stop(): Promise<void>;
 }
 

@@ -13,7 +13,7 @@ import {
 import { git, GitError, type GitOptions } from "./git.ts";
 import { assertDescends, assertSigned, Unacceptable, type Mirror } from "./signed.ts";
 
-export interface RepositoryOptions {
+interface RepositoryOptions {
   /** URL without credentials. */
   url: string;
   /** Branch or tag; null for the remote's HEAD. */

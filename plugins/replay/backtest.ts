@@ -28,16 +28,16 @@ export const RangeFields = {
   ),
 };
 const RangeBody = Type.Object(RangeFields);
-export type RangeBody = Static<typeof RangeBody> & { policy?: Record<string, unknown>; policy_set?: "current" };
+type RangeBody = Static<typeof RangeBody> & { policy?: Record<string, unknown>; policy_set?: "current" };
 
-export interface BacktestLimits {
+interface BacktestLimits {
   max_seconds: number;
   max_running: number;
 }
 
 type Caller = Pick<RequestContext, "signal"> & Pick<Credential, "visibility">;
 
-export interface Backtests {
+interface Backtests {
   /** Replies with the result as JSON. */
   result(body: RangeBody, caller: Caller): Promise<Reply>;
   /** Replies with lines of progress. The last line is the result. */

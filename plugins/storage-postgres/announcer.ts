@@ -3,7 +3,7 @@
 /** Shortest time between two announcements. Milliseconds. */
 const ANNOUNCE_EVERY = 50;
 
-export interface Announcer {
+interface Announcer {
   /** Announces this size soon, unless a larger one follows. */
   moved(size: number): void;
   /** Sends the last announcement, and waits for it. */

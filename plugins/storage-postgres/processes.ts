@@ -50,7 +50,7 @@ const REMOVE = "delete from processes where instance = $1";
 /** Deletes the rows of processes that ended without deleting them. */
 const FORGET = `delete from processes where reported_at < (extract(epoch from clock_timestamp()) * 1000)::bigint - 86400000`;
 
-export interface Processes extends ProcessTable {
+interface Processes extends ProcessTable {
   end(): Promise<void>;
 }
 

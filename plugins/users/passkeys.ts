@@ -97,7 +97,7 @@ export function passkeyIdIn(response: unknown): string {
   return (response as AuthenticationResponseJSON).id;
 }
 
-export interface Assertion {
+interface Assertion {
   /** Signature counter of the authenticator; 0 if it has none. */
   counter: number;
   challenge: string;

@@ -115,7 +115,7 @@ function bindingOf(host: CoreHost, state: string): Binding {
 }
 
 /** Returns the path if it is one of this service; `/` for anything that a browser could read as another site. */
-export function localPath(path: string): string {
+function localPath(path: string): string {
   const base = "http://service.invalid";
   if (!/^\/(?![/\\])[\x21-\x7e]*$/.test(path) || path.includes("\\") || path.length > MAX_PATH) return "/";
   const url = URL.canParse(path, base) ? new URL(path, base) : null;

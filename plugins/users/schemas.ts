@@ -98,7 +98,7 @@ export const EndedUser = Type.Object(
   closed,
 );
 
-export const SessionRecord = Type.Object(
+const SessionRecord = Type.Object(
   {
     id: Type.String({ format: "uuid" }),
     method: Type.String({ description: "`passkey`, `link`, `recovery_code` or `oidc:<provider>`." }),

@@ -79,7 +79,7 @@ export type ProviderLogin = {
 };
 
 /** How a user signed in. */
-export type SignIn = Pick<StoredSession, "method" | "browser">;
+type SignIn = Pick<StoredSession, "method" | "browser">;
 
 /** A request's session: the credential, and the session as it is stored. */
 export interface Identified extends Authenticated {

@@ -77,8 +77,6 @@ export async function evaluateNeedsApproval(own: unknown, ...given: unknown[]): 
   return Boolean(typeof own === "function" ? await (own as (...all: unknown[]) => unknown)(...given) : own);
 }
 
-export type Gate = ReturnType<typeof createGate>;
-
 /** @param more additional options of the adapter */
 export function createGate(options: GateOptions, more: Readonly<Record<string, true>> = {}) {
   refuseUnknownOptions("the adapter", options, { ...OPTIONS, ...more });

@@ -30,7 +30,7 @@ export interface LedgerTotals {
   latest: number;
 }
 
-export interface ActionsAudit {
+interface ActionsAudit {
   store: AuditedStore;
   totals: LedgerTotals;
   /** Returns null if the store does not have the set. The policy audit reports that. */

@@ -30,7 +30,7 @@ export interface GrantsAudit {
 }
 
 /** A decision with its restored inputs. */
-export interface AuditedUse {
+interface AuditedUse {
   entry: DecisionEntry & { seq: number };
   request: ActionRequest;
   facts: Facts;

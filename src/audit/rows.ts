@@ -40,7 +40,7 @@ const KINDS: readonly DeliveryKind[] = [
   "event",
 ];
 
-export interface RowsAudit {
+interface RowsAudit {
   store: AuditedStore;
   policies: PoliciesAudit;
   stops: StopsAudit;

@@ -23,7 +23,7 @@ import { auditLedger, guarded, type AuditReport } from "./ledger.ts";
 
 const PAGE = 256;
 
-export interface StoreAuditOptions {
+interface StoreAuditOptions {
   verify: Vault["verify"];
   /** A present or former key of the log, from which the checkpoint signatures are verified. Absent: they are not checked. */
   vkey?: string;

@@ -2,7 +2,7 @@
  * Columns that the audit cannot compare with the ledger, each with the reason why that is acceptable. docs/operations.md
  * has the same table: one test compares the two, and another changes every other column and expects a fault.
  */
-export interface Unrecorded {
+interface Unrecorded {
   table: string;
   /** `*` stands for all columns. */
   column: string;

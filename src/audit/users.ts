@@ -11,7 +11,7 @@ import { applyUserEntry, type User } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { Body } from "./report.ts";
 
-export interface UsersAudit {
+interface UsersAudit {
   /** Reads the entries one after another. Throws RangeError for an entry that contradicts earlier ones. */
   fold(body: Body): void;
   count(): number;

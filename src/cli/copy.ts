@@ -52,7 +52,7 @@ examples:
 };
 
 /** Copies every table and verifies the copy. Resolves to the number of entries. Rejects with CommandError. */
-export async function copyStore(source: Storage, target: Storage, io: Output): Promise<number> {
+async function copyStore(source: Storage, target: Storage, io: Output): Promise<number> {
   const [read, write] = [copyingOf(source), copyingOf(target)];
   const head = await source.head();
   const state = JSON.stringify({

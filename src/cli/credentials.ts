@@ -12,13 +12,13 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_URL = "http://127.0.0.1:8000";
 
-export interface StoredLogin {
+interface StoredLogin {
   url: string;
   apiKey: string;
 }
 
 /** Path of the file that `assent login` writes; null where the home folder is not known. */
-export function loginFile(env: Variables = process.env): string | null {
+function loginFile(env: Variables = process.env): string | null {
   const folder = userFolder(env);
   return folder === null ? null : join(folder, "login.json");
 }

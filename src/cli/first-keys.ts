@@ -5,7 +5,7 @@ import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";
 import { CommandError, oneOf, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 
-export type Place = "print" | "file";
+type Place = "print" | "file";
 
 /**
  * Returns where the first keys go: the value of `--first-keys`, else ASSENT_FIRST_KEYS. The default is `file` in a

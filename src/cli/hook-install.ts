@@ -95,7 +95,7 @@ function changeOf(
 }
 
 /** The settings of one host and scope, before and after an installation or removal. */
-export interface SettingsChange {
+interface SettingsChange {
   path: string;
   before: string | null;
   after: string | null;

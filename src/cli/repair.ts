@@ -8,9 +8,9 @@ import { CommandError, type Output } from "./command.ts";
 import { assertCurrent, withStore } from "./store.ts";
 
 /** Where the store itself says what was cut: a JSON array, oldest first. */
-export const REPAIRS = "repairs";
+const REPAIRS = "repairs";
 
-export interface Repair {
+interface Repair {
   at: string;
   /** Size of the head that the store was cut back to. */
   size: number;

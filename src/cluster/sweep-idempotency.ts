@@ -16,14 +16,14 @@ const AFTER_FAILURE = 60_000;
 const BREATH = 20;
 const FIRST: IdempotencyCursor = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
 
-export interface IdempotencySweep {
+interface IdempotencySweep {
   start(): void;
   /** Deletes the keys that have expired. Resolves to their number. Rejects with StorageError. */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }
 
-export interface IdempotencySweepOptions {
+interface IdempotencySweepOptions {
   storage: Pick<StorageReader, "action" | "entriesOfAction" | "idempotencyBefore">;
   ledger: Pick<Ledger, "transact">;
   lease: LeaderLease;

@@ -11,7 +11,7 @@ import { ConfigSchema, type Config } from "./schema.ts";
 export { ConfigSchema, type Config } from "./schema.ts";
 
 /** A fault with its position, if known. `line` and `column` are 1-based. */
-export interface ConfigFault {
+interface ConfigFault {
   origin: string;
   line: number | null;
   column: number | null;

@@ -103,7 +103,7 @@ export interface SignedCheckpoint {
   note: string;
 }
 
-export interface InclusionProof {
+interface InclusionProof {
   index: number;
   size: number;
   path: Uint8Array[];

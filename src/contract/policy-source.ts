@@ -1,7 +1,7 @@
 import type { PolicyDocument } from "../domain/policy/types.ts";
 
 /** A policy from a source. `origin` is its location for messages: a path, or path@commit. */
-export interface SourcedPolicy {
+interface SourcedPolicy {
   document: PolicyDocument;
   origin: string;
 }

@@ -120,7 +120,7 @@ type BodyOf<Body, Texts> =
   | (Body extends undefined ? (Texts extends undefined ? undefined : never) : never);
 type CredentialOf<Scopes> = [Scopes] extends [null] ? null : null extends Scopes ? Credential | null : Credential;
 
-export interface RouteDefinition<
+interface RouteDefinition<
   Path extends string,
   Scopes extends Scope | readonly Scope[] | null,
   Params extends TObject | undefined,

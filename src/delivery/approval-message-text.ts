@@ -5,7 +5,7 @@ import { outlineLines } from "../domain/outline.ts";
 import { clipText } from "../domain/text.ts";
 import { markedText } from "../domain/visible-text.ts";
 
-export type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
+type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
 /** Longest fact. Slack takes 2000 characters a field, escaped. */
 const MAX_FACT = 300;
@@ -29,7 +29,7 @@ export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage):
 }
 
 /** How it ended. An approved action may already run or be done when people hear of the approval. */
-export function closedOutcome({ status }: MessageAction): ClosedOutcome {
+function closedOutcome({ status }: MessageAction): ClosedOutcome {
   return status === "denied" || status === "expired" || status === "cancelled" ? status : "approved";
 }
 

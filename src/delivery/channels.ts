@@ -97,7 +97,7 @@ function duration(channel: string, key: string, text: string): number {
 }
 
 /** Returns the channels that a decision can notify: those that the policy names, and those they escalate to. */
-export function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
+function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
   const escalations = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));
   return [...new Set([...direct, ...escalations])];

@@ -14,7 +14,7 @@ export interface ClosedDestination {
   last_error: string;
 }
 
-export interface Destinations {
+interface Destinations {
   /** Returns why a new message to the destination has to wait, or null if it can be sent now. */
   closureOf(destination: string, now: number): ClosedDestination | null;
   /** Returns the number of consecutive failures, including this one. */

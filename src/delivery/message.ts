@@ -19,7 +19,7 @@ export interface MessageBuilder {
   build(row: DeliveryRow): Promise<Message | ObsoleteMessage>;
 }
 
-export interface MessageOptions {
+interface MessageOptions {
   storage: Storage;
   clock(): number;
   mac: Mac;

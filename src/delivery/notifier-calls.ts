@@ -15,7 +15,7 @@ export class NotifierCallFailure extends Error {
   }
 }
 
-export interface NotifierCalls {
+interface NotifierCalls {
   /** Makes one attempt. Rejects with NotifierCallFailure. */
   call(name: string, message: Message): Promise<Delivered | void>;
   /** Aborts running calls. Later calls fail. */

@@ -18,7 +18,7 @@ export interface Outbox {
   write: AfterEntries | null;
 }
 
-export interface OutboxOptions {
+interface OutboxOptions {
   channels: ReadonlyMap<string, Channel>;
   notifiers: readonly Notifier[];
   /** Names of the channels that are notified of stops. */

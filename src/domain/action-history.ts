@@ -57,7 +57,7 @@ export interface RecordedAction {
 }
 
 /** The columns of a vote's row. */
-export interface RecordedVote {
+interface RecordedVote {
   action_id: string;
   principal: string;
   key_id: string;

@@ -36,7 +36,7 @@ export const ACTION_STATUSES: readonly ActionStatus[] = [
 ];
 
 /** The states that can follow each state (design, section 4). A state with an empty list is final. */
-export const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
+const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
   pending_approval: ["approved", "denied", "expired", "cancelled"],
   allowed: ["executing", "denied", "cancelled", "pending_approval"],
   approved: ["executing", "denied", "cancelled", "pending_approval", "expired"],

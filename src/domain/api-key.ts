@@ -5,7 +5,7 @@
  */
 import { toBase64Url, utf8 } from "./hash.ts";
 
-export const KEY_PREFIX = "assent_";
+const KEY_PREFIX = "assent_";
 const KEY_PATTERN = /^assent_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/;
 
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
@@ -15,7 +15,7 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
 });
 
 /** Returns the CRC-32 (ISO-HDLC, as in zlib and PNG) as 8 hex digits. */
-export function crc32Hex(bytes: Uint8Array): string {
+function crc32Hex(bytes: Uint8Array): string {
   let c = 0xffffffff;
   for (const byte of bytes) c = (CRC_TABLE[(c ^ byte) & 0xff] as number) ^ (c >>> 8);
   return ((c ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");

@@ -3,13 +3,13 @@ import { sameName } from "./names.ts";
 import { ownerIdentity } from "./owner.ts";
 
 /** The submitting key as it was when the action was submitted. */
-export interface Submitter {
+interface Submitter {
   key_id: string;
   agent_id: string | null;
   owner: string | null;
 }
 
-export interface Approver {
+interface Approver {
   key_id: string;
   agent_id: string | null;
   owner: string | null;

@@ -18,7 +18,7 @@ export interface ApproverRequirement {
   group: string | null;
 }
 
-export interface ApproverStage {
+interface ApproverStage {
   /** Opens this long after the previous stage opened, as its alternative. Null: opens when the previous stage is met. */
   after_ms: number | null;
   approvers: ApproverRequirement[];
@@ -50,7 +50,7 @@ export interface CountedVote {
   at: number;
 }
 
-export interface PlanProgress {
+interface PlanProgress {
   isMet: boolean;
   /** Indexes of the votes that counted. */
   counted: ReadonlySet<number>;

@@ -125,7 +125,7 @@ export function openNote(note: string, vkeys: readonly string[], verify: VerifyS
   return text;
 }
 
-export interface NoteSignature {
+interface NoteSignature {
   name: string;
   /** Four bytes. */
   id: Uint8Array;

@@ -45,7 +45,7 @@ export function formatCosignature(text: string, seconds: number, signer: NoteSig
   return `${SIGNATURE_PREFIX}${signer.name} ${toBase64(concatBytes(id, time, signer.sign(cosignedMessage(text, seconds))))}\n`;
 }
 
-export interface Cosignature {
+interface Cosignature {
   /** The name of the witness. */
   name: string;
   /** When the witness signed, by the witness's clock. Seconds since the epoch. */

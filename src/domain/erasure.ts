@@ -2,10 +2,10 @@
 import type { ActionStatus } from "./actions.ts";
 
 /** An action without a result is treated as finished this long after its start. Milliseconds. */
-export const RESULT_TIMEOUT_MS = 86_400_000;
+const RESULT_TIMEOUT_MS = 86_400_000;
 
 /** The columns of an action's row that erasure depends on. */
-export interface ErasableAction {
+interface ErasableAction {
   status: ActionStatus;
   approved_until: number | null;
   started_at: number | null;

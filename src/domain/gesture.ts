@@ -57,10 +57,10 @@ export function votesChallenge(digests: readonly string[]): Uint8Array {
 }
 
 /** Verifies a signature under a COSE key. False also if the key is malformed. */
-export type VerifyPasskeySignature = (coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
+type VerifyPasskeySignature = (coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
 /** What an assertion must match. */
-export interface ExpectedAssertion {
+interface ExpectedAssertion {
   challenge: Uint8Array;
   passkey: { id: string; public_key: string; rp_id: string };
   /** The page's origin. Null accepts any that the passkey's relying party id allows. */

@@ -1,5 +1,5 @@
 /** Groups of approvers, from the configuration and from sign-ins. */
-import { ownerIdentity, principalOfOwner } from "./owner.ts";
+import { principalOfOwner } from "./owner.ts";
 import { matchesAny } from "./policy/compile/glob.ts";
 import { foldName } from "./names.ts";
 
@@ -43,9 +43,4 @@ export function limitsOf({ agents, tools }: GroupDefinition): GroupLimits | null
 /** Returns the principal of a member: `owner:ada` for `Ada`; `key:0193…` and `user:0193…` unchanged. */
 export function principalOfMember(member: string): string {
   return /^(?:key|user):/.test(member) ? member : principalOfOwner(member);
-}
-
-/** Whether the text can name a member of a group. */
-export function isMember(member: string): boolean {
-  return /^(?:key|user):/.test(member) ? /:./.test(member) : ownerIdentity(member) !== "";
 }

@@ -1,5 +1,4 @@
 /** Digests and byte encodings. Also runs in browsers, so it does not use Buffer. */
-import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 as nobleSha256 } from "@noble/hashes/sha2.js";
 
 const encoder = new TextEncoder();
@@ -33,10 +32,6 @@ export function sha256(bytes: Uint8Array): Uint8Array {
 
 export function sha256Hex(bytes: Uint8Array): string {
   return toHex(digest(bytes));
-}
-
-export function hmacSha256(key: Uint8Array, message: Uint8Array): Uint8Array {
-  return hmac(nobleSha256, key, message);
 }
 
 export function concatBytes(...parts: Uint8Array[]): Uint8Array {

@@ -13,7 +13,7 @@ export type NodeSource = (level: number, index: number) => Promise<Uint8Array>;
 /** Bytes of every hash in the tree. */
 const HASH_BYTES = 32;
 
-export interface NodePosition {
+interface NodePosition {
   level: number;
   index: number;
 }
@@ -32,9 +32,6 @@ export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
   input.set(right, 1 + left.length);
   return sha256(input);
 }
-
-/** The right edge of an empty tree. */
-export const EMPTY_EDGE: readonly Uint8Array[] = Object.freeze([]);
 
 /**
  * Returns the right edge after one more leaf: the roots of the maximal perfect subtrees, largest first. Throws
@@ -195,7 +192,7 @@ export function rootFromInclusion(
   return s === 0 ? root : null;
 }
 
-export interface InclusionClaim {
+interface InclusionClaim {
   index: number;
   size: number;
   leafHash: Uint8Array;
@@ -208,7 +205,7 @@ export function verifyInclusion(claim: InclusionClaim): boolean {
   return root !== null && equalBytes(root, claim.root);
 }
 
-export interface ConsistencyClaim {
+interface ConsistencyClaim {
   first: number;
   second: number;
   firstRoot: Uint8Array;

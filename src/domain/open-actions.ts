@@ -1,5 +1,4 @@
 /** Builds entries about open actions: actions that wait for approval, or may start and have not. */
-import type { ActionStatus } from "./actions.ts";
 import type { Actor, ApprovalEntry } from "./entries.ts";
 import { commitDigest } from "./request.ts";
 import { toRfc3339 } from "./time.ts";
@@ -11,8 +10,6 @@ interface RecordedAction {
   request_hash: string;
   quorum: number | null;
 }
-
-export const OPEN_STATUSES: readonly ActionStatus[] = ["pending_approval", "allowed", "approved"];
 
 /** Returns the fields that every entry about an action shares. */
 export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: number) {

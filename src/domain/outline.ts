@@ -15,14 +15,14 @@ export type Outline =
   /** `more`: number of lines of the members that are not in `members`. */
   | { kind: "members"; list: boolean; count: number; members: OutlineMember[]; more: number };
 
-export interface OutlineMember {
+interface OutlineMember {
   name: string;
   /** JSON pointer from the root. */
   pointer: string;
   value: Outline;
 }
 
-export interface OutlineOptions {
+interface OutlineOptions {
   /** Maximum lines of the whole value. */
   lines?: number;
   /** Maximum lines of one member. */

@@ -9,7 +9,7 @@ import { commitSalted, type SaltedMembers } from "./kept.ts";
 import type { Facts, LimitFact, RecordedFacts } from "./policy/types.ts";
 
 /** The committed limit usage, with a salt of 32 random bytes in hex. */
-export interface Past {
+interface Past {
   limits: LimitFact[];
   salt: string;
 }

@@ -1,7 +1,7 @@
 /** Roles of users. Each is a fixed set of scopes; a user has the scopes of all of their roles. */
 import { PRESETS, type CoreScope } from "./scopes.ts";
 
-export const ROLES = {
+const ROLES = {
   /** Reads what happens. Changes nothing. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
   approver: [...PRESETS.approver, "agents:read"],

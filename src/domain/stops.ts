@@ -9,7 +9,7 @@ import type { Facts, StopFact } from "./policy/types.ts";
 import { parseRfc3339, toRfc3339 } from "./time.ts";
 
 /** What a stop applies to: actions that match all of the members. Null matches everything. */
-export interface StopSelector {
+interface StopSelector {
   /** Glob that ignores case. */
   agent: string | null;
   /** Glob that ignores case. */

@@ -7,7 +7,7 @@ export const TILE_WIDTH = 256;
 /** Highest tile level in the specification. */
 const MAX_LEVEL = 63;
 
-export interface TilePosition {
+interface TilePosition {
   level: number;
   index: number;
 }

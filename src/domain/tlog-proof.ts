@@ -6,7 +6,7 @@ import { rootFromInclusion } from "./merkle.ts";
 
 const HEADER = "c2sp.org/tlog-proof@v1";
 
-export interface TlogProof {
+interface TlogProof {
   index: number;
   path: Uint8Array[];
   /** Signed-note text. */

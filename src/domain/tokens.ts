@@ -10,7 +10,7 @@
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";
 
-export type TokenKind = "approval" | "link";
+type TokenKind = "approval" | "link";
 
 const FORMS: Readonly<Record<TokenKind, { prefix: string; domain: string }>> = {
   approval: { prefix: "apt1_", domain: "assent-approval/1" },
@@ -64,7 +64,7 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
 }
 
 /** Whether the text has the prefix of this kind of token. */
-export function hasTokenPrefix(kind: TokenKind, token: string): boolean {
+function hasTokenPrefix(kind: TokenKind, token: string): boolean {
   return token.startsWith(FORMS[kind].prefix);
 }
 

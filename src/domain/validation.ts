@@ -8,7 +8,7 @@ import { parseRfc3339 } from "./time.ts";
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** TypeBox has no built-in formats, and an unknown format fails every value. */
-export function registerFormats(): void {
+function registerFormats(): void {
   if (!FormatRegistry.Has("uuid")) FormatRegistry.Set("uuid", (value) => UUID.test(value));
   if (!FormatRegistry.Has("name")) FormatRegistry.Set("name", (value) => findNameFault(value) === null);
   if (!FormatRegistry.Has("date-time")) FormatRegistry.Set("date-time", (value) => parseRfc3339(value) !== null);
@@ -64,7 +64,7 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
 }
 
 /** Returns a short description of what a schema accepts. */
-export function describeSchema(schema: TSchema): string {
+function describeSchema(schema: TSchema): string {
   if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describeSchema).join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);
   if (typeof schema["type"] === "string")

@@ -9,7 +9,7 @@ import { truncate, PayloadError, readPayload, rejectAmbiguousJson, type JsonObje
 import type { HookState } from "./hook-state.ts";
 import { serviceFailureText, refusalText, pendingText } from "./refusal-texts.ts";
 
-export interface HookRequest {
+interface HookRequest {
   flag: Host;
   payload: Uint8Array;
   environment: HookEnvironment;
@@ -21,7 +21,7 @@ export interface HookRequest {
   signal: AbortSignal;
 }
 
-export interface DecisionDependencies {
+interface DecisionDependencies {
   config(): HookConfig;
   state: HookState;
   /** Creates the client for a service and key. Default: `createHookClient`. */

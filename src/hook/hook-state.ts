@@ -19,7 +19,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
 /** Session id of `assent hook doctor`. It is not recorded, because it does not show that a host calls the hook. */
 export const CANARY_SESSION = "assent-doctor";
 
-export interface SessionRecord {
+interface SessionRecord {
   host: Host;
   session: string;
   /** Milliseconds since 1970. */

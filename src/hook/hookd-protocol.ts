@@ -16,7 +16,7 @@ export const FORWARDED_VARIABLES = [
   "ASSENT_AGENT",
 ] as const;
 
-export interface RequestHeader {
+interface RequestHeader {
   version: string;
   host: string;
   cwd: string;

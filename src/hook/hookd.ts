@@ -7,7 +7,7 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 import { isPrivateSocket } from "./hookd-socket.ts";
 import { MAX_REQUEST_BYTES, serveRequest } from "./hookd-protocol.ts";
 
-export interface HookdOptions {
+interface HookdOptions {
   path: string;
   version: string;
   /** Milliseconds without a call after which it exits. */

@@ -13,7 +13,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export interface Payload {
+interface Payload {
   text: string;
   /** Result of JSON.parse. Use it only to choose the answer's format; decide on it only after `rejectAmbiguousJson`. */
   value: JsonObject;

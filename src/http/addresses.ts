@@ -21,7 +21,7 @@ export interface Address {
   facade: Facade | null;
 }
 
-export interface ServedContributions {
+interface ServedContributions {
   routes: readonly Route[];
   pages: readonly Page[];
   facades: readonly Facade[];

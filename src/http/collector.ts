@@ -4,7 +4,7 @@ import { BodyTooLarge } from "./request-info.ts";
  * Collects a body in one buffer that grows with the received bytes, so that neither a false Content-Length nor many small
  * chunks use more memory than the body.
  */
-export interface Collector {
+interface Collector {
   /** Throws BodyTooLarge, or the error of `take`. */
   add(chunk: Uint8Array): void;
   bytes(): Uint8Array;

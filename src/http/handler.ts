@@ -23,7 +23,7 @@ import type { RequestInfo } from "./request-info.ts";
 import { parseQuery } from "./query.ts";
 import { createRouter, type Router } from "./router.ts";
 
-export interface FetchOptions {
+interface FetchOptions {
   routes: readonly Route[];
   pages: readonly Page[];
   facades: readonly Facade[];

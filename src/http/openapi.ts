@@ -13,7 +13,7 @@ import { Components } from "./openapi-components.ts";
 
 type Json = Record<string, unknown>;
 
-export interface OpenApiOptions extends ApiDescription {
+interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
   /** Errors of plugins. */
   errors: readonly ErrorKind[];

@@ -3,7 +3,7 @@ import { ERRORS, resolveErrorKind, Refusal, type ErrorKind, type FieldError } fr
 import type { Logger } from "../contract/host.ts";
 import { StorageError } from "../contract/storage.ts";
 
-export interface Problem {
+interface Problem {
   type: string;
   title: string;
   status: number;
@@ -13,7 +13,7 @@ export interface Problem {
   errors?: FieldError[];
 }
 
-export interface ProblemResponse {
+interface ProblemResponse {
   status: number;
   body: Problem;
   headers: Record<string, string>;

@@ -1,7 +1,7 @@
 /** Counts uses by name in time windows. A window starts with the first use of a name. Uses a monotonic clock. */
 
 /** Uses of a name in its window, including this one, and the time until the window ends. Milliseconds. */
-export interface RateWindow {
+interface RateWindow {
   uses: number;
   endsIn: number;
 }

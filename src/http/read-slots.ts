@@ -5,7 +5,7 @@
 import { setImmediate } from "node:timers";
 
 /** Resolves in a later turn of the event loop. Each turn resolves one caller, the one that has waited longest. */
-export type ReadSlot = () => Promise<void>;
+type ReadSlot = () => Promise<void>;
 
 export function createReadSlots(): ReadSlot {
   const waiting: (() => void)[] = [];

@@ -5,7 +5,7 @@
 import { IttyRouter, type IRequest } from "itty-router";
 import { Refusal } from "../contract/errors.ts";
 
-export interface RouteMatch<T> {
+interface RouteMatch<T> {
   target: T;
   /** Percent-decoded. */
   params: Record<string, string>;
@@ -48,7 +48,7 @@ export function createRouter<T>(
 }
 
 /** Returns the path of a URL, without query and fragment. */
-export function readPath(url: string): string {
+function readPath(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   if (start < 0) return "/";
   let end = url.length;

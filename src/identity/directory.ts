@@ -29,7 +29,7 @@ const PAGE = 500;
 type DirectoryType = Exclude<FollowedType, "log_key">;
 const TYPES = FOLLOWED_TYPES.filter((type): type is DirectoryType => type !== "log_key");
 
-export interface RecordedPermitKey {
+interface RecordedPermitKey {
   /** Hex. */
   public_key: string;
   previous: string;

@@ -9,7 +9,7 @@ import type { Storage } from "../contract/storage.ts";
 const COARSE = 60_000;
 const WRITE_AFTER = 30_000;
 
-export interface KeyUse {
+interface KeyUse {
   note(keyId: string, now: number): void;
   /** Writes the collected times. Never rejects: times that could not be written are written with the next ones. */
   flush(): Promise<void>;

@@ -21,7 +21,7 @@ import { groupsOfUser, rightsOfUser, type UserService } from "./users.ts";
 
 const CACHE_LIMIT = 10_000;
 
-export interface KeysOptions {
+interface KeysOptions {
   storage: StorageReader;
   directory: Directory;
   groups: Groups;
@@ -223,6 +223,6 @@ function gone(key: KeyRow): Refusal {
   );
 }
 
-export function challengeHeaders(): { headers: Record<string, string> } {
+function challengeHeaders(): { headers: Record<string, string> } {
   return { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } };
 }

@@ -51,7 +51,7 @@ export interface PermitKeyService extends Permits {
   close(): Promise<void>;
 }
 
-export interface PermitKeyOptions {
+interface PermitKeyOptions {
   config: Pick<Config, "data" | "ledger" | "permits">;
   storage: Storage;
   directory: Directory;

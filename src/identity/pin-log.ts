@@ -4,7 +4,7 @@ import { formatVkey } from "../domain/checkpoint.ts";
 import { currentVkey, listVkeys, type LogKeys } from "../domain/log-keys.ts";
 import { VaultError } from "./key-files.ts";
 
-export interface LogPin {
+interface LogPin {
   /** The log's name. */
   origin: string;
   /** Verifier key with which the log started. */

@@ -20,7 +20,7 @@ export interface RotatedLogKey extends LogKeyChange {
   recorded: boolean;
 }
 
-export interface RotatedLog {
+interface RotatedLog {
   ledger: Pick<Ledger, "checkpoint" | "transact" | "origin">;
   book: LogKeyBook;
   ring: LogKeyring;

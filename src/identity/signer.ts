@@ -6,7 +6,7 @@ import { sign, type KeyObject } from "node:crypto";
 import { setImmediate } from "node:timers";
 import { Worker } from "node:worker_threads";
 
-export interface Signer {
+interface Signer {
   sign(message: Uint8Array): Promise<Uint8Array>;
   close(): Promise<void>;
 }

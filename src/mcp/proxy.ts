@@ -15,7 +15,7 @@ import { errorReply, parseMessage, type MessageError, type Reply } from "./trans
 import { refusalToolResult, proxyRefusal } from "./decisions/refusal.ts";
 import type { SessionOptions } from "./session/client-session.ts";
 
-export interface ProxyOptions {
+interface ProxyOptions {
   config: ProxyConfig;
   /** URL and API key of the Assent service. */
   url: string;
@@ -27,8 +27,6 @@ export interface ProxyOptions {
 
 /** Timeout of requests to the service. Short, because the client is waiting. Seconds. */
 const SERVICE_TIMEOUT = 10;
-
-export type Proxy = ReturnType<typeof createProxy>;
 
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
   const assent = createAssent({ url, apiKey, timeout: SERVICE_TIMEOUT, retries: 1 });
@@ -83,7 +81,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
 }
 
 /** Returns the reply to an invalid or ambiguous message. */
-export function replyToInvalidMessage({ code, message, request }: MessageError): Reply {
+function replyToInvalidMessage({ code, message, request }: MessageError): Reply {
   if (request?.method !== "tools/call") return errorReply(code, message);
   const reason = `The arguments are ambiguous JSON: ${message}. Write them differently, for example a large number as a string.`;
   return { result: refusalToolResult(proxyRefusal(reason, "NOT_EXACT"), false) };

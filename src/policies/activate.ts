@@ -24,7 +24,7 @@ import { toRfc3339 } from "../domain/time.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
 
 /** Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws PolicyCompileError. */
-export function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet {
+function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet {
   const { digest: current, compiled } = tx.activePolicies;
   if (edits.size === 0) return { digest: current, document: compiled.document, text: "" };
   const members = tx.activePolicies.compiled.document.policies.filter(({ policy }) => !edits.has(policy));

@@ -210,7 +210,7 @@ function folderFault(path: string, message: string): TextFault {
   return { file: path, line: null, column: null, message };
 }
 
-export interface FolderOptions {
+interface FolderOptions {
   recursive?: boolean;
   /** Environment whose values of shared data apply; null for `values` alone. */
   environment?: string | null;

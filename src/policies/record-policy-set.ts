@@ -12,7 +12,7 @@ const LISTED_POLICIES = 200;
 /** Maximum size of the changes in one entry, in bytes. */
 const MAX_CHANGES_BYTES = 16_000;
 
-export interface PolicySetChange {
+interface PolicySetChange {
   digest: string | null;
   document: PolicySetDocument;
   source: Record<string, string>;

@@ -44,7 +44,7 @@ const KEPT_SETS = 16;
 /** How often a source is asked again because another process was faster. */
 const OFFERS = 5;
 
-export interface PoliciesOptions {
+interface PoliciesOptions {
   storage: StorageReader;
   visibleReads: BacktestReader;
   sources: readonly string[];

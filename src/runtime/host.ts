@@ -16,7 +16,7 @@ import { createDocuments } from "./plugins/documents.ts";
 import { transactFor } from "./plugins/transaction.ts";
 import { createVisibleActions } from "./plugins/visible-actions.ts";
 
-export interface HostOptions {
+interface HostOptions {
   config: Config;
   load: CoreHost["load"];
   log: Logger;

@@ -55,7 +55,7 @@ export interface Parts {
   processes: Processes;
 }
 
-export interface PartsOptions {
+interface PartsOptions {
   config: Config;
   /** Not open yet. */
   storage: Storage;

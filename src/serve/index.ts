@@ -14,7 +14,7 @@ export interface Listening {
   stop(graceMs?: number): Promise<void>;
 }
 
-export interface ServeOptions {
+interface ServeOptions {
   host: string;
   port: number;
 }

@@ -8,7 +8,7 @@ process.once("exit", () => {
 });
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
-export type LogLevel = (typeof LEVELS)[number] | "silent";
+type LogLevel = (typeof LEVELS)[number] | "silent";
 
 /**
  * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are written

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHash, createHmac, randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
@@ -8,7 +8,6 @@ import {
   fromBase64,
   fromBase64Url,
   fromHex,
-  hmacSha256,
   sha256,
   sha256Hex,
   toBase64,
@@ -21,14 +20,11 @@ import { ROOT } from "../support/runtimes.ts";
 const SAMPLES = Array.from({ length: 200 }, (_, length) => new Uint8Array(randomBytes(length)));
 const told = (bytes: Uint8Array): string => `failing input: ${Buffer.from(bytes).toString("hex")}`;
 
-test("digests and MACs equal node:crypto's at every length around the block size", () => {
+test("digests equal node:crypto's at every length around the block size", () => {
   for (const bytes of SAMPLES) {
     const expected = createHash("sha256").update(bytes).digest("hex");
     assert.equal(toHex(sha256(bytes)), expected, told(bytes));
     assert.equal(sha256Hex(bytes), expected, told(bytes));
-    for (const key of [new Uint8Array(0), SAMPLES[32], SAMPLES[64], SAMPLES[65], SAMPLES[131]] as Uint8Array[]) {
-      assert.equal(toHex(hmacSha256(key, bytes)), createHmac("sha256", key).update(bytes).digest("hex"), told(bytes));
-    }
   }
 });
 

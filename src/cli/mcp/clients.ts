@@ -12,13 +12,13 @@ export type Client = (typeof CLIENTS)[number];
 export const CLIENT_SCOPES = ["project", "user"] as const;
 export type ClientScope = (typeof CLIENT_SCOPES)[number];
 
-export interface Folders {
+interface Folders {
   home: string;
   project: string;
 }
 
 /** Member of the settings that holds the servers by name. */
-export const SERVERS_MEMBER: Readonly<Record<Client, string>> = {
+const SERVERS_MEMBER: Readonly<Record<Client, string>> = {
   "claude-code": "mcpServers",
   "claude-desktop": "mcpServers",
   cursor: "mcpServers",
@@ -61,7 +61,7 @@ export function serversIn(text: string, client: Client): Record<string, JsonObje
 }
 
 /** How clients start the proxy. */
-export interface ProxyCommand {
+interface ProxyCommand {
   /** The program and its arguments before `mcp proxy`. */
   program: readonly string[];
   /** Options of every proxy, such as `--agent`. */

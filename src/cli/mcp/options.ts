@@ -26,7 +26,7 @@ const FILE = "assent-mcp.yaml";
 
 type Flags = Partial<Record<keyof typeof FLAGS, string>>;
 
-export interface Setting {
+interface Setting {
   config: ProxyConfig;
   url: string;
   apiKey: string;

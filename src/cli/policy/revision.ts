@@ -7,7 +7,7 @@ import { CommandError, EXIT, safe } from "../command.ts";
 
 const MAX_OUTPUT = 512 * 1024 * 1024;
 
-export interface Revision {
+interface Revision {
   rev: string;
   /** Path from the root of the repository, or from the working folder if it begins with "./" or "../"; null if none is given. */
   folder: string | null;

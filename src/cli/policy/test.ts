@@ -89,7 +89,7 @@ examples:
 };
 
 /** Rounds down to one decimal, so that 100 means that every rule is reached. */
-export function rounded(percent: number): number {
+function rounded(percent: number): number {
   return Math.floor(percent * 10) / 10;
 }
 

@@ -13,7 +13,7 @@ export type DeliveryKind =
  * `scheduled`: not before `next_at`, and not in the destination's line yet. `waiting`: in it. `delivered`.
  * `dead`: given up, may be retried. `obsolete`: there is nothing left to say.
  */
-export type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
+type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
 
 /** One message to one destination. It holds no token: links are made when it is sent. */
 export interface DeliveryRow {

@@ -2,7 +2,7 @@
 import type { StorageReader, StorageWrites } from "./transaction.ts";
 
 /** Every member of T exactly once: one that is forgotten does not compile. */
-export function namesOf<T>(members: { readonly [Name in keyof T]-?: true }): readonly (keyof T & string)[] {
+function namesOf<T>(members: { readonly [Name in keyof T]-?: true }): readonly (keyof T & string)[] {
   return Object.keys(members) as (keyof T & string)[];
 }
 

@@ -21,7 +21,7 @@ import { CANONICAL_NAMES, searchesFileNames, toolKind, parseMcpToolName, type To
  */
 const REMARKS = new Set(["description", "explanation", "goal", "reason", "intent", "thought", "summary"]);
 
-export interface CanonicalAction {
+interface CanonicalAction {
   request: ActionRequest;
   /** The model's explanation of the call: for display, not part of the decision. */
   remarks: JsonObject;

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 const MAX_LINKS = 40;
 const MAX_SEGMENTS = 256;
 
-export interface FollowedPath {
+interface FollowedPath {
   /** The path with all links resolved. */
   target: string;
   /** The path's names before each link: `/work/app/.env`, if that is a link to `/work/app/env/local`. */

@@ -13,7 +13,7 @@ export interface HookAnswer {
   code: number;
 }
 
-export interface Dialect {
+interface Dialect {
   /**
    * Seconds until the answer must be given: well below the time limit of the host, or of the one that `install` sets.
    */

@@ -10,7 +10,7 @@ import type { JsonObject } from "../payload.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export interface ConfigCheck {
+interface ConfigCheck {
   config: HookConfig | null;
   /** The agent that the hook acts as; null where that is one of the faults. */
   agent: string | null;
@@ -70,7 +70,7 @@ export function everydayCalls(folder: string): Record<string, { tool: string; in
   };
 }
 
-export interface PolicyAnswer {
+interface PolicyAnswer {
   call: string;
   decision: "allow" | "deny" | "require_approval";
   reason: string;

@@ -21,14 +21,14 @@ import {
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export interface Finding {
+interface Finding {
   /** `info`: how the host behaves, which cannot be changed here. */
   kind: "ok" | "wrong" | "info";
   text: string;
 }
 
 /** What each host does with a call if its hook does not answer. docs/hooks.md lists which of these were tested. */
-export const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
+const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
   codex:
@@ -134,7 +134,7 @@ async function checkEverydayCalls(
   }
 }
 
-export const PACK_HINT =
+const PACK_HINT =
   'replace the default policies with the pack "coding-agents" (docs/packs.md), as "assent hook setup" does';
 
 /** Returns the command lines of the hook in the settings of one scope. */

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 
 export class SettingsError extends Error {}
 
-export type JsonPath = readonly (string | number)[];
+type JsonPath = readonly (string | number)[];
 
 /** What a file may contain in addition to JSON. */
 export type SyntaxExtension = "a byte order mark" | "comments" | "trailing commas";

@@ -63,7 +63,7 @@ export function readShellText(text: string, place: ShellContext): { parsed: Pars
   return { parsed: reading.result(), folders: reading.directories.all() };
 }
 
-export class ShellReader {
+class ShellReader {
   private readonly commands: ParsedShell["commands"] = [];
   private readonly reads = new Set<string>();
   private readonly writes = new Set<string>();

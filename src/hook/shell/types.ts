@@ -1,7 +1,7 @@
 /** Types of a parsed shell command: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
 
 /** Reasons why the text does not show what runs. Any of them requires approval. */
-export const UNCLEAR_REASONS = [
+const UNCLEAR_REASONS = [
   /** A syntax error, or text that shells parse differently. */
   "syntax",
   /** Exceeds a limit of length, depth or number. */

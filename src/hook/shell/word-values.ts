@@ -9,7 +9,7 @@ import {
 } from "unbash";
 import type { UnclearReason } from "./types.ts";
 
-export interface WordValue {
+interface WordValue {
   /** Value of the word, or its source text if `unclear` is set. */
   text: string;
   unclear: UnclearReason | null;

@@ -15,7 +15,7 @@ export interface AssetFile {
   headers?: Record<string, string>;
 }
 
-export interface Assets {
+interface Assets {
   /** The page that serves all files. */
   page: Page;
   /** Resolves to the base path `/prefix/version`. Modules import each other by relative paths. */

@@ -39,7 +39,7 @@ interface SpanQuery {
   examples?: number;
 }
 
-export type Span = Pick<BacktestRange, "since" | "until" | "limit" | "examples" | "before_seq">;
+type Span = Pick<BacktestRange, "since" | "until" | "limit" | "examples" | "before_seq">;
 
 /** Throws INVALID_RANGE. */
 export function parseSpan(query: SpanQuery, now: number): Span {

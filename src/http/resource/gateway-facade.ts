@@ -39,7 +39,7 @@ export const GATEWAY_OPTIONS = {
   }),
 };
 
-export interface GatewayOptions {
+interface GatewayOptions {
   tool: string;
   mode: "gate" | "permit";
   covers: "request" | "tool";

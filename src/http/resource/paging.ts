@@ -23,7 +23,7 @@ export const PAGE_QUERY = {
   ),
 };
 
-export interface PageQuery {
+interface PageQuery {
   limit?: number;
   cursor?: string;
   offset?: number;
@@ -32,7 +32,7 @@ export interface PageQuery {
 export const DEFAULT_LIMIT = 20;
 
 /** @param list name of the list, so that a cursor of another list is refused */
-export function encodeCursor(list: string, position: string | number): string {
+function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
 }
 
@@ -79,7 +79,7 @@ export function nextLink(path: string, parameters: object, cursor: string | null
   return { Link: `<${path}?${query.toString()}>; rel="next"` };
 }
 
-export interface Page<Row> {
+interface Page<Row> {
   rows: Row[];
   next_cursor: string | null;
 }
@@ -108,14 +108,14 @@ const [READ_ROWS, READ_BYTES] = [64, 262_144];
 /** Approximate bytes of a rendered row in addition to `size`. */
 const OVERHEAD = 1024;
 
-export interface BoundedPage {
+interface BoundedPage {
   /** The rows of the page as JSON. */
   items: string[];
   next_cursor: string | null;
 }
 
 /** Reads and renders the rows of a page. */
-export interface PageSource<Row> {
+interface PageSource<Row> {
   /** Reads up to `limit` rows after a row, or from the beginning. */
   read(after: Row | null, limit: number): Promise<Row[]>;
   /** Returns the bytes of a row that count towards the limit of the page. */

@@ -29,7 +29,7 @@ import { Late, type Outcome, type Pending } from "./job.ts";
 import { runJobs, type Expected } from "./run-jobs.ts";
 
 /** An entry of the batch at hand. */
-export interface Recorded {
+interface Recorded {
   seq: number;
   body: EntryBody;
 }

@@ -23,7 +23,7 @@ type JobWrites = Omit<StorageWrites, Withheld>;
 /** Members that do more than read and write rows. */
 export type BatchMembers = Omit<LedgerTransaction, keyof StorageReader | keyof StorageWrites>;
 
-export interface JobTransactionOptions {
+interface JobTransactionOptions {
   tx: StorageTransaction;
   /** Reads entries, including those of the batch. */
   entries: BatchReads;

@@ -30,7 +30,7 @@ const GRACE = 1_000;
 /** Maximum wait for a process that was alive before and does not report. Milliseconds. */
 const LONGEST_WAIT = 5_000;
 /** A process whose row is older than this is not alive. Milliseconds. */
-export const PROCESS_TERM = 15_000;
+const PROCESS_TERM = 15_000;
 /** How often a process renews its row. Milliseconds. */
 const RENEW = 5_000;
 /** The process of a row that is older than this does not count as alive before the restart. Milliseconds. */
@@ -43,12 +43,12 @@ const PATIENCE = 8_000;
 const ENDED = 2_000;
 
 /** Size and root of a ledger. */
-export interface Seen {
+interface Seen {
   size: number;
   root: Uint8Array;
 }
 
-export interface RollCallOptions {
+interface RollCallOptions {
   storage: Pick<Storage, "write"> & { processes: ProcessTable };
   instance: string;
   /** The newest ledger that this process has signed or seen. */

@@ -11,7 +11,7 @@ import type { Ledger } from "../../contract/ledger.ts";
 /** Request timeout. Milliseconds. */
 const PATIENCE = 10_000;
 
-export interface PostedCheckpointsOptions {
+interface PostedCheckpointsOptions {
   urls: readonly string[];
   ledger: Pick<Ledger, "checkpoint" | "origin">;
   duty: LeaderLease;
@@ -19,7 +19,7 @@ export interface PostedCheckpointsOptions {
   log: Pick<Logger, "warn">;
 }
 
-export interface PostedCheckpoints {
+interface PostedCheckpoints {
   start(): void;
   stop(): Promise<void>;
   /** Posts the newest checkpoint to each URL that has not accepted it yet. Never rejects. */

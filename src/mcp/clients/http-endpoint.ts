@@ -34,7 +34,7 @@ import { createStatelessEndpoint } from "./stateless-clients.ts";
 import { createPeer, type Channel } from "../transport/peer.ts";
 import type { SessionOptions } from "../session/client-session.ts";
 
-export interface HttpEndpointOptions {
+interface HttpEndpointOptions {
   /** Returns the options for a new client session. */
   newSessionOptions(): SessionOptions;
   /** Token that clients send as `Authorization: Bearer`; null if every client that can connect is trusted. */
@@ -46,7 +46,7 @@ export interface HttpEndpointOptions {
   log(line: string): void;
 }
 
-export const MCP_PATH = "/mcp";
+const MCP_PATH = "/mcp";
 /** Limit of concurrent sessions, because each session has its own server connections. */
 const MAX_SESSIONS = 64;
 /** Closes a session after this time without a request. Milliseconds. */

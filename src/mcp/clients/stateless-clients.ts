@@ -28,8 +28,6 @@ import type { ClientFacts } from "../upstreams/upstream.ts";
 /** Limit for a client to return with its answers. Milliseconds. */
 const ROUND_TIMEOUT_MS = 10 * 60_000;
 
-export type StatelessEndpoint = ReturnType<typeof createStatelessEndpoint>;
-
 /**
  * Methods whose results need cache members. The proxy forbids caching: its results are valid for one client at one
  * moment.

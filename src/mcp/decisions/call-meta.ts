@@ -15,7 +15,7 @@ const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 /** The proxy sets these keys itself, separately for client and server. */
 const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
-export interface CallMeta {
+interface CallMeta {
   /** What the receiver gets: `decided`, and the trace context. */
   sent: JsonObject;
   /** The forwarded members that policies see. */

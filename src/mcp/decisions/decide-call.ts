@@ -16,7 +16,7 @@ export interface ToolCall {
   meta: JsonObject;
 }
 
-export type CallDecision =
+type CallDecision =
   | { mayRun: true; id: string; report(success: boolean, error?: string): void }
   | { mayRun: false; refusal: Refusal };
 
@@ -26,7 +26,7 @@ export type CallDecision =
  */
 export type Recheck = (needsApproval: boolean) => Promise<Refusal | null>;
 
-export interface CallGateOptions {
+interface CallGateOptions {
   assent: Assent;
   /** Resolves to the agent id of the calls. @throws AssentError */
   agentId(): Promise<string>;

@@ -32,7 +32,7 @@ import type { AskClient, ServerQuestion, Upstream } from "../upstreams/upstream.
 import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
 
 /** The client of the session. Messages that belong to one request go to that request's `Caller` instead. */
-export interface SessionClient {
+interface SessionClient {
   notify(method: string, params: JsonObject | undefined): void;
   /** Asks the client outside of a request; null since 2026-07-28, which allows questions only as part of a request. */
   askClient: AskClient | null;

@@ -28,7 +28,7 @@ import { toClientTool, type Tool, type ToolCatalog } from "../tools/tool-catalog
 import type { Upstream } from "../upstreams/upstream.ts";
 
 /** What the router needs from its session. */
-export interface RoutingDependencies {
+interface RoutingDependencies {
   live(): Upstream[];
   /** Notifies the client that a list of this kind has changed. */
   listChanged(kind: string): void;

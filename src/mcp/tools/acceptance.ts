@@ -63,7 +63,7 @@ export async function fetchDefinitions(
 }
 
 /** Returns the action that records the acceptance. Policies decide on it like on any other. */
-export function acceptanceAction({ server, changes }: ServerReview): {
+function acceptanceAction({ server, changes }: ServerReview): {
   tool: string;
   operation: string;
   params: JsonObject;

@@ -5,9 +5,9 @@ import { ERROR_CODE, MessageError, type Message } from "./message.ts";
 import type { Channel } from "./peer.ts";
 
 /** Limit of one line. Bytes. */
-export const MAX_LINE_BYTES = 10 * 1024 * 1024;
+const MAX_LINE_BYTES = 10 * 1024 * 1024;
 
-export interface LineChannelOptions {
+interface LineChannelOptions {
   input: Readable;
   output: Writable;
   /** @throws MessageError */

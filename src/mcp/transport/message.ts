@@ -20,13 +20,13 @@ export interface Notification {
 /** The outcome of a request: a result or an error. */
 export type Reply = { result: JsonObject } | { error: RpcError };
 
-export interface RpcError {
+interface RpcError {
   code: number;
   message: string;
   data?: JsonValue;
 }
 
-export type Response = { jsonrpc: "2.0"; id: RequestId | null } & Reply;
+type Response = { jsonrpc: "2.0"; id: RequestId | null } & Reply;
 export type Message = Request | Notification | Response;
 
 /** Error codes of JSON-RPC 2.0 and MCP. */

@@ -27,7 +27,7 @@ export interface Channel {
   onAnswerLost?: (id: RequestId, reason: string) => void;
 }
 
-export interface SendOptions {
+interface SendOptions {
   /** The incoming request that this message belongs to. */
   related?: RequestId | undefined;
   /** Closes the connection of this request, on channels with one connection per request. */
@@ -42,7 +42,7 @@ export interface IncomingRequest {
   signal: AbortSignal;
 }
 
-export interface PeerHandlers {
+interface PeerHandlers {
   onrequest(incoming: IncomingRequest): Promise<Reply>;
   onnotification(notification: Notification): void;
   onclose(reason: string): void;

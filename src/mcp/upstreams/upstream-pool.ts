@@ -4,7 +4,7 @@ import { isObject, type Notification, type Reply } from "../transport/message.ts
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream, type ClientFacts, type ServerQuestion, type Upstream } from "./upstream.ts";
 
-export interface UpstreamPoolHandlers {
+interface UpstreamPoolHandlers {
   /** Forwards a question of a server to the client. */
   askClient(upstream: Upstream, question: ServerQuestion, signal: AbortSignal): Promise<Reply>;
   onnotification(upstream: Upstream, notification: Notification): void;
@@ -28,8 +28,6 @@ interface PoolEntry {
   lossesInARow: number;
   timer: NodeJS.Timeout | undefined;
 }
-
-export type UpstreamPool = ReturnType<typeof createUpstreamPool>;
 
 export function createUpstreamPool(servers: readonly ServerConfig[], handlers: UpstreamPoolHandlers) {
   const entries: PoolEntry[] = servers.map((config) => ({ config, upstream: null, lossesInARow: 0, timer: undefined }));

@@ -40,14 +40,14 @@ export interface ServerQuestion {
 
 export type AskClient = (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>;
 
-export interface UpstreamHandlers {
+interface UpstreamHandlers {
   /** Handles a question at any time; servers of 2025-11-25 may send one outside of a request. */
   askClient: AskClient;
   onnotification(notification: Notification): void;
   onclose(why: string): void;
 }
 
-export interface UpstreamRequestOptions extends RequestOptions {
+interface UpstreamRequestOptions extends RequestOptions {
   signal: AbortSignal;
   /** Handles questions of the server that belong to this request (since 2026-07-28). */
   ask: AskClient;

@@ -13,7 +13,7 @@ import { findContributionFault } from "./contributions.ts";
 import type { Declarations } from "./declarations.ts";
 import { parseOptions, pluginFailure, PluginError } from "./options.ts";
 
-export interface Registry {
+interface Registry {
   readonly routes: readonly Route[];
   readonly pages: readonly Page[];
   readonly facades: readonly Facade[];

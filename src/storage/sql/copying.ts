@@ -56,7 +56,7 @@ interface TableStatements {
   write: Statement;
 }
 
-export type CopyStatements = ReturnType<typeof prepareCopying>;
+type CopyStatements = ReturnType<typeof prepareCopying>;
 
 export function prepareCopying(db: Kysely<Tables>) {
   const tables = Object.fromEntries(

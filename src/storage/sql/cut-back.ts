@@ -19,7 +19,7 @@ import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
-export type CutStatements = ReturnType<typeof prepareCut>;
+type CutStatements = ReturnType<typeof prepareCut>;
 
 interface Part {
   find: Statement;

@@ -9,7 +9,7 @@ import { param, plain, prepare, type SqlExecutor } from "./statement.ts";
 /** Leases of ended processes are deleted after this time. Milliseconds. */
 const DAY = 86_400_000;
 
-export type LeaseStatements = ReturnType<typeof prepareLeases>;
+type LeaseStatements = ReturnType<typeof prepareLeases>;
 
 export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   const term = sql<number>`cast(${param("ms")} as bigint)`;

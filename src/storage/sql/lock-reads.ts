@@ -11,7 +11,7 @@ import { bind, param, prepare, type SqlRow, type Statement } from "./statement.t
 /** Most leaf hashes that are read ahead. More of them are read again by the transaction itself. */
 const MOST_HASHES = 1_000;
 
-export type LockReadStatements = ReturnType<typeof prepareLockReads>;
+type LockReadStatements = ReturnType<typeof prepareLockReads>;
 
 export function prepareLockReads(db: Kysely<Tables>) {
   return {

@@ -157,7 +157,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
 }
 
 /** `snapshot` gives a view of one moment; absent where statements that are begun in one turn see one anyway. */
-export interface Readable extends EntryReads {
+interface Readable extends EntryReads {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
 }
 

@@ -6,7 +6,7 @@ import type { MovedHead } from "./statement.ts";
 import type { KnownRows } from "./lock-reads.ts";
 import { bind as bindTo, type SqlExecutor, type SqlValue, type Statement } from "./statement.ts";
 
-export interface TransactionScope {
+interface TransactionScope {
   executor: SqlExecutor;
   /** Accepts no more statements; accepted ones still run. Returns the error that doomed the transaction, or null. */
   end(): Error | null;

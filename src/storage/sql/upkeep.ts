@@ -12,7 +12,7 @@ const NO_BYTES = new Uint8Array(0);
 /** Bundles that the audit reads at once. */
 const PAGE = 16;
 
-export interface BundlerOptions {
+interface BundlerOptions {
   reads: Reads;
   writes: Writes;
   reader: Pick<SqlExecutor, "all">;

@@ -22,7 +22,7 @@ import { hashLeaf } from "../../domain/merkle.ts";
 /** 2026-01-01T00:00:00Z, from which the times of rows are counted. */
 export const T0 = 1_767_225_600_000;
 
-export interface Fixture {
+interface Fixture {
   storage: Storage;
   /** Closes the store and opens it again from its disk. */
   reopen(): Promise<Storage>;

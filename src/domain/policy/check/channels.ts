@@ -2,7 +2,7 @@
 import { suggest } from "../../suggest.ts";
 import type { PolicyDocument } from "../types.ts";
 
-export interface UnknownChannel {
+interface UnknownChannel {
   policy: string;
   channel: string;
   /** A sentence. */

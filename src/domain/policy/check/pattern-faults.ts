@@ -2,7 +2,7 @@
 import { findGlobFault } from "../compile/glob.ts";
 import type { PolicyDocument } from "../types.ts";
 
-export interface PatternFault {
+interface PatternFault {
   /** Name of the rule or limit; null for `applies_to`. */
   rule: string | null;
   /** RFC 6901 pointer from the policy. */

@@ -33,7 +33,7 @@ export interface MapType {
 }
 
 /** One of several types. Without members: the element of an empty list, which fits everything. */
-export interface UnionType {
+interface UnionType {
   readonly kind: "union";
   readonly members: readonly StaticType[];
 }

@@ -84,7 +84,7 @@ export function findTypeFault(
 }
 
 /** `offset` in UTF-16 code units of the source. */
-export interface TypeFault {
+interface TypeFault {
   message: string;
   offset: number;
 }

@@ -28,7 +28,7 @@ export const MICROS_PER_UNIT = 1_000_000;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
 /** The part of a compiled policy that does not depend on its policy set. */
-export type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
+type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
 
 /** The parts of a policy that all its rules and limits share, and the faults found so far. */
 interface PolicyContext {

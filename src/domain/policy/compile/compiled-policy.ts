@@ -23,10 +23,7 @@ export interface CompiledRule {
 }
 
 /** `rejection_holds_ms` is null if the service's default applies. */
-export type CompiledApproval = Omit<
-  RequiredApproval,
-  "approvers" | "grants" | "mode" | "quorum" | "rejection_holds_ms"
-> & {
+type CompiledApproval = Omit<RequiredApproval, "approvers" | "grants" | "mode" | "quorum" | "rejection_holds_ms"> & {
   plan: ApproverPlan;
   /** Null if no grant can cover the action. */
   grants: GrantTerms | null;

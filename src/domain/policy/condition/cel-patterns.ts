@@ -13,7 +13,7 @@ const MAX_STATES = 1_000;
  */
 const MAX_NON_ASCII = 1_000;
 
-export interface Pattern {
+interface Pattern {
   regex: RE2JS;
   size: number;
   cost: CharacterCost;

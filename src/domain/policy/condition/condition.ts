@@ -30,7 +30,7 @@ export const MAX_EXPRESSION_LENGTH = 2_048;
 
 export type ConditionResult = { value: boolean } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
-export type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
+type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
 /** An expression of any type. Integers are returned as bigint. */
 export interface Expression {
@@ -75,7 +75,7 @@ export interface Condition extends Pick<Expression, "members"> {
 }
 
 /** `offset` in UTF-16 code units of the source. */
-export type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
+type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
 /** The variables of one decision and its remaining steps. Built when the first condition needs it. */
 export class Activation {
@@ -169,7 +169,7 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
   };
 }
 
-export type CompiledExpression = { ok: true; expression: Expression } | { ok: false; message: string; offset: number };
+type CompiledExpression = { ok: true; expression: Expression } | { ok: false; message: string; offset: number };
 
 /**
  * Compiles an expression.

@@ -8,7 +8,7 @@ import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode } from "../types.ts";
 
 /** The names of a request. */
-export interface Names {
+interface Names {
   readonly tool: string;
   readonly operation: string;
   readonly agent: string;

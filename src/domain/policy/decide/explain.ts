@@ -15,7 +15,7 @@ export interface MatcherExplanation {
   matches: boolean;
 }
 
-export interface ConditionExplanation {
+interface ConditionExplanation {
   source: string;
   /** Null if it could not be evaluated. */
   value: boolean | null;

@@ -14,7 +14,7 @@ import { endOfWindow, startOfWindow } from "./window.ts";
 
 export { MICROS_PER_UNIT };
 /** Maximum amount of one action. */
-export const MAX_AMOUNT = 1_000_000_000;
+const MAX_AMOUNT = 1_000_000_000;
 
 /**
  * A limit that applies to an action: which usage to read before the decision, and which use to record unless it denies.

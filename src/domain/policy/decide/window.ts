@@ -2,7 +2,7 @@
 import { utcOffset } from "../../time-zone.ts";
 import { parseDuration } from "../../time.ts";
 
-export type CalendarUnit = "hour" | "day" | "week" | "month";
+type CalendarUnit = "hour" | "day" | "week" | "month";
 export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit: CalendarUnit; zone: string };
 
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];

@@ -3,7 +3,7 @@ import { canonicalText } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
 
-export interface FieldChange {
+interface FieldChange {
   field: string;
   /** Null if the field is absent. */
   before: unknown;

@@ -8,9 +8,9 @@ import type { JsonValue } from "../../json.ts";
 import type { CompileFault } from "../compile/compiled-policy.ts";
 import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutcome } from "../types.ts";
 
-export const MAX_SHADOW_POLICIES = 100;
-export const MAX_CHANNELS = 100;
-export const MAX_LIMITS = 50;
+const MAX_SHADOW_POLICIES = 100;
+const MAX_CHANNELS = 100;
+const MAX_LIMITS = 50;
 /** Hex digits of a limit's basis. */
 export const BASIS_DIGITS = 16;
 /**
@@ -18,7 +18,7 @@ export const BASIS_DIGITS = 16;
  * registered agent. An earlier rejection adds at most 2,400, and replaces a rule's reason of up to 6,000 with one of up
  * to 1,500.
  */
-export const MAX_NAME_BYTES = 38_000;
+const MAX_NAME_BYTES = 38_000;
 
 export function checkEntrySize(document: PolicySetDocument, faults: CompileFault[]): void {
   const channels = new Set<string>();

@@ -23,7 +23,7 @@ import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 /** Wraps longer unquoted text. Text in `>-` keeps its line breaks. */
 const WIDTH = 140;
 
-export type Formatted = { ok: true; text: string } | { ok: false; message: string };
+type Formatted = { ok: true; text: string } | { ok: false; message: string };
 
 /** Maximum passes; comments in unusual places move one step per pass. */
 const MAX_ROUNDS = 5;

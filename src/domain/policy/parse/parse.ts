@@ -60,7 +60,7 @@ export type PolicyTest = Static<typeof PolicyTestSchema>;
 export type SampleAction = Static<typeof SampleActionSchema>;
 
 /** A fault inside a value, by RFC 6901 pointer. */
-export interface ValueFault {
+interface ValueFault {
   pointer: string;
   detail: string;
   /** Defaults to `wrong-value`. */

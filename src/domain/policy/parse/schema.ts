@@ -149,7 +149,7 @@ export const RuleSchema = Type.Object(
   { additionalProperties: false, description: "A rule. The first one that matches decides for its policy." },
 );
 
-export const LimitSchema = Type.Object(
+const LimitSchema = Type.Object(
   {
     name: Name("Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes."),
     description: Description,

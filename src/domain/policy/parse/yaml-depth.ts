@@ -1,7 +1,7 @@
 /** Bounds the nesting of a YAML text by its tokens, because deeper texts would overflow the parser's stack. */
 import { Lexer } from "yaml";
 
-export interface ExceededBound {
+interface ExceededBound {
   /** Offset of the first token beyond the bound. */
   offset: number;
   what: "depth" | "documents";

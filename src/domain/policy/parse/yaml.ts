@@ -30,14 +30,14 @@ export interface YamlValue {
   locate(pointer: string, at?: PlaceOptions): Place;
 }
 
-export interface PlaceOptions {
+interface PlaceOptions {
   /** Whether to locate the key and not the value. */
   key?: boolean;
   /** Offset into a text value, in UTF-16 code units. */
   offset?: number;
 }
 
-export interface YamlFault extends Partial<Place> {
+interface YamlFault extends Partial<Place> {
   message: string;
 }
 

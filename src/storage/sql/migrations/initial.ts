@@ -350,7 +350,7 @@ const HOUSEKEEPING: Readonly<Record<string, Table>> = {
   liveness: { columns: { id: "integer", pings: "integer" }, primaryKey: ["id"], singleRow: true, unguarded: true },
 };
 
-export const TABLES: Readonly<Record<string, Table>> = {
+const TABLES: Readonly<Record<string, Table>> = {
   ...LEDGER,
   ...ACTIONS,
   ...DIRECTORY,

@@ -5,7 +5,7 @@ import type { SqlDialect } from "../dialect.ts";
  * Type of a column; `?` allows null. A `uuid` or `hash` column holds lowercase text, which SQLite packs into bytes: see
  * ../forms.ts.
  */
-export type ColumnType = `${"integer" | "text" | "bytes" | "uuid" | "hash"}${"" | "?"}`;
+type ColumnType = `${"integer" | "text" | "bytes" | "uuid" | "hash"}${"" | "?"}`;
 
 export interface Table {
   readonly columns: Readonly<Record<string, ColumnType>>;
