@@ -54,13 +54,15 @@ describe("sign-in at an OpenID Connect provider", { skip: withoutBrowser }, () =
   const session = (page: Page): Promise<{ user: Record<string, unknown> }> =>
     page.evaluate(async () => (await fetch("/v1/session", { headers: { "Assent-Session": "1" } })).json());
 
-  it("creates a user with the mapped roles and groups, and returns to the sign-in page", async () => {
+  it("creates a user with the mapped roles and groups, and opens the console", async () => {
     provider.accounts.set("ada", { name: "Ada Lovelace", groups: ["fin", "other"] });
     const context = await browser.newContext();
-    const { page } = await open(context, `${origin}/sign-in`);
+    const { page } = await open(context, `${origin}/#/actions`);
+    await page.getByRole("link", { name: "Sign in as a user" }).click();
     await page.getByRole("link", { name: "Company" }).click();
     await signInThere(page, "ada");
-    await page.waitForURL(`${origin}/**`);
+    await page.getByText("User: Ada Lovelace").waitFor();
+    assert.equal(page.url(), `${origin}/#/actions`);
     const { user } = await session(page);
     assert.deepEqual(
       [user["name"], user["roles"], user["groups"], user["managed_by"]],

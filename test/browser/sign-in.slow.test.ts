@@ -144,6 +144,61 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
+  it("opens the console with the session in every tab, on a phone too, and ends it in every tab", async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 844 } });
+    const { page, complaints } = await open(context, await invite("Edith", ["approver"]));
+    await addAuthenticator(context, page);
+    await page.getByRole("button", { name: "Create a passkey" }).click();
+    await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+    const menu = page.getByRole("button", { name: "Menu" });
+    const signOut = page.getByRole("button", { name: "Sign out" });
+
+    await page.getByRole("link", { name: "Continue" }).click();
+    await menu.click();
+    await page.getByText("User: Edith").waitFor();
+    await page.setViewportSize({ width: 1280, height: 900 });
+    const tab = await context.newPage();
+    await tab.goto(`${origin}/#/actions`);
+    await tab.getByText("User: Edith").waitFor();
+
+    await signOut.click();
+    await page.getByRole("link", { name: "Sign in as a user" }).waitFor();
+    await tab.getByRole("link", { name: "Sign in as a user" }).waitFor();
+    assert.equal((await context.request.get(`${origin}/v1/session`)).status(), 401, "the session itself ended");
+    await tab.close();
+
+    await page.goto(`${origin}/#/actions`);
+    await page.reload();
+    await page.getByRole("link", { name: "Sign in as a user" }).click();
+    await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+    await page.getByRole("heading", { name: "Actions", level: 1 }).waitFor();
+
+    await context.clearCookies();
+    await page.reload();
+    await page.getByText("You were signed out").waitFor();
+    await page.getByRole("link", { name: "Sign in as a user" }).waitFor();
+    // The browser logs each 401: `GET /v1/session` without a session, and the session that ended.
+    assert.deepEqual(
+      complaints.filter((text) => !/401/.test(text)),
+      [],
+    );
+    await context.close();
+  });
+
+  it("keeps the person signed in to the console if the service cannot end the session", async () => {
+    const context = await browser.newContext();
+    const { page } = await open(context, await invite("Frances", ["approver"]));
+    await addAuthenticator(context, page);
+    await page.getByRole("button", { name: "Create a passkey" }).click();
+    await page.getByRole("link", { name: "Continue" }).click();
+    await page.getByText("User: Frances").waitFor();
+    await page.route("**/v1/session", (route) => route.fulfill({ status: 503, json: { detail: "the disk is full" } }));
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("alert").getByText("the disk is full").waitFor();
+    await page.getByText("User: Frances").waitFor();
+    await context.close();
+  });
+
   it("returns only to paths of the service after a sign-in", async () => {
     const context = await browser.newContext();
     const { page } = await open(context, await invite("Carol", []));

@@ -121,6 +121,9 @@ async function startEnrolment(value) {
   show("enrol");
 }
 
+/** Tells the console that this browser has a session: no script can see the cookie. */
+const rememberSession = () => localStorage.setItem("assent.key", "cookie");
+
 /** Where to go after the sign-in: a path of this service, and never another site. */
 function returnPath() {
   const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
@@ -130,7 +133,9 @@ function returnPath() {
 
 async function showSession() {
   const { user } = await call("GET", "/v1/session");
+  rememberSession();
   element("user").textContent = user.name;
+  element("open").href = returnPath();
   show("signed-in");
   return user;
 }
@@ -138,6 +143,7 @@ async function showSession() {
 onClick("passkey", async () => {
   const { options } = await call("POST", "/v1/session/passkey/options");
   await call("POST", "/v1/session/passkey", { response: await assert(options) });
+  rememberSession();
   location.assign(returnPath());
 });
 
@@ -145,6 +151,7 @@ onClick("create", async () => {
   const { options } = await call("POST", "/v1/enrolment/options", { token });
   const { recovery_codes } = await call("POST", "/v1/enrolment", { token, response: await create(options) });
   token = "";
+  rememberSession();
   if (recovery_codes === null) {
     location.assign(returnPath());
     return;
@@ -165,6 +172,7 @@ onClick("add", async () => {
 
 onClick("sign-out", async () => {
   await call("DELETE", "/v1/session");
+  if (localStorage.getItem("assent.key") === "cookie") localStorage.removeItem("assent.key");
   show("sign-in");
 });
 
@@ -173,6 +181,17 @@ element("recovery").addEventListener("submit", (event) => {
   report(null);
   startEnrolment(element("code").value.trim()).catch(report);
 });
+
+/** Shows the session, if there is one. After a sign-in at a provider, goes where the person was going. */
+async function continueSession() {
+  try {
+    await showSession();
+  } catch (fault) {
+    if (fault.status === 401) return;
+    throw fault;
+  }
+  if (new URLSearchParams(location.search).has("continue")) location.replace(returnPath());
+}
 
 async function start() {
   const enrolment = /^#enrol=([A-Za-z0-9_-]+)$/.exec(location.hash)?.[1];
@@ -183,10 +202,12 @@ async function start() {
   }
   const { passkey, providers } = await call("GET", "/v1/sign-in-methods");
   element("passkey").disabled = !passkey.available;
+  // A provider leads back here, where `showSession` remembers the session.
+  const here = `/sign-in?continue&return_to=${encodeURIComponent(returnPath())}`;
   element("providers").replaceChildren(
     ...providers.map(({ name, url }) => {
       const link = document.createElement("a");
-      link.href = `${url}?return_to=${encodeURIComponent(returnPath())}`;
+      link.href = `${url}?return_to=${encodeURIComponent(here)}`;
       link.textContent = `Sign in with ${name}`;
       const item = document.createElement("li");
       item.append(link);
@@ -197,10 +218,7 @@ async function start() {
   const failure = failureInAddress();
   if (failure !== null) report(failure);
   else if (!passkey.available) report(passkey.reason);
-  else
-    await showSession().catch((fault) => {
-      if (fault.status !== 401) throw fault;
-    });
+  else await continueSession();
 }
 
 start().catch((error) => {

@@ -1,7 +1,8 @@
 /**
  * The credential that this browser is signed in with: an API key, or `COOKIE` for the session cookie of a signed-in user,
  * which no script can read. A tab stores it in its own storage, which ends with the tab, and hands it to another tab of
- * this origin that asks. It is stored on the device only if the person ticked the box.
+ * this origin that asks. An API key is stored on the device only if the person ticked the box. The page `/sign-in` stores
+ * `COOKIE` on the device after a sign-in, so that the console knows that there is a session.
  */
 const STORE = "assent.key";
 /** Time that a new tab waits for a signed-in tab to answer. Milliseconds. */
@@ -26,7 +27,8 @@ export function authorize(credential: string | null): {
   credentials: RequestCredentials;
   headers: Record<string, string>;
 } {
-  if (credential === COOKIE) return { credentials: "same-origin", headers: {} };
+  // The header cannot be sent by a form of another site, which would carry the cookie too.
+  if (credential === COOKIE) return { credentials: "same-origin", headers: { "assent-session": "1" } };
   // Never a credential that the browser adds by itself.
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }

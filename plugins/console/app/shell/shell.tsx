@@ -1,9 +1,9 @@
 /** The frame of every page: sign-in, menu, stops, and the page that the address names. */
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError } from "../core/api.ts";
+import { ApiError, call } from "../core/api.ts";
 import { forgetMe, loadMe, me } from "../core/me.ts";
-import { askOtherTabs, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
+import { askOtherTabs, COOKIE, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
 import { Banner, Loading, Page, Problem } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -50,6 +50,7 @@ function Console() {
   const { data: user, error, reload } = useLoad(async (signal) => me() ?? loadMe(signal), []);
   const { stops, look } = useStops(user !== null);
   const [isStopping, setStopping] = useState(false);
+  const [signOutError, setSignOutError] = useState<unknown>(null);
   useEffect(() => {
     const update = (): void => {
       setRoute(currentRoute());
@@ -112,20 +113,21 @@ function Console() {
               </li>
             ) : null}
             <li>
-              <button type="button" onClick={() => signOut()}>
+              <button type="button" onClick={() => void endSession().catch(setSignOutError)}>
                 <Icon name="log-out" />
                 Sign out
               </button>
             </li>
             {user === null ? null : (
               <li class="whose">
-                Key: <Key id={user.key.id} />
+                {key() === COOKIE ? "User" : "Key"}: <Key id={user.key.id} />
               </li>
             )}
           </ul>
         </nav>
         <main id="main" ref={main} class={`page-${name}`}>
           <Problem error={error} again={reload} />
+          <Problem error={signOutError} />
           <Stops stops={stops} onChange={look} />
           {user !== null ? (
             <Current route={{ ...route, name }} main={main} />
@@ -146,6 +148,12 @@ function Console() {
       ) : null}
     </>
   );
+}
+
+/** Signs out in every tab. Throws if the service cannot end the user's session, which then continues. */
+async function endSession(): Promise<void> {
+  if (key() === COOKIE) await call("/v1/session", { method: "DELETE" });
+  signOut();
 }
 
 /** Loads and renders the page that the address names. */
@@ -179,7 +187,8 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
     return (
       <Page title={page.title}>
         <p>
-          The key that you are signed in with cannot open this page: it needs the scope <code>{page.scopes[0]}</code>.
+          The {key() === COOKIE ? "user" : "key"} that you are signed in with cannot open this page: it needs the scope{" "}
+          <code>{page.scopes[0]}</code>.
         </p>
         <p>
           <a href="#/">Go to the first page</a>

@@ -1,15 +1,9 @@
-/**
- * The sign-in page: one section for each method that the service offers. A method is a component that ends with
- * `takeMe(…)` and `signIn(credential, remember)`; a method with a session cookie passes `COOKIE` as its credential.
- */
-import type { ComponentType } from "preact";
+/** The console's sign-in page: a link to `/sign-in`, where people sign in, and a form for API keys. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { takeMe } from "../core/me.ts";
 import { signIn } from "../core/session.ts";
 import { Problem } from "../ui/elements.tsx";
-
-const METHODS: readonly { name: string; Form: ComponentType }[] = [{ name: "api_key", Form: KeyForm }];
 
 /** @param props.why why the person was signed out; empty if they asked for it */
 export function SignIn({ why }: { why: string }) {
@@ -21,10 +15,23 @@ export function SignIn({ why }: { why: string }) {
       <h1>Assent</h1>
       <p class="quiet">Sign in to vote on requests and to see what agents do.</p>
       {why === "" ? null : <Problem error={new Error(`You were signed out: ${why}`)} />}
-      {METHODS.map(({ name, Form }) => (
-        <Form key={name} />
-      ))}
+      <UserSection />
+      <KeyForm />
     </main>
+  );
+}
+
+/** `/sign-in` offers passkeys, recovery codes and identity providers, and returns to the page that is open now. */
+function UserSection() {
+  const address = `/sign-in?return_to=${encodeURIComponent(location.pathname + location.hash)}`;
+  return (
+    <section class="card" aria-labelledby="user-title">
+      <h2 id="user-title">User</h2>
+      <p class="quiet">With your passkey, or at your identity provider.</p>
+      <p>
+        <a href={address}>Sign in as a user</a>
+      </p>
+    </section>
   );
 }
 
