@@ -150,14 +150,14 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await addAuthenticator(context, page);
     await page.getByRole("button", { name: "Create a passkey" }).click();
     await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
-    const menu = page.getByRole("button", { name: "Menu" });
     const signOut = page.getByRole("button", { name: "Sign out" });
 
     await page.getByRole("link", { name: "Continue" }).click();
-    await menu.click();
+    await page.getByRole("button", { name: "Menu" }).click();
     await page.getByText("User: Edith").waitFor();
     await page.setViewportSize({ width: 1280, height: 900 });
     const tab = await context.newPage();
+    await tab.setViewportSize({ width: 1280, height: 900 });
     await tab.goto(`${origin}/#/actions`);
     await tab.getByText("User: Edith").waitFor();
 
@@ -175,7 +175,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
 
     await context.clearCookies();
     await page.reload();
-    await page.getByText("You were signed out").waitFor();
+    await page.getByText("You were signed out: your session has ended").waitFor();
     await page.getByRole("link", { name: "Sign in as a user" }).waitFor();
     // The browser logs each 401: `GET /v1/session` without a session, and the session that ended.
     assert.deepEqual(

@@ -1,6 +1,6 @@
 /** The only way to the service: typed operations, a time-out for each request, and the service's clock. */
 import type { Api } from "./api-types.ts";
-import { authorize, key, signOut } from "./session.ts";
+import { authorize, key, signOutAfterRefusal } from "./session.ts";
 
 /** A request that takes longer has failed. Milliseconds. */
 const TIMEOUT_MS = 20_000;
@@ -197,7 +197,7 @@ async function exchange<T>(
   } catch (error) {
     if (signal?.aborted) throw error;
     if (error instanceof ApiError) {
-      if (error.status === 401 && given === undefined) signOut(error.message);
+      if (error.status === 401 && given === undefined) signOutAfterRefusal(error.message);
       // A proxy answers for a service that does not.
       if (error.status === 502 || error.status === 504) void suspect();
       throw error;

@@ -1,6 +1,6 @@
 /** Follows the ledger: all followers of this tab share one source, and all tabs share one stream. */
 import { request, suspect } from "./api.ts";
-import { key, signOut } from "./session.ts";
+import { key, signOutAfterRefusal } from "./session.ts";
 import { listen } from "./source.ts";
 import type { LedgerEvent, StreamState } from "./stream.ts";
 
@@ -117,7 +117,7 @@ function settle(): void {
       if (source !== newSource) return;
       newSource.state = state;
       if (state.state === "waiting") void suspect();
-      if (state.status === 401) return signOut(state.why);
+      if (state.status === 401) return signOutAfterRefusal(state.why);
       for (const follower of followers) follower.state(state);
     },
   });

@@ -56,6 +56,14 @@ export function signOut(reason = ""): void {
   if (credential !== null) post({ type: "out", key: credential, why: reason });
 }
 
+/**
+ * Signs out in every tab because the service answered 401. @param detail of the response; it asks for an API key if the
+ * browser has dropped the cookie of a session, and is not shown to users for that reason
+ */
+export function signOutAfterRefusal(detail: string): void {
+  signOut(key() === COOKIE ? "your session has ended" : detail);
+}
+
 /** Asks other tabs for their credential. Resolves to null if none is signed in. */
 export function askOtherTabs(): Promise<string | null> {
   return new Promise((resolve) => {
