@@ -136,10 +136,12 @@ describe("two processes on one store, in every order", () => {
           ...Array.from({ length: MOST + 2 }, () => submit("counted")),
           ...allowed.flatMap((id) => [start(id, "one"), start(id, "two")]),
           vote(keys.admin, true),
+          vote(keys.admin, true),
           vote(keys.ben, random(2) === 0),
         ]),
       );
       verifyAnswers(kind, all);
+      await verifyOnce(agent, size, all);
       await verifyLedger(kind, agent, size, walking.faults);
     } catch (error) {
       throw new Error(
@@ -180,6 +182,29 @@ describe("two processes on one store, in every order", () => {
     assert.ok(!(decided.includes("approved") && decided.includes("denied")), `votes: ${decided.join(", ")}`);
   }
 
+  /** Nothing is recorded twice, also where an answer was lost. */
+  async function verifyOnce(agent: string, from: number, all: readonly Asked[]): Promise<void> {
+    const entries = (await memory.entries(from, (await memory.head()).size))
+      .map(({ bytes }) => decodeEntry<JsonObject>(bytes))
+      .filter((entry) => entry["agent_id"] === agent);
+    const submissions = all.filter(({ what }) => what === "go" || what === "counted");
+    const answered = new Set(submissions.map(({ answer }) => answer.body.id as unknown));
+    const unanswered = entries.filter(({ type, action_id }) => type === "decision" && !answered.has(action_id));
+    const lost = submissions.filter(({ answer }) => answer.status === 503);
+    assert.ok(unanswered.length <= lost.length, `${unanswered.length} decisions for ${lost.length} lost answers`);
+
+    const starts = entries.filter(({ type, phase }) => type === "execution" && phase === "start");
+    assert.equal(new Set(starts.map((entry) => entry["action_id"])).size, starts.length, "a start is recorded twice");
+
+    const votes = entries.filter(
+      ({ type, verdict }) => type === "approval" && ["approve", "deny"].includes(verdict as string),
+    );
+    const people = votes.map(({ by }) => (by as JsonObject)["principal"]);
+    assert.equal(new Set(people).size, people.length, "a person's vote is recorded twice");
+    const decided = votes.findIndex(({ status }) => status !== "pending_approval");
+    assert.ok(decided < 0 || decided === votes.length - 1, "a vote is recorded after the last one that was needed");
+  }
+
   /** What the ledger tells, in its own order. */
   async function verifyLedger(kind: Containment, agent: string, from: number, faults: number): Promise<void> {
     const head = await memory.head();
@@ -213,7 +238,8 @@ describe("two processes on one store, in every order", () => {
       (entry) =>
         entry.type === "decision" &&
         entry["status"] === "allowed" &&
-        (entry["request"] as JsonObject | undefined)?.["operation"] === "counted",
+        entry["operation"] === "counted" &&
+        entry["agent_id"] === agent,
     ).length;
     assert.ok(uses <= MOST, `${uses} of ${MOST} are in the ledger`);
     if (end < 0 && faults === 0) assert.equal(uses, MOST);
