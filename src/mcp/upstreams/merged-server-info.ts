@@ -8,7 +8,7 @@ import type { Upstream } from "./upstream.ts";
 /** Capabilities that the proxy declares only if it has a single server. */
 const SINGLE_SERVER_CAPABILITIES = new Set(["experimental", "extensions"]);
 
-interface ServerInfo {
+export interface ServerInfo {
   version: string;
   capabilities: JsonObject;
   info: JsonObject;
