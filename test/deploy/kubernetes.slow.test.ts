@@ -230,7 +230,15 @@ describe("the manifests for Kubernetes", () => {
       const { paths } = await call(first, "/openapi.json", ADMIN);
       const ingress = only(manifests, "Ingress");
       const inside = ["/healthz", "/readyz", "/metrics"];
-      for (const path of [...Object.keys(paths as object), "/", "/approve", "/docs/errors", "/redoc"])
+      for (const path of [
+        ...Object.keys(paths as object),
+        "/",
+        "/approve",
+        "/sign-in",
+        "/sign-in-assets/page.css",
+        "/docs/errors",
+        "/redoc",
+      ])
         assert.equal(passes(ingress, path), !inside.includes(path), path);
       for (const { child } of pods) child.kill("SIGTERM");
       assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
