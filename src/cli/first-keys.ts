@@ -45,9 +45,9 @@ An agent submits with its key. This one is the key of "${FIRST_AGENT}"; each oth
     -H 'Content-Type: application/json' \\
     -d '{"agent_id":"${FIRST_AGENT}","tool":"stripe","operation":"refund","params":{"amount":50,"currency":"USD"}}'
 
-You approve with yours:
+You approve with ADMIN_KEY. List what waits for approval; the command asks for the key:
 
-  ASSENT_API_KEY=$ADMIN_KEY ${invocation()} actions --status pending_approval
+  ${invocation()} actions --status pending_approval
 `);
 }
 

@@ -1,36 +1,15 @@
 /** Every page of the console for everybody: axe-core finds nothing in light, dark and at a phone's width; nothing hostile comes alive anywhere. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, it } from "node:test";
-import type { Page } from "playwright-core";
+import { accessibilityFindings } from "../support/axe.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ASKED, DENIED, quiet } from "../support/service.ts";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const HOSTILE = "<img src=x onerror=pwned=1>\u202e<script>pwned=1</script>\u200b";
 /** Names of agents, tools and operations may not hide anything. */
 const NAME = HOSTILE.replaceAll(/\p{Cf}/gu, "");
 const MARKS = /[\u202a-\u202e\u2066-\u2069\u200b]/;
-
-interface Finding {
-  id: string;
-  impact: string;
-  nodes: { html: string; failureSummary: string }[];
-}
-
-async function accessibilityFindings(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Finding[] }> } };
-    return (await axe.run()).violations;
-  });
-  return violations.map(
-    ({ id, impact, nodes }) =>
-      `${id} (${impact}): ${nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n")}`,
-  );
-}
 
 describe("every page of the console", { skip: withoutBrowser }, () => {
   let console_: Console;

@@ -4,6 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
+import { until } from "../support/wait.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED, quiet } from "../support/service.ts";
@@ -144,6 +145,41 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await submit("paused");
     await page.getByRole("button", { name: "Go on (1 new)" }).click();
     await page.getByText("stripe paused").waitFor();
+  });
+
+  it("draws at most once in 500 ms, however many events come", async () => {
+    const page = await console_.browser.newPage();
+    await page.clock.install();
+    await page.goto(`${console_.server.url}/#/events?type=decision&agent_id=burst-bot`);
+    await page.getByLabel("API key").fill(console_.service.admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.locator(".live.live").waitFor();
+    await page.clock.pauseAt(new Date(Date.now() + 60_000));
+    await page.evaluate(() => {
+      const list = document.querySelector("ol.events") as Element;
+      const counted = globalThis as unknown as { draws: number };
+      counted.draws = 0;
+      new MutationObserver(() => counted.draws++).observe(list, { childList: true });
+    });
+    // The page's clock stands still, except here.
+    let elapsed = 0;
+    const advance = async (ms: number) => {
+      await page.clock.runFor(ms);
+      elapsed += ms;
+    };
+    for (let i = 0; i < 40; i++) {
+      await console_.service.call("POST", "/v1/actions", {
+        body: { ...ALLOWED, agent_id: "burst-bot", operation: `burst ${i}` },
+      });
+      await advance(25);
+    }
+    await until("all events are listed", async () => {
+      await advance(100);
+      return (await page.locator("ol.events > li").count()) === 40;
+    });
+    const draws = await page.evaluate(() => (globalThis as unknown as { draws: number }).draws);
+    assert.ok(draws <= elapsed / 500 + 1, `${draws} draws in ${elapsed} ms`);
+    await page.close();
   });
 
   it("reads from the beginning when asked, without a gap in what comes at once", async () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core";
 import { serve, type Listening } from "../../src/serve/index.ts";
+import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { startPeople } from "../support/people.ts";
 import { ASKED, type Service } from "../support/service.ts";
@@ -197,6 +198,28 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await page.getByRole("alert").getByText("the disk is full").waitFor();
     await page.getByText("User: Frances").waitFor();
     await context.close();
+  });
+
+  it("has no finding of axe-core, minor ones included, before a sign-in, while enrolling and after it", async () => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const context = await browser.newContext({ bypassCSP: true, colorScheme, viewport: { width: 390, height: 844 } });
+      const { page } = await open(context, `${origin}/sign-in`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      assert.deepEqual(await accessibilityFindings(page), [], `${colorScheme}, signed out`);
+      await page.goto("about:blank");
+      await addAuthenticator(context, page);
+      await page.goto(await invite(`Axe ${colorScheme}`, ["viewer"]));
+      await page.getByRole("button", { name: "Create a passkey" }).waitFor();
+      assert.deepEqual(await accessibilityFindings(page), [], `${colorScheme}, enrolling`);
+      await page.getByRole("button", { name: "Create a passkey" }).click();
+      await page.getByText("recovery codes").first().waitFor();
+      assert.deepEqual(await accessibilityFindings(page), [], `${colorScheme}, enrolled`);
+      assert.ok(
+        await page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+        "nothing is wider than a phone",
+      );
+      await context.close();
+    }
   });
 
   it("returns only to paths of the service after a sign-in", async () => {
