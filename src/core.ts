@@ -91,6 +91,13 @@ export type { CompiledPolicySet } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
 export { decide, decideEvaluation, decideForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
+export {
+  type ComparedRequest,
+  compareWithEarlier,
+  MAX_COMPARED,
+  MAX_DIFFERENCES,
+  MAX_UNUSUAL,
+} from "./domain/unusual.ts";
 export { presentRequest } from "./domain/policy/decide/shown-first.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";

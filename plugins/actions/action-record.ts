@@ -14,6 +14,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
+import { type ComparedMember, compareRequest } from "./compare-request.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./permits.ts";
 import { withCurrentStatus } from "./rows.ts";
@@ -45,7 +46,7 @@ async function readVoting(
   row: ActionRow,
   votes: readonly ApprovalRow[],
   credential: Credential,
-): Promise<Pick<ActionRecord, "approval_terms" | "approval_token"> | null> {
+): Promise<Pick<ActionRecord, "approval_terms" | "approval_token" | ComparedMember> | null> {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
   const history = await readHistory(host.storage, row);
   if (history === null || history.requirement === null) return null;
@@ -67,6 +68,7 @@ async function readVoting(
   const blocked = approvalBlock(host, row, credential, { ...history, requirement: history.requirement, self });
   const hasVoted = votes.some((vote) => vote.principal === credential.principal);
   return {
+    ...(await compareRequest(host, row, credential.visibility)),
     approval_terms: { ...terms, blocked },
     // A vote that cannot approve can still reject, unless it is the voter's own action.
     ...(blocked?.code === "SELF_APPROVAL" || hasVoted

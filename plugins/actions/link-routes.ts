@@ -5,6 +5,7 @@ import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./vote.ts";
 import { readVotes, policySetFor, renderVotes } from "./action-record.ts";
 import { withCurrentStatus } from "./rows.ts";
+import { compareRequest } from "./compare-request.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
 import { readLink } from "./voter.ts";
 
@@ -31,6 +32,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       policy,
       rule,
       ...(set === undefined ? {} : presentRequest(set, { ...row, params, context })),
+      ...(status === "pending_approval" ? await compareRequest(host, row, { all: true }) : {}),
       request_hash,
       approvals: renderVotes(votes),
       approvals_needed: row.quorum,

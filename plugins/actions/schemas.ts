@@ -1,5 +1,13 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { ACTION_STATUSES, ApproverPlans, LedgerEntry, orNull } from "../../src/core.ts";
+import {
+  ACTION_STATUSES,
+  ApproverPlans,
+  LedgerEntry,
+  MAX_COMPARED,
+  MAX_DIFFERENCES,
+  MAX_UNUSUAL,
+  orNull,
+} from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
 import { DENIAL_FIELDS } from "./rejection-schemas.ts";
@@ -233,6 +241,30 @@ const Redecision = Type.Object(
   },
 );
 
+const DiffersFrom = orNull(
+  Type.Object(
+    {
+      action_id: Type.String({ format: "uuid" }),
+      members: Type.Array(
+        Type.Object(
+          {
+            pointer: Type.String({ description: "JSON pointer into `{params, context}`." }),
+            before: Type.Unknown({ description: "Null if the earlier action had no such member." }),
+            after: Type.Unknown({ description: "Null if this action has no such member." }),
+          },
+          { additionalProperties: false },
+        ),
+        { description: `At most ${MAX_DIFFERENCES}. Long values are shortened.` },
+      ),
+    },
+    {
+      additionalProperties: false,
+      description:
+        "For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if none is among those compared.",
+    },
+  ),
+);
+
 export const ActionRecord = Type.Object(
   {
     id: Type.String({ format: "uuid" }),
@@ -302,6 +334,35 @@ export const ActionRecord = Type.Object(
       Type.Array(Type.String(), {
         description:
           "For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order.",
+      }),
+    ),
+    unusual: Type.Optional(
+      Type.Array(Type.String(), {
+        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL}. Compared with at most ${MAX_COMPARED} earlier actions of the agent. Never affects a decision.`,
+      }),
+    ),
+    differs_from: Type.Optional(DiffersFrom),
+    earlier_votes: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            action_id: Type.String({ format: "uuid" }),
+            approver: Type.String(),
+            approve: Type.Boolean(),
+            reason: Nullable(Type.String()),
+            created_at: Time("When."),
+          },
+          { additionalProperties: false },
+        ),
+        {
+          description:
+            "For an approver of a pending action: up to five votes on the agent's newest earlier actions with the same tool and operation.",
+        },
+      ),
+    ),
+    compared_with: Type.Optional(
+      Type.Integer({
+        description: `Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most ${MAX_COMPARED}.`,
       }),
     ),
     altered: Type.Optional(

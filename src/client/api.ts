@@ -90,6 +90,32 @@ export interface Action {
   preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
+  /** For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most 8. Compared with at most 300 earlier actions of the agent. Never affects a decision. */
+  unusual?: string[];
+  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if none is among those compared. */
+  differs_from?: {
+    action_id: string;
+    /** At most 16. Long values are shortened. */
+    members: {
+      /** JSON pointer into `{params, context}`. */
+      pointer: string;
+      /** Null if the earlier action had no such member. */
+      before: unknown;
+      /** Null if this action has no such member. */
+      after: unknown;
+    }[];
+  } | null;
+  /** For an approver of a pending action: up to five votes on the agent's newest earlier actions with the same tool and operation. */
+  earlier_votes?: ({
+    action_id: string;
+    approver: string;
+    approve: boolean;
+    reason: string | null;
+    /** When. */
+    created_at: string;
+  })[];
+  /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
+  compared_with?: number;
   /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED. */
   altered?: true;
   /** Result of evaluating the policies again, in the response to the request for a permit. */

@@ -9,7 +9,7 @@ import { plain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { headline } from "../ui/params.tsx";
 import { Who } from "../ui/person.tsx";
-import { Bound, Content, type Explained, Metadata, Origin, Preview, Risk, Unusual, Why } from "../ui/request.tsx";
+import { Bound, Content, Metadata, Origin, Preview, Risk, Unusual, Why } from "../ui/request.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
@@ -56,8 +56,8 @@ export function Pane({ item, handle, onVoted, onLeave }: Props) {
         {standing === "late" ? <Notice kind="busy">{TEXTS.late}</Notice> : null}
         <section class="asked">
           <h2 class="part">Why approval is required</h2>
-          <Why action={action as Action & Explained} />
-          <Unusual action={action as Action & Explained} level={2} />
+          <Why action={action} />
+          <Unusual action={action} level={2} />
           <Content action={action} level={2} />
           <h2 class="part">Votes</h2>
           <Votes action={action} />

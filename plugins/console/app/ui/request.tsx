@@ -5,19 +5,11 @@ import type { Action, LinkedAction } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
-import { plain } from "./format.ts";
+import { plain, who } from "./format.ts";
 import { AsJson, headlineOf, Params } from "./params.tsx";
 import { Key } from "./person.tsx";
 
-/** Members that newer services add. They are rendered if they are present. */
-export interface Explained {
-  /** What the agent has not done before. */
-  unusual?: readonly string[];
-  /** What differs from the agent's last similar action, by member. */
-  differs_from?: { action_id: string; members: readonly { pointer: string; before: unknown; after: unknown }[] } | null;
-}
-
-type Shown = (Action | LinkedAction) & Explained & { erased_at?: string | null };
+type Shown = (Action | LinkedAction) & { erased_at?: string | null };
 
 /** Renders "stripe refund by support-bot". */
 export function What({ action }: { action: Pick<Shown, "tool" | "operation" | "agent_id"> }) {
@@ -78,13 +70,13 @@ export function Why({ action }: { action: Shown }) {
   );
 }
 
-/** Renders what is unusual, and what differs from the agent's last similar action. */
+/** Renders what is unusual, what differs from the agent's last similar action, and votes on similar actions. */
 export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
-  const { unusual = [], differs_from: earlier = null } = action;
-  if (unusual.length === 0 && (earlier === null || earlier.members.length === 0)) return null;
+  const { unusual = [], differs_from: earlier = null, earlier_votes: votes = [] } = action;
+  if (unusual.length === 0 && votes.length === 0 && (earlier === null || earlier.members.length === 0)) return null;
   return (
     <section class="unusual">
-      <Heading level={level}>Unusual</Heading>
+      <Heading level={level}>Compared with earlier actions</Heading>
       <ul>
         {unusual.map((line) => (
           <li key={line}>
@@ -99,6 +91,17 @@ export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
             : <Text value={JSON.stringify(after)} /> <span class="quiet">(last time</span>{" "}
             <Text value={JSON.stringify(before)} />
             <span class="quiet">)</span>
+          </li>
+        ))}
+        {votes.map(({ action_id, approver, approve, reason, created_at }) => (
+          <li key={`${action_id} ${approver}`}>
+            <Text value={plain(who(approver))} /> {approve ? "approved" : "denied"} a similar action{" "}
+            <Time at={created_at} />
+            {reason === null ? null : (
+              <>
+                : <Text value={reason} />
+              </>
+            )}
           </li>
         ))}
       </ul>
@@ -181,7 +184,7 @@ export function Origin({ action }: { action: Shown }) {
 }
 
 /** Renders a request completely, with its metadata and the hash that a vote counts for. */
-export function Request({ action, level = 3 }: { action: Action & Explained; level?: 2 | 3 }) {
+export function Request({ action, level = 3 }: { action: Action; level?: 2 | 3 }) {
   return (
     <>
       <Asked action={action} level={level} />

@@ -82,8 +82,8 @@ function findMember(request: object, pointer: string): unknown {
   return value;
 }
 
-/** Only texts are in quotation marks, so that the text "120" differs from the number 120. */
-function renderValue(value: unknown): string {
+/** Renders a value of a request on one line. Only texts are in quotation marks, so that the text "120" differs from the number 120. */
+export function renderValue(value: unknown): string {
   if (value === undefined) return "(not given)";
   if (typeof value === "string") return quote(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

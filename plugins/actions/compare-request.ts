@@ -1,0 +1,97 @@
+/** Reads what approvers of a pending action see about earlier actions of its agent. Bounded, indexed reads outside any transaction. */
+import {
+  canSee,
+  compareWithEarlier,
+  type ComparedRequest,
+  type CoreHost,
+  MAX_COMPARED,
+  parseCompleteRequest,
+} from "../../src/core.ts";
+import { type Credential, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { contentBytes } from "./rows.ts";
+import type { ActionRecord } from "./schemas.ts";
+
+/** Members of an action's record that compare it with earlier actions. */
+export type ComparedMember = "compared_with" | "unusual" | "differs_from" | "earlier_votes";
+
+/** No further actions are read once their requests have this size. Bytes. */
+const MAX_BYTES = 4 * 1024 * 1024;
+const PAGE = 50;
+/** Maximum earlier similar actions whose votes are read, and maximum votes returned. */
+const MAX_VOTED = 5;
+
+/**
+ * Compares a pending action with the newest earlier actions of its agent that the credential may see. Returns null if its
+ * request cannot be read.
+ */
+export async function compareRequest(
+  host: CoreHost,
+  row: ActionRow,
+  visibility: Credential["visibility"],
+): Promise<Pick<ActionRecord, ComparedMember> | null> {
+  const request = toCompared(row);
+  // A key that sees only what it submitted cannot approve anything.
+  if (request === null || "key_id" in visibility) return null;
+  await host.waitForReadSlot();
+  const rows = await readEarlier(host, row, visibility);
+  const similar = rows.filter(({ tool, operation }) => tool === row.tool && operation === row.operation);
+  return {
+    ...compareWithEarlier(
+      request,
+      rows.flatMap((each) => toCompared(each) ?? []),
+    ),
+    earlier_votes: await readEarlierVotes(host, similar),
+  };
+}
+
+/**
+ * Reads by the index over agent and sequence number, newest first. Filters afterwards, because a search for visible
+ * actions would read without a bound.
+ */
+async function readEarlier(
+  { storage }: CoreHost,
+  { agent_id, decision_seq }: ActionRow,
+  visibility: Credential["visibility"],
+): Promise<ActionRow[]> {
+  const rows: ActionRow[] = [];
+  let bytes = 0;
+  let before_seq = decision_seq;
+  while (rows.length < MAX_COMPARED && bytes < MAX_BYTES) {
+    const page = await storage.actions({ visibility: { all: true }, agent_id, before_seq, limit: PAGE });
+    rows.push(...page);
+    bytes += page.reduce((sum, each) => sum + contentBytes(each), 0);
+    if (page.length < PAGE) break;
+    before_seq = page.at(-1)?.decision_seq ?? 0;
+  }
+  return rows.filter((each) => canSee(visibility, each));
+}
+
+/** Returns the votes on the newest similar actions that required approval. */
+async function readEarlierVotes(
+  { storage }: CoreHost,
+  similar: readonly ActionRow[],
+): Promise<NonNullable<ActionRecord["earlier_votes"]>> {
+  const voted = similar.filter(({ quorum }) => quorum !== null).slice(0, MAX_VOTED);
+  const votes = (await Promise.all(voted.map(({ id }) => storage.approvals(id)))).flat().slice(0, MAX_VOTED);
+  return votes.map(({ action_id, principal, approve, reason, created_at }) => ({
+    action_id,
+    approver: principal,
+    approve,
+    reason,
+    created_at: toRfc3339(created_at),
+  }));
+}
+
+/** Returns null for a request that was erased or cannot be read. */
+function toCompared(row: ActionRow): ComparedRequest | null {
+  try {
+    const request = parseCompleteRequest(row);
+    if (request === null) return null;
+    const { params, context } = request;
+    return { id: row.id, tool: row.tool, operation: row.operation, params, context };
+  } catch {
+    // Someone altered the store. The audit reports it.
+    return null;
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * Compares a request with earlier requests of the same agent, for its approvers: what differs from the last similar one,
+ * and what is unusual. Two requests are similar if they have the same tool and operation. Never affects a decision.
+ */
+import { canonicalText } from "./canonical.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
+import { clipText } from "./text.ts";
+import { renderValue } from "./policy/decide/preview.ts";
+
+/** A request as it was submitted, with the id of its action. */
+export interface ComparedRequest {
+  id: string;
+  tool: string;
+  operation: string;
+  params: JsonObject;
+  context: JsonObject;
+}
+
+/** One member of `params` or `context` that differs. */
+export interface DifferingMember {
+  /** JSON pointer into `{params, context}`. */
+  pointer: string;
+  /** Null if the earlier request had no such member. */
+  before: JsonValue;
+  /** Null if the request has no such member. */
+  after: JsonValue;
+}
+
+/** What approvers read about a request in addition to its content. */
+export interface Comparison {
+  /** Number of earlier requests that were compared, of any tool. */
+  compared_with: number;
+  /** Sentences that are safe to display as plain text. */
+  unusual: string[];
+  /** The newest similar request, and what differs from it; null if there is none. */
+  differs_from: { action_id: string; members: DifferingMember[] } | null;
+}
+
+/** Maximum earlier actions that a request is compared with. */
+export const MAX_COMPARED = 300;
+/** Maximum members in `differs_from`, and maximum sentences in `unusual`. */
+export const MAX_DIFFERENCES = 16;
+export const MAX_UNUSUAL = 8;
+/** Minimum number of earlier values with which a value or an amount is compared. */
+const MIN_VALUES = 5;
+const MAX_MEMBERS = 200;
+const MAX_DEPTH = 8;
+const MAX_TEXT = 300;
+
+/** Names of members whose value says who receives something. */
+const RECIPIENT =
+  /^(to|cc|bcc|recipients?|customer|account|iban|e?mail|address|destination|channel|host|domain|url|payee|beneficiary)(_?(id|name|address|number))?$/i;
+/** Names of members whose numbers identify or order something, so that a large one means nothing. */
+const NO_AMOUNT =
+  /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
+
+/**
+ * Returns what is unusual about a request.
+ * @param earlier requests of the same agent, newest first
+ * @example compareWithEarlier(request, earlier).unusual // ['params.amount 900 is above 120, the 99th percentile of 40 earlier values']
+ */
+export function compareWithEarlier(request: ComparedRequest, earlier: readonly ComparedRequest[]): Comparison {
+  const similar = earlier.filter(({ tool, operation }) => tool === request.tool && operation === request.operation);
+  const [last] = similar;
+  return {
+    compared_with: earlier.length,
+    unusual: [...findNewNames(request, earlier, similar.length), ...findUnusualValues(request, similar)].slice(
+      0,
+      MAX_UNUSUAL,
+    ),
+    differs_from: last === undefined ? null : { action_id: last.id, members: listDifferences(last, request) },
+  };
+}
+
+function findNewNames(
+  { tool, operation }: ComparedRequest,
+  earlier: readonly ComparedRequest[],
+  similar: number,
+): string[] {
+  if (earlier.length === 0) return ["No earlier request of this agent is known."];
+  if (similar > 0) return [];
+  const basis = `in its last ${countOf(earlier.length, "request")}`;
+  if (earlier.some((each) => each.tool === tool))
+    return [`The agent did not use the operation ${renderValue(operation)} of this tool ${basis}.`];
+  return [`The agent did not use the tool ${renderValue(tool)} ${basis}.`];
+}
+
+function findUnusualValues({ params }: ComparedRequest, similar: readonly ComparedRequest[]): string[] {
+  if (similar.length === 0) return [];
+  const history = new Map<string, JsonValue[]>();
+  for (const { params: values } of similar)
+    for (const [pointer, value] of listMembers(values)) {
+      const list = history.get(pointer);
+      if (list === undefined) history.set(pointer, [value]);
+      else list.push(value);
+    }
+  return [...listMembers(params)].flatMap(([pointer, value]) => {
+    const earlier = history.get(pointer) ?? [];
+    if (earlier.length === 0 && similar.length < MIN_VALUES) return [];
+    return describeUnusual(pointer, value, earlier, similar.length) ?? [];
+  });
+}
+
+function describeUnusual(
+  pointer: string,
+  value: JsonValue,
+  earlier: readonly JsonValue[],
+  similar: number,
+): string | null {
+  const name = pointer.split("/").at(-1) ?? "";
+  const member = renderValue(pointer.slice(1).replaceAll("/", "."));
+  if (earlier.length === 0) return `${member} is new: none of ${countOf(similar, "similar request")} had it.`;
+  const amount = NO_AMOUNT.test(name) ? null : toAmount(value);
+  if (amount !== null) {
+    const amounts = earlier.flatMap((each) => toAmount(each) ?? []);
+    const top = percentile99(amounts);
+    if (top === null || amount <= top) return null;
+    return `${member} ${renderValue(value)} is above ${top}, the 99th percentile of ${countOf(amounts.length, "earlier value")}.`;
+  }
+  const known = new Map(earlier.map((each) => [canonicalText(each), each]));
+  const values = (Array.isArray(value) ? value : [value]).filter((each) => !isKnown(each, known));
+  if (values.length === 0) return null;
+  // A member that nearly always has a new value, such as an id or a text, says nothing.
+  const repeats = earlier.length >= MIN_VALUES && known.size * 2 <= earlier.length;
+  if (!repeats && !RECIPIENT.test(name)) return null;
+  return `${member} ${renderValue(values[0])} is new among ${countOf(earlier.length, "earlier value")}.`;
+}
+
+/** Whether an earlier request had this value, alone or in a list. */
+function isKnown(value: JsonValue, known: ReadonlyMap<string, JsonValue>): boolean {
+  const text = canonicalText(value);
+  if (known.has(text)) return true;
+  for (const each of known.values())
+    if (Array.isArray(each) && each.some((item) => canonicalText(item as JsonValue) === text)) return true;
+  return false;
+}
+
+/** Returns the number of a JSON number or of a decimal text such as "120.50"; null for anything else. */
+function toAmount(value: JsonValue): number | null {
+  if (typeof value === "number") return value;
+  return typeof value === "string" && /^-?\d{1,15}\.\d{1,6}$/.test(value) ? Number(value) : null;
+}
+
+/** Returns the 99th percentile by nearest rank; null if there are too few values. */
+function percentile99(values: readonly number[]): number | null {
+  if (values.length < MIN_VALUES) return null;
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? null;
+}
+
+/** Lists members without members of their own, by pointer. Lists are values. */
+function listMembers(params: JsonObject): Map<string, JsonValue> {
+  const members = new Map<string, JsonValue>();
+  collectMembers("/params", params, members, 0);
+  return members;
+}
+
+function collectMembers(pointer: string, value: JsonValue, members: Map<string, JsonValue>, depth: number): void {
+  if (members.size >= MAX_MEMBERS) return;
+  if (typeof value !== "object" || value === null || Array.isArray(value) || depth >= MAX_DEPTH) {
+    members.set(pointer, value);
+    return;
+  }
+  for (const [name, member] of Object.entries(value as JsonObject))
+    collectMembers(`${pointer}/${escapeToken(name)}`, member, members, depth + 1);
+}
+
+function listDifferences(before: ComparedRequest, after: ComparedRequest): DifferingMember[] {
+  const differences: DifferingMember[] = [];
+  const [old, now] = [membersOf(before), membersOf(after)];
+  for (const pointer of new Set([...now.keys(), ...old.keys()])) {
+    if (differences.length === MAX_DIFFERENCES) break;
+    const [earlier, later] = [old.get(pointer), now.get(pointer)];
+    const isSame = earlier !== undefined && later !== undefined && canonicalText(earlier) === canonicalText(later);
+    if (!isSame) differences.push({ pointer, before: clipValue(earlier), after: clipValue(later) });
+  }
+  return differences;
+}
+
+function membersOf({ params, context }: ComparedRequest): Map<string, JsonValue> {
+  const members = listMembers(params);
+  collectMembers("/context", context, members, 0);
+  return members;
+}
+
+/** Shortens long values, so that the response stays small. */
+function clipValue(value: JsonValue | undefined): JsonValue {
+  if (value === undefined) return null;
+  const text = typeof value === "string" ? value : canonicalText(value);
+  return text.length <= MAX_TEXT ? value : clipText(text, MAX_TEXT);
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+function escapeToken(name: string): string {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
+}

@@ -1,0 +1,98 @@
+/** What approvers read about a request in comparison with earlier requests of its agent. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type ComparedRequest, compareWithEarlier, MAX_DIFFERENCES, MAX_UNUSUAL } from "../../src/domain/unusual.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+
+let count = 0;
+const refund = (params: JsonObject, more: Partial<ComparedRequest> = {}): ComparedRequest => ({
+  id: `a${++count}`,
+  tool: "stripe",
+  operation: "refund",
+  params,
+  context: {},
+  ...more,
+});
+
+test("an agent without a history has no earlier request", () => {
+  const { compared_with, unusual, differs_from } = compareWithEarlier(refund({}), []);
+  assert.deepEqual([compared_with, unusual, differs_from], [0, ["No earlier request of this agent is known."], null]);
+});
+
+test("a tool and an operation that the agent did not use are named", () => {
+  const earlier = [refund({}), refund({}, { tool: "mail" })];
+  assert.deepEqual(compareWithEarlier(refund({}, { tool: 'x"y' }), earlier).unusual, [
+    'The agent did not use the tool "x\\"y" in its last 2 requests.',
+  ]);
+  assert.deepEqual(compareWithEarlier(refund({}, { operation: "charge" }), earlier).unusual, [
+    'The agent did not use the operation "charge" of this tool in its last 2 requests.',
+  ]);
+});
+
+test("differences are those from the newest request with the same tool and operation", () => {
+  const last = refund({ amount: 5, nested: { a: 1, "b/c": 2 }, gone: "x" }, { context: { ticket: "T-1" } });
+  const earlier = [refund({ amount: 1 }, { tool: "mail" }), last, refund({ amount: 7 })];
+  const now = refund({ amount: 6, nested: { a: 1, "b/c": 3 }, list: ["a"] }, { context: { ticket: "T-2" } });
+  assert.deepEqual(compareWithEarlier(now, earlier).differs_from, {
+    action_id: last.id,
+    members: [
+      { pointer: "/params/amount", before: 5, after: 6 },
+      { pointer: "/params/nested/b~1c", before: 2, after: 3 },
+      { pointer: "/params/list", before: null, after: ["a"] },
+      { pointer: "/context/ticket", before: "T-1", after: "T-2" },
+      { pointer: "/params/gone", before: "x", after: null },
+    ],
+  });
+});
+
+test("an amount is unusual only above the 99th percentile of earlier values, and the sentence says of how many", () => {
+  const earlier = Array.from({ length: 200 }, (_, i) => refund({ amount: i + 1 }));
+  assert.deepEqual(compareWithEarlier(refund({ amount: 198 }), earlier).unusual, []);
+  assert.deepEqual(compareWithEarlier(refund({ amount: 199 }), earlier).unusual, [
+    '"params.amount" 199 is above 198, the 99th percentile of 200 earlier values.',
+  ]);
+  assert.deepEqual(compareWithEarlier(refund({ amount: 900 }), earlier.slice(0, 4)).unusual, [], "too few");
+  const texts = Array.from({ length: 10 }, () => refund({ amount: "10.50" }));
+  assert.deepEqual(compareWithEarlier(refund({ amount: "900.00" }), texts).unusual, [
+    '"params.amount" "900.00" is above 10.5, the 99th percentile of 10 earlier values.',
+  ]);
+});
+
+test("numbers that identify something are no amounts", () => {
+  const earlier = Array.from({ length: 10 }, (_, i) => refund({ issue_number: i, order_id: i }));
+  assert.deepEqual(compareWithEarlier(refund({ issue_number: 99, order_id: 99 }), earlier).unusual, []);
+});
+
+test("a new recipient is unusual, also in a list; a new id or text is not", () => {
+  const earlier = ["a", "b", "c", "d", "e", "f"].map((name) =>
+    refund({ to: `${name}@example.com`, cc: [`${name}@example.com`], text: name }),
+  );
+  const known = refund({ to: "a@example.com", cc: ["b@example.com", "f@example.com"], text: "new" });
+  assert.deepEqual(compareWithEarlier(known, earlier).unusual, []);
+  const unknown = refund({ to: "x@example.com", cc: ["a@example.com", "y@example.com"], text: "new" });
+  assert.deepEqual(compareWithEarlier(unknown, earlier).unusual, [
+    '"params.to" "x@example.com" is new among 6 earlier values.',
+    '"params.cc" "y@example.com" is new among 6 earlier values.',
+  ]);
+});
+
+test("a value is unusual if earlier requests repeat theirs, and so is a new member", () => {
+  const earlier = Array.from({ length: 10 }, (_, i) => refund({ currency: i < 5 ? "EUR" : "USD", dry_run: true }));
+  assert.deepEqual(compareWithEarlier(refund({ currency: "BTC", dry_run: false, force: true }), earlier).unusual, [
+    '"params.currency" "BTC" is new among 10 earlier values.',
+    '"params.dry_run" false is new among 10 earlier values.',
+    '"params.force" is new: none of 10 similar requests had it.',
+  ]);
+});
+
+test("values and members cannot inject text, and the lists and values are bounded", () => {
+  const earlier = Array.from({ length: 10 }, () => refund({ to: "a" }));
+  const [hidden] = compareWithEarlier(refund({ to: "b\u202e\n" }), earlier).unusual;
+  assert.ok(!/[\u202e\n]/.test(hidden as string), hidden);
+  const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`m${i}\u202e`, "x".repeat(5000)]));
+  const { unusual, differs_from } = compareWithEarlier(refund(many), earlier);
+  assert.equal(unusual.length, MAX_UNUSUAL);
+  assert.ok(unusual.every((line) => !line.includes("\u202e")));
+  assert.equal(differs_from?.members.length, MAX_DIFFERENCES);
+  assert.ok(differs_from?.members.every(({ after }) => typeof after === "string" && after.length < 400));
+});
