@@ -4,6 +4,7 @@ import { ACTION_STATUSES, type CoreHost, defineCorePlugin, parseRfc3339 } from "
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionCounts } from "../../src/storage/index.ts";
 import { boundariesOf, zoneOf, type Interval } from "./calendar.ts";
+import { oversightRoute } from "./oversight.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -113,6 +114,7 @@ export default defineCorePlugin({
         errors: ["INVALID_RANGE"],
         handle: ({ query, credential }) => analytics(host, query, credential),
       }),
+      oversightRoute(host),
     ],
   }),
 });
