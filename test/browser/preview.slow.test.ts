@@ -62,6 +62,8 @@ describe("a request with a preview", { skip: withoutBrowser }, () => {
       const pane = paneOf(page, id);
       await pane.getByText("the 99th percentile").waitFor();
       await checkPage(page, (await pane.textContent()) ?? "", viewport.width);
+      await pane.getByText("2 differences").click();
+      await pane.getByText("(last time").first().waitFor();
       await vote(page, "Deny");
       await pane.getByText("You denied it.").waitFor();
       assert.deepEqual([complaints, strayed], [[], []]);

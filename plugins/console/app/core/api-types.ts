@@ -876,6 +876,40 @@ export interface Analytics {
   }[];
 }
 
+export interface Oversight {
+  since: string;
+  until: string;
+  /** Requests that required approval, by the rule that decided. Most requests first. */
+  rules: ({
+    /** Null if no policy decided. */
+    policy: string | null;
+    /** Null if no rule decided. */
+    rule: string | null;
+    requests: number;
+    /** Requests that required approval, on average per day. */
+    requests_per_day: number;
+  })[];
+  /** Votes in the range, by approver and by the rule that decided. Most votes first. */
+  approvers: ({
+    /** Principal, such as `user:<id>` or `owner:anna`. */
+    approver: string;
+    /** Null if no policy decided. */
+    policy: string | null;
+    /** Null if no rule decided. */
+    rule: string | null;
+    votes: number;
+    approvals: number;
+    /** Average of the range. */
+    votes_per_day: number;
+    /** Share of approvals among the votes. */
+    approval_rate: number;
+    /** Median time from submission to vote. */
+    median_ms: number;
+    /** Share of votes within three seconds of the submission. */
+    fast_rate: number;
+  })[];
+}
+
 export interface ApiKey {
   id: string;
   name: string;
@@ -1692,6 +1726,16 @@ export interface Api {
     };
     body: never;
     response: Analytics;
+  };
+  "GET /v1/analytics/oversight": {
+    query: {
+      /** Entries recorded at or after this time. Default: 30 days before `until`. */
+      since?: string | undefined;
+      /** Entries recorded before this time. Default: now. */
+      until?: string | undefined;
+    };
+    body: never;
+    response: Oversight;
   };
   "GET /v1/api-keys": {
     query: {

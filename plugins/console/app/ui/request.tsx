@@ -70,44 +70,87 @@ export function Why({ action }: { action: Shown }) {
   );
 }
 
-/** Renders what is unusual, what differs from the agent's last similar action, and votes on similar actions. */
+/** Sentences about what is unusual that are not folded. The agent causes them, so more could push the parameters out of view. */
+const SENTENCES = 3;
+
+/** Renders what is unusual. What differs from the agent's last similar action, and votes on such actions, are folded. */
 export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
   const { unusual = [], differs_from: earlier = null, earlier_votes: votes = [] } = action;
-  if (unusual.length === 0 && votes.length === 0 && (earlier === null || earlier.members.length === 0)) return null;
+  const members = earlier?.members ?? [];
+  if (unusual.length + members.length + votes.length === 0) return null;
+  const folded = unusual.slice(SENTENCES);
+  const summary = [
+    folded.length === 0 ? "" : `${folded.length} more`,
+    members.length === 0 ? "" : countOf(members.length, "difference"),
+    votes.length === 0 ? "" : countOf(votes.length, "earlier vote"),
+  ];
   return (
     <section class="unusual">
       <Heading level={level}>Compared with earlier actions</Heading>
-      <ul>
-        {unusual.map((line) => (
-          <li key={line}>
-            <Text value={line} />
-          </li>
-        ))}
-        {earlier?.members.map(({ pointer, before, after }) => (
-          <li key={pointer}>
-            <code>
-              <Text value={pointer} />
-            </code>
-            : <Text value={JSON.stringify(after)} /> <span class="quiet">(last time</span>{" "}
-            <Text value={JSON.stringify(before)} />
-            <span class="quiet">)</span>
-          </li>
-        ))}
-        {votes.map(({ action_id, approver, approve, reason, created_at }) => (
-          <li key={`${action_id} ${approver}`}>
-            <Text value={plain(who(approver))} /> {approve ? "approved" : "denied"} a similar action{" "}
-            <Time at={created_at} />
-            {reason === null ? null : (
-              <>
-                : <Text value={reason} />
-              </>
-            )}
-          </li>
-        ))}
-      </ul>
-      {earlier === null ? null : <a href={`#/actions/${at(earlier.action_id)}`}>The earlier action</a>}
+      <Sentences lines={unusual.slice(0, SENTENCES)} />
+      {folded.length + members.length + votes.length === 0 ? null : (
+        <details>
+          <summary>{summary.filter((part) => part !== "").join(", ")}</summary>
+          <Sentences lines={folded} />
+          <Differences members={members} />
+          <EarlierVotes votes={votes} />
+          {earlier === null ? null : <a href={`/#/actions/${at(earlier.action_id)}`}>The last similar action</a>}
+        </details>
+      )}
     </section>
   );
+}
+
+function Sentences({ lines }: { lines: readonly string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <ul>
+      {lines.map((line) => (
+        <li key={line}>
+          <Text value={line} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Differences({ members }: { members: NonNullable<NonNullable<Shown["differs_from"]>["members"]> }) {
+  return (
+    <ul>
+      {members.map(({ pointer, before, after }) => (
+        <li key={pointer}>
+          <code>
+            <Text value={pointer} />
+          </code>
+          : <Text value={JSON.stringify(after)} /> <span class="quiet">(last time</span>{" "}
+          <Text value={JSON.stringify(before)} />
+          <span class="quiet">)</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> }) {
+  return (
+    <ul>
+      {votes.map(({ action_id, approver, approve, reason, created_at }) => (
+        <li key={`${action_id} ${approver}`}>
+          <Text value={plain(who(approver))} /> {approve ? "approved" : "denied"} a similar action{" "}
+          <Time at={created_at} />
+          {reason === null ? null : (
+            <>
+              : <Text value={reason} />
+            </>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 export function Heading({ level, children }: { level: 2 | 3; children: string }) {
