@@ -347,7 +347,8 @@ describe("every operation", () => {
       "/.well-known/assent-configuration",
     ])
       await send("GET", path, { key: null });
-    if (judge.operations.some(({ path }) => path === "/v1/analytics")) await send("GET", "/v1/analytics");
+    for (const analytics of ["/v1/analytics", "/v1/analytics/oversight"])
+      if (judge.operations.some(({ path }) => path === analytics)) await send("GET", analytics);
   });
 
   it("answers each error that can be provoked as documented", async () => {

@@ -1,5 +1,5 @@
 /** A request as the person who votes must see it: complete, in an order that its author cannot influence. */
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/domain/request.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
@@ -75,6 +75,7 @@ const SENTENCES = 3;
 
 /** Renders what is unusual. What differs from the agent's last similar action, and votes on such actions, are folded. */
 export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
+  const [isOpen, setOpen] = useState(false);
   const { unusual = [], differs_from: earlier = null, earlier_votes: votes = [] } = action;
   const members = earlier?.members ?? [];
   if (unusual.length + members.length + votes.length === 0) return null;
@@ -89,12 +90,16 @@ export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
       <Heading level={level}>Compared with earlier actions</Heading>
       <Sentences lines={unusual.slice(0, SENTENCES)} />
       {folded.length + members.length + votes.length === 0 ? null : (
-        <details>
+        <details onToggle={(event) => setOpen(event.currentTarget.open)}>
           <summary>{summary.filter((part) => part !== "").join(", ")}</summary>
-          <Sentences lines={folded} />
-          <Differences members={members} />
-          <EarlierVotes votes={votes} />
-          {earlier === null ? null : <a href={`/#/actions/${at(earlier.action_id)}`}>The last similar action</a>}
+          {isOpen ? (
+            <>
+              <Sentences lines={folded} />
+              <Differences members={members} />
+              <EarlierVotes votes={votes} />
+              {earlier === null ? null : <a href={`/#/actions/${at(earlier.action_id)}`}>The last similar action</a>}
+            </>
+          ) : null}
         </details>
       )}
     </section>
