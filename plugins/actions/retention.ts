@@ -31,7 +31,7 @@ interface Retention {
 export function createRetention(host: CoreHost): Retention {
   const days = host.config.retention.erase_after_days;
   let stopped = false;
-  let duty: LeaderLease | null = null;
+  let lease: LeaderLease | null = null;
 
   async function sweep(): Promise<number> {
     if (days === null || !(await mine())) return 0;
@@ -95,8 +95,8 @@ export function createRetention(host: CoreHost): Retention {
   }
 
   async function mine(): Promise<boolean> {
-    duty ??= host.leaderLease("retention");
-    return duty.isLeader();
+    lease ??= host.leaderLease("retention");
+    return lease.isLeader();
   }
 
   const rounds = createRepeatingTask({
@@ -115,7 +115,7 @@ export function createRetention(host: CoreHost): Retention {
     async stop() {
       stopped = true;
       await rounds.stop();
-      await duty?.release().catch(() => undefined);
+      await lease?.release().catch(() => undefined);
     },
   };
 }

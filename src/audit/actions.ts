@@ -12,12 +12,19 @@ import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
 import type { GrantsAudit } from "./grants.ts";
-import { about, compare, inGroups, settled, type AuditedStore, type Fault } from "./report.ts";
+import {
+  withSubject,
+  reportDifferences,
+  forEachConcurrently,
+  retryWhileFaulty,
+  type AuditedStore,
+  type ReportFault,
+} from "./report.ts";
 
 const PAGE = 200;
 const REQUEST_MEMBERS = ["agent_id", "context", "operation", "params", "tool"];
 /** Number of actions whose ids differ only in the last hex digit. */
-const NEIGHBOURS = 16;
+const IDS_PER_PREFIX = 16;
 
 export interface LedgerTotals {
   size: number;
@@ -37,7 +44,7 @@ interface ActionsAudit {
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   grants: GrantsAudit;
   progress(done: number): void;
-  fault: Fault;
+  fault: ReportFault;
 }
 
 /** Audits all actions. Resolves to their number. */
@@ -49,13 +56,13 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
     const rows = await store.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
     const last = rows.at(-1);
     if (last === undefined) break;
-    await inGroups(rows, async (given) => {
+    await forEachConcurrently(rows, async (given) => {
       let row: ActionRow | null = null;
       let counted = { entries: 0, votes: 0 };
-      await settled(`action ${given.id}`, fault, async (tell) => {
+      await retryWhileFaulty(`action ${given.id}`, fault, async (report) => {
         row = row === null ? given : await store.action(given.id);
-        if (row === null) tell(`action ${given.id} is gone`);
-        else counted = await auditAction(audit, row, about(`action ${given.id}`, tell));
+        if (row === null) report(`action ${given.id} disappeared from the store during the audit`);
+        else counted = await auditAction(audit, row, withSubject(`action ${given.id}`, report));
       });
       entries += counted.entries;
       votes += counted.votes;
@@ -67,25 +74,27 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
   // Any of the unread entries may be a decision or a vote.
   const isRead = totals.unread === 0;
   if (done < totals.decisions || done > totals.decisions + totals.unread)
-    fault(`the store holds ${done} actions, the ledger ${totals.decisions} decisions`);
+    fault(`the store has ${done} actions, but the ledger has ${totals.decisions} decisions`);
   else if (isRead && entries !== totals.actionEntries)
-    fault(`the ledger has ${totals.actionEntries} entries of actions, and ${entries} of them belong to one`);
+    fault(`the ledger has ${totals.actionEntries} entries of actions, but only ${entries} belong to a stored action`);
   const [newest] = await store.actions({ visibility: { all: true }, limit: 1 });
   // Read the head after the action, so that it covers every entry of the action.
   const head = await store.head();
   if (newest !== undefined && newest.decision_seq >= head.size)
-    fault(`action ${newest.id} is filed under entry ${newest.decision_seq}, and the ledger ends at ${head.size}`);
+    fault(
+      `action ${newest.id} is stored with entry ${newest.decision_seq}, but the ledger has only ${head.size} entries`,
+    );
   const stored = await store.copying?.count("approvals");
   // While the service runs, newer votes may have been stored since.
   if (isRead && stored !== undefined && head.size === totals.size && stored !== votes)
-    fault(`the store holds ${stored} votes, the ledger ${votes}`);
+    fault(`the store has ${stored} votes, but the ledger has ${votes}`);
   return done;
 }
 
 async function auditAction(
   audit: ActionsAudit,
   row: ActionRow,
-  fault: Fault,
+  fault: ReportFault,
 ): Promise<{ entries: number; votes: number }> {
   const rows = await audit.store.entriesOfAction(row.id);
   // Entries of plugins about an action do not change the action.
@@ -93,20 +102,20 @@ async function auditAction(
   const [first] = own;
   const history = first === undefined ? null : buildActionHistory(own.map(entryOf), toHex(first.leaf_hash));
   if (history === null) {
-    fault("its first entry is no decision");
+    fault("its first entry is not a decision");
     return { entries: 0, votes: 0 };
   }
   history.faults.forEach(fault);
   checkSignedDecisions(own, fault);
-  compare(history.action, row, fault);
+  reportDifferences(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
-    if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored under another submitter`);
+    if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored with a different submitter`);
   let request: ActionRequest | null = null;
   if (history.action.erased_at !== null) checkErased(row, fault);
   else {
     request = openRequest(row, history, fault);
     checkResult(row, history, fault);
-    checkKept(row, own.map(entryOf), fault);
+    checkCommitments(row, own.map(entryOf), fault);
   }
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) {
@@ -122,7 +131,7 @@ async function auditAction(
 }
 
 /** A signed vote names the entry that made the action pending: the newest one, unless the vote itself caused that one. */
-function checkSignedDecisions(rows: readonly EntryRow[], fault: Fault): void {
+function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
   const requests: string[] = [];
   let previous: ActionEntry | null = null;
   for (const row of rows) {
@@ -130,7 +139,7 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: Fault): void {
     if (entry.type === "approval" && entry.gesture !== null) {
       const isOwn = previous?.type === "redecision" && previous.occasion === "vote";
       if (!requests.slice(isOwn ? -2 : -1).includes(entry.gesture.decision))
-        fault(`the signed vote of entry ${row.seq} is about another decision`);
+        fault(`the signed vote of entry ${row.seq} refers to a different decision`);
     }
     if ((entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval")
       requests.push(toHex(row.leaf_hash));
@@ -143,37 +152,37 @@ function entryOf({ bytes }: EntryRow): ActionEntry {
 }
 
 /** Checks that the store no longer contains a request or result that the ledger records as erased. */
-function checkErased(row: ActionRow, fault: Fault): void {
+function checkErased(row: ActionRow, fault: ReportFault): void {
   for (const column of ["request", "request_hash", "salt", "past", "meta", "result"] as const)
-    if (row[column] !== null && row[column] !== "") fault(`it was erased, and its ${column} is in the store`);
+    if (row[column] !== null && row[column] !== "") fault(`it was erased, but its ${column} is still in the store`);
 }
 
 /** Returns the stored request if it matches the commitment in the ledger; else reports a fault and returns null. */
-function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: Fault): ActionRequest | null {
-  const request = attempt(() => JSON.parse(row.request) as ActionRequest);
-  const sealed = request === null ? null : attempt(() => encodeRequest(request));
+function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: ReportFault): ActionRequest | null {
+  const request = nullIfThrows(() => JSON.parse(row.request) as ActionRequest);
+  const sealed = request === null ? null : nullIfThrows(() => encodeRequest(request));
   if (request === null || sealed === null) {
     fault("its request cannot be read");
     return null;
   }
   const before = sealed.hash === row.request_hash;
   if (!before) fault("its request does not hash to its request hash");
-  if (attempt(() => commitDigest(row.salt, row.request_hash)) !== commitment)
-    fault("its request hash and salt are not what the ledger commits to");
+  if (nullIfThrows(() => commitDigest(row.salt, row.request_hash)) !== commitment)
+    fault("its request hash and salt do not match the commitment in the ledger");
   const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
   // The text must be canonical JSON or keep the author's order of members. Any other text could differ in meaning.
   if (!whole || (row.request !== sealed.text && row.request !== JSON.stringify(request)))
-    fault("its request is not written as the service writes it");
+    fault("its request is not in the format that the service writes");
   return before ? request : null;
 }
 
-function checkResult(row: ActionRow, { result: commitment }: ActionHistory, fault: Fault): void {
+function checkResult(row: ActionRow, { result: commitment }: ActionHistory, fault: ReportFault): void {
   if (commitment === null) {
-    if (row.result !== null) fault("it has a result, and none was reported");
+    if (row.result !== null) fault("it has a result, but none was reported");
     return;
   }
   if (row.result === null || !opensResult(row.result, row.salt, commitment))
-    fault("its result is not the one in the ledger");
+    fault("its result does not match the commitment in the ledger");
 }
 
 function opensResult(text: string, salt: string, commitment: string): boolean {
@@ -185,16 +194,21 @@ function opensResult(text: string, salt: string, commitment: string): boolean {
   }
 }
 
-function checkKept({ past, meta }: ActionRow, entries: readonly ActionEntry[], fault: Fault): void {
+function checkCommitments({ past, meta }: ActionRow, entries: readonly ActionEntry[], fault: ReportFault): void {
   const commitments = entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : []));
   if (!pastMatchesCommitments(commitments, past))
-    fault("what its decisions read of the past is not what the ledger commits to");
+    fault("the history that its decisions read does not match the commitment in the ledger");
   const [first] = entries;
   const commitment = first?.type === "decision" ? first.meta : null;
-  if (!matchesCommitment(commitment, meta)) fault("its meta is not what the ledger commits to");
+  if (!matchesCommitment(commitment, meta)) fault("its meta does not match the commitment in the ledger");
 }
 
-async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHistory, fault: Fault): Promise<void> {
+async function checkVotes(
+  store: AuditedStore,
+  row: ActionRow,
+  history: ActionHistory,
+  fault: ReportFault,
+): Promise<void> {
   const mayHaveVotes = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
   const stored = mayHaveVotes ? await store.approvals(row.id) : [];
   if (stored.length !== history.votes.length)
@@ -202,7 +216,7 @@ async function checkVotes(store: AuditedStore, row: ActionRow, history: ActionHi
   for (const vote of history.votes) {
     const storedVote = stored.find(({ seq }) => seq === vote.seq);
     if (storedVote === undefined) fault(`the vote of entry ${vote.seq} is not in the store`);
-    else compare(vote, storedVote, about(`the vote of entry ${vote.seq}`, fault));
+    else reportDifferences(vote, storedVote, withSubject(`the vote of entry ${vote.seq}`, fault));
   }
 }
 
@@ -212,7 +226,7 @@ async function checkUses(
   request: ActionRequest,
   history: ActionHistory,
   entry: DecisionEntry,
-  fault: Fault,
+  fault: ReportFault,
 ): Promise<void> {
   const { copying } = store;
   if (copying === undefined || (!entry.facts.past && (entry.facts.limits ?? []).length === 0)) return;
@@ -221,10 +235,10 @@ async function checkUses(
   const { action } = history;
   for (const use of recomputeLimitUses(set, request, entry, action.created_at, history)) {
     if (use.until + USE_RETENTION_MS <= totals.latest) continue;
-    const place = { ...keyOf(use, action.created_at), action_id: action.id.slice(0, -1) };
-    const rows = await copying.read("limit_uses", place, NEIGHBOURS);
+    const place = { ...limitUseKey(use, action.created_at), action_id: action.id.slice(0, -1) };
+    const rows = await copying.read("limit_uses", place, IDS_PER_PREFIX);
     const there = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
-    if (!there) fault(`what it counts against the limit "${use.limit}" of "${use.policy}" is not in the store`);
+    if (!there) fault(`its use of the limit "${use.limit}" of "${use.policy}" is not in the store`);
   }
 }
 
@@ -234,18 +248,18 @@ async function checkGrant(
   row: ActionRow,
   request: ActionRequest,
   entry: DecisionEntry & { seq: number },
-  fault: Fault,
+  fault: ReportFault,
 ): Promise<void> {
   if (entry.facts.grant === undefined) return;
   const set = await compiled(entry.policy_set);
   if (set !== null) grants.checkUse({ entry, request, facts: restoreFacts(entry.facts, row.past), set }, fault);
 }
 
-function keyOf({ policy, limit, subject }: MatchedLimit, at: number) {
+function limitUseKey({ policy, limit, subject }: MatchedLimit, at: number) {
   return { policy, limit_name: limit, subject, at };
 }
 
-function attempt<T>(work: () => T): T | null {
+function nullIfThrows<T>(work: () => T): T | null {
   try {
     return work();
   } catch {

@@ -4,16 +4,23 @@ import { parseEntryTime } from "../domain/action-history.ts";
 import { decodeEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
-import { guarded } from "./ledger.ts";
-import { about, compare, inGroups, type AuditedStore, type Body, type Fault } from "./report.ts";
+import { reportUnreadable } from "./ledger.ts";
+import {
+  withSubject,
+  reportDifferences,
+  forEachConcurrently,
+  type AuditedStore,
+  type EntryBody,
+  type ReportFault,
+} from "./report.ts";
 
 const PAGE = 200;
 
 export interface DirectoryAudit {
   /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
-  fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
-  check(fault: Fault): Promise<void>;
-  /** What holds, and is worth knowing. */
+  fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
+  check(fault: ReportFault): Promise<void>;
+  /** Returns observations that are not faults, such as a key that may approve and has no owner. */
   warnings(): readonly string[];
   keys(): number;
   agents(): number;
@@ -32,10 +39,10 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
     return decodeEntry<T>(row.bytes);
   }
 
-  async function checkKey(id: string, fault: Fault): Promise<void> {
+  async function checkKey(id: string, fault: ReportFault): Promise<void> {
     const trail = keys.get(id) as { created: number; revoked_at: number | null };
     const row = await store.key(id);
-    if (row === null) return fault("it is in the ledger and not in the store");
+    if (row === null) return fault("it is in the ledger but not in the store");
     const { key, by, at } = await entryAt<KeyEntry>(trail.created);
     const recorded = {
       name: key.name,
@@ -48,7 +55,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       created_at: parseEntryTime(at),
       revoked_at: trail.revoked_at,
     };
-    compare(recorded, row, fault);
+    reportDifferences(recorded, row, fault);
     // The service itself created the first key of the store, which has all scopes.
     const isFirstKey = by === null && id === keys.keys().next().value;
     if (!isFirstKey && trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) warn(key);
@@ -56,14 +63,14 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
 
   function warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
     const key = `the API key ${id} (${JSON.stringify(name)}) may approve`;
-    if (canCreateApprovers(scopes)) warnings.push(`${key}, and make keys that approve`);
+    if (canCreateApprovers(scopes)) warnings.push(`${key}, and create keys that approve`);
     if (hasScope(scopes, "approvals:decide") && owner === null) warnings.push(`${key}, and has no owner`);
   }
 
-  async function checkAgent(id: string, fault: Fault): Promise<void> {
+  async function checkAgent(id: string, fault: ReportFault): Promise<void> {
     const trail = agents.get(id) as { registered: number; last: number; suspended_at: number | null };
     const row = await store.agent(id);
-    if (row === null) return fault("it is in the ledger and not in the store");
+    if (row === null) return fault("it is in the ledger but not in the store");
     const first = await entryAt<AgentEntry>(trail.registered);
     const { at, agent } = await entryAt<AgentEntry>(trail.last);
     const recorded = {
@@ -78,9 +85,9 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
       created_at: parseEntryTime(first.at),
       updated_at: parseEntryTime(at),
     };
-    compare(recorded, row, fault);
+    reportDifferences(recorded, row, fault);
     if (sha256Hex(utf8(row.metadata)) !== agent["metadata"])
-      fault("its metadata is not what the ledger has the digest of");
+      fault("its metadata does not match its digest in the ledger");
   }
 
   return {
@@ -89,7 +96,7 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
         const { change, key, at } = body as unknown as KeyEntry;
         const trail = keys.get(key.id);
         if (change === "created") keys.set(key.id, { created: seq, revoked_at: null });
-        else if (trail === undefined) throw new RangeError("it revokes a key that none made");
+        else if (trail === undefined) throw new RangeError("it revokes a key that no entry created");
         else trail.revoked_at = parseEntryTime(at);
       }
       if (type === "agent") {
@@ -105,14 +112,14 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
     async check(fault) {
       warnings = [];
       const each = (what: string, check: typeof checkKey) => (id: string) =>
-        guarded(`${what} ${id}`, fault, () => check(id, about(`${what} ${id}`, fault)));
-      await inGroups(keys.keys(), each("the API key", checkKey));
-      await inGroups(agents.keys(), each("the agent", checkAgent));
+        reportUnreadable(`${what} ${id}`, fault, () => check(id, withSubject(`${what} ${id}`, fault)));
+      await forEachConcurrently(keys.keys(), each("the API key", checkKey));
+      await forEachConcurrently(agents.keys(), each("the agent", checkAgent));
       for (const { id } of await store.keys())
-        if (!keys.has(id)) fault(`the API key ${id} is in the store and not in the ledger`);
+        if (!keys.has(id)) fault(`the API key ${id} is in the store but not in the ledger`);
       for (let before: number | undefined; ;) {
         const rows = await store.agents({ limit: PAGE, ...(before === undefined ? {} : { before_seq: before }) });
-        for (const { id } of rows) if (!agents.has(id)) fault(`the agent ${id} is in the store and not in the ledger`);
+        for (const { id } of rows) if (!agents.has(id)) fault(`the agent ${id} is in the store but not in the ledger`);
         before = rows.at(-1)?.registered_seq;
         if (before === undefined) return;
       }

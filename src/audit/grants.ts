@@ -1,6 +1,6 @@
 /**
  * Checks the grants in the ledger, and each decision that a grant allowed: the grant was open, its grantor could still
- * grant, and its caps were not exceeded. Keeps some 200 bytes for each use.
+ * grant, and its caps were not exceeded. Uses about 200 bytes of memory for each use.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -17,16 +17,16 @@ import type { Facts, GrantFact } from "../domain/policy/types.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
 import type { Stops } from "../domain/stops.ts";
-import type { Body, Fault } from "./report.ts";
+import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface GrantsAudit {
-  /** Reads the entries one after another. Throws RangeError for an entry that contradicts earlier ones. */
-  fold(body: Body): void;
+  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  fold(body: EntryBody): void;
   grant(id: string): Grant | undefined;
-  /** Decides an action that a grant allowed again, and compares the decision and the usage that it read. */
-  checkUse(use: AuditedUse, fault: Fault): void;
+  /** Evaluates an action that a grant allowed once more, and compares the decision and the usage that it read. */
+  checkUse(use: AuditedUse, fault: ReportFault): void;
   /** Compares the sums that the decisions read with the amounts of the uses before them. Call it after all actions. */
-  checkSums(fault: Fault): void;
+  checkSums(fault: ReportFault): void;
 }
 
 /** A decision with its restored inputs. */
@@ -59,7 +59,7 @@ interface Grantor {
 
 /** The credentials that could grant, as of the entry that was folded last. */
 interface Grantors {
-  fold(body: Body): void;
+  fold(body: EntryBody): void;
   /** Throws RangeError unless the credential could vote and grant at this time. */
   assertMayGrant(actor: Actor, at: number): void;
 }
@@ -82,7 +82,7 @@ function createGrantors(): Grantors {
     assertMayGrant({ key_id, principal }, at) {
       const grantor = grantors.get(userOfPrincipal(principal) ?? key_id);
       if (grantor === undefined || grantor.hasEnded || grantor.isBound || grantor.expires_at <= at)
-        throw new RangeError(`${principal} could not grant then`);
+        throw new RangeError(`${principal} was not allowed to create grants at that time`);
       for (const scope of ["approvals:decide", "grants:write"] as const)
         if (!hasScope(grantor.scopes, scope)) throw new RangeError(`${principal} lacked the scope ${scope}`);
     },
@@ -103,7 +103,7 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
   const [granted_at, until] = [parseEntryTime(fact.granted_at), parseEntryTime(fact.until)];
   const named = { by, count, granted_at, scope, sum, until };
   if (canonicalText(named as unknown as JsonValue) !== canonicalText(recorded as unknown as JsonValue))
-    throw new RangeError(`the terms of the grant ${fact.id} are not those that were granted`);
+    throw new RangeError(`the terms of the grant ${fact.id} differ from those that were granted`);
 }
 
 /** @param stops the stops as of the entry that is folded */
@@ -121,7 +121,7 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
   /** Returns the grant that a decision names. Throws RangeError unless it was open, with the same terms. */
   function findNamedGrant(fact: GrantFact, at: number): Grant {
     const grant = grants.all.get(fact.id);
-    if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never given`);
+    if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never created`);
     const end = findGrantEnd(grant, stops(), at);
     if (end !== null) throw new RangeError(`the grant ${fact.id} had ended (${end.cause})`);
     assertTerms(grant, fact);
@@ -133,10 +133,10 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     const { grant: fact } = entry.facts;
     const isGranted = entry.decision.reason_code === "GRANTED";
     if (fact === undefined) {
-      if (isGranted) throw new RangeError("it is allowed by a grant that it does not name");
+      if (isGranted) throw new RangeError("it was allowed by a grant, but it does not name the grant");
       return;
     }
-    if (!isGranted) throw new RangeError(`it names the grant ${fact.id}, which did not allow it`);
+    if (!isGranted) throw new RangeError(`it names the grant ${fact.id}, but its reason is not GRANTED`);
     const grant = findNamedGrant(fact, parseEntryTime(entry.at));
     if (entry.type === "redecision") {
       if (uses.get(entry.action_id)?.grant !== grant.id)
@@ -153,7 +153,7 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
   }
 
   /** An operator who cancels an action that could start states that it has not run, which gives the use back. */
-  function foldStatus(body: Body): void {
+  function foldStatus(body: EntryBody): void {
     const use = uses.get(String(body["action_id"]));
     if (use === undefined || typeof body["status"] !== "string") return;
     const couldStart = use.status === "allowed" || use.status === "approved";
@@ -164,17 +164,16 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     use.status = body["status"];
   }
 
-  function checkUse({ entry, request, facts, set }: AuditedUse, fault: Fault): void {
+  function checkUse({ entry, request, facts, set }: AuditedUse, fault: ReportFault): void {
     const use = uses.get(entry.action_id);
     if (facts.grant === undefined || use === undefined) return;
     const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
     const again = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
     if (again !== canonicalText(entry.decision as unknown as JsonValue))
-      fault(`the grant ${use.grant} did not cover it: decided again, the answer is another`);
+      fault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
     const usage = findGrantUsage(facts);
     const amount = findGrantUse(facts.grant, evaluation)?.amount;
-    if (usage?.count !== use.count)
-      fault(`it read another number of uses of the grant ${use.grant} than the ledger has`);
+    if (usage?.count !== use.count) fault(`its number of uses of the grant ${use.grant} differs from the ledger`);
     if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
   }
 
@@ -205,7 +204,7 @@ function groupByGrant(uses: ReadonlyMap<string, Use>): Map<string, Use[]> {
   return groups;
 }
 
-function checkSumsOf(id: string, uses: readonly Use[], fault: Fault): void {
+function checkSumsOf(id: string, uses: readonly Use[], fault: ReportFault): void {
   const changes = uses
     .flatMap((use) => [
       { seq: use.seq, use, amount: use.sum?.amount ?? null },
@@ -214,10 +213,10 @@ function checkSumsOf(id: string, uses: readonly Use[], fault: Fault): void {
     .sort((a, b) => a.seq - b.seq);
   let total = 0;
   for (const { seq, use, amount } of changes) {
-    // An erased use no longer tells its amount.
+    // The amount of an erased use is unknown, so later sums cannot be compared.
     if (amount === null) return;
     if (use !== null && use.sum?.used !== total)
-      fault(`entry ${seq} read another sum of the grant ${id} than its uses add up to`);
+      fault(`entry ${seq} has a sum for the grant ${id} that differs from the total of its uses`);
     total += amount;
   }
 }

@@ -34,9 +34,12 @@ export interface AuditOptions {
   verify: Vault["verify"];
   /** Accepts entries without a signed checkpoint. For an operator who accepts a store that lost its checkpoint. */
   allowUnsigned?: boolean;
-  /** Called for each entry. `body` is its decoded content; null if the entry has a fault. */
+  /**
+   * Called in order for each entry that the store can return. `body` is its decoded content; null if the bytes do not match
+   * the leaf hash or are not a JSON object.
+   */
   onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
-  /** Called in order for an entry that the store cannot return; only its leaf hash is known. */
+  /** Called in order for each entry that the store cannot return. Only its leaf hash is known. */
   onUnread?(seq: number): void;
   /** Called after each page with the number of entries that were read and the total. */
   progress?(done: number, total: number): void;
@@ -62,31 +65,32 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
       size: 0,
       entries: 0,
       signedSize: null,
-      faults: [`the head says that the ledger holds ${head.size} entries`],
+      faults: [`the head has the invalid size ${head.size}`],
     };
   const from = Math.max(0, Math.min(options.from, head.size));
   let counted = 0;
-  await guarded("the entries", fault, async () => {
+  await reportUnreadable("the entries", fault, async () => {
     counted = await checkEntries(reader, from, head, options, fault);
     // Another process may have moved the head since it was read. Then the next entry exists and is valid.
     const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
-    if (behind && (await reader.head()).size === head.size) fault(`an entry stands at ${head.size}, behind the head`);
+    if (behind && (await reader.head()).size === head.size)
+      fault(`the store has an entry ${head.size} after the end of the ledger`);
   });
   // The missing entries were reported already. Their tiles and nodes cannot exist either, so they are not checked.
   if (from + counted < head.size) return { size: head.size, entries: counted, signedSize: null, faults };
-  await guarded("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
-  await guarded("the head", fault, () => checkHead(reader, head, fault));
+  await reportUnreadable("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
+  await reportUnreadable("the head", fault, () => checkHead(reader, head, fault));
   const { keys, verify, allowUnsigned = false } = options;
   let signedSize: number | null = null;
   if (keys !== undefined)
-    await guarded("the newest checkpoint", fault, async () => {
+    await reportUnreadable("the newest checkpoint", fault, async () => {
       signedSize = await checkCheckpoint(reader, { keys: keys(), verify, allowUnsigned }, fault);
     });
   return { size: head.size, entries: counted, signedSize, faults };
 }
 
 /** Reports data that cannot be read or decoded as a fault. Rethrows if the store is unavailable, which is not a fault. */
-export async function guarded(
+export async function reportUnreadable(
   what: string,
   fault: (message: string) => void,
   work: () => Promise<void>,
@@ -108,7 +112,8 @@ async function checkEntries(
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // Undefined until an entry names the active set: one that activates a set, or a decision.
+  // The active policy set: each decision, and each change of policies, names it. Undefined if it is unknown: at a start in the
+  // middle of the ledger, and after an entry that could not be read.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
@@ -137,11 +142,12 @@ async function checkEntries(
   }
   if (from === 0) {
     const root = size === 0 ? EMPTY_ROOT : rootFromEdge(edge);
-    if (!equalBytes(root, expected)) fault(`the entries' root ${toHex(root)} is not the head's`);
+    if (!equalBytes(root, expected))
+      fault(`the entries hash to the root ${toHex(root)}, which differs from the head's root`);
   }
   if (set !== undefined && set !== active) {
     fault(
-      `the head's policy set ${active ?? "(none)"} is not the one that the entries activated, ${typeof set === "string" ? set : "(none)"}`,
+      `the head's policy set ${active ?? "(none)"} differs from the one that the entries activated, ${typeof set === "string" ? set : "(none)"}`,
     );
   }
   return next - from;
@@ -175,25 +181,29 @@ async function pageOf(
   return rows;
 }
 
-/** Returns the decoded content of an entry; null if the entry has a fault. */
+/**
+ * Reports the faults of an entry. Returns its decoded content; null if the bytes do not match the leaf hash or are not a JSON
+ * object.
+ */
 function checkEntry(row: EntryRow, fault: (message: string) => void): Record<string, unknown> | null {
   if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
     fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
     return null;
   }
   if (row.bytes.length > MAX_ENTRY_BYTES)
-    fault(`entry ${row.seq} has ${row.bytes.length} bytes, and none has more than ${MAX_ENTRY_BYTES}`);
+    fault(`entry ${row.seq} has ${row.bytes.length} bytes; the maximum is ${MAX_ENTRY_BYTES}`);
   const body = objectOf(row.bytes);
   if (body === null) {
-    fault(`entry ${row.seq} is no JSON object`);
+    fault(`entry ${row.seq} is not a JSON object`);
     return null;
   }
-  if (body["seq"] !== row.seq) fault(`entry ${row.seq} says that it stands at ${String(body["seq"])}`);
-  if (body["type"] !== row.type) fault(`entry ${row.seq} is stored as ${row.type} and says ${String(body["type"])}`);
+  if (body["seq"] !== row.seq) fault(`entry ${row.seq} contains the sequence number ${String(body["seq"])}`);
+  if (body["type"] !== row.type)
+    fault(`entry ${row.seq} is stored with the type ${row.type} but contains the type ${String(body["type"])}`);
   if ((body["action_id"] ?? null) !== row.action_id)
-    fault(`entry ${row.seq} is stored under another action than it names`);
+    fault(`entry ${row.seq} is stored with a different action than it contains`);
   if ((body["agent_id"] ?? null) !== row.agent_id)
-    fault(`entry ${row.seq} is stored under another agent than it names`);
+    fault(`entry ${row.seq} is stored with a different agent than it contains`);
   return body;
 }
 
@@ -228,7 +238,7 @@ async function checkTiles(
         ? await reader.leafHashes(at, at + TILE_WIDTH)
         : await reader.tileRoots(level - 1, at, at + TILE_WIDTH);
     const wrong = below.findIndex((hash, i) => !equalBytes(hash, tile.hashes.subarray(i * 32, i * 32 + 32)));
-    if (below.length !== TILE_WIDTH || wrong >= 0) fault(`tile ${level}/${index} does not hold the hashes below it`);
+    if (below.length !== TILE_WIDTH || wrong >= 0) fault(`tile ${level}/${index} does not match the hashes below it`);
     if (!equalBytes(rootOfTile(tile.hashes), tile.root)) fault(`tile ${level}/${index} does not hash to its root`);
   }
 }
@@ -243,14 +253,14 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: (messag
   try {
     for (const [i, { level, index }] of nodes.entries()) {
       if (!equalBytes(await proofs.node(level, index), head.edge[i] as Uint8Array)) {
-        fault(`the tree's right edge at level ${level}, index ${index} is not what the head says`);
+        fault(`the tree's right edge at level ${level}, index ${index} differs from the head`);
       }
     }
   } catch (error) {
     fault(`the tree's right edge cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
   const root = head.size === 0 ? EMPTY_ROOT : rootFromEdge(head.edge);
-  if (!equalBytes(root, head.root)) fault("the head's root is not the root of its right edge");
+  if (!equalBytes(root, head.root)) fault("the head's root does not match its right edge");
 }
 
 /** Resolves to the size of the checkpoint if its signature is valid and the ledger contains the signed tree; else null. */
@@ -264,19 +274,19 @@ async function checkCheckpoint(
   if (stored === null) {
     // The service stores the signature of an empty log together with the first entries.
     if (head.size > 0 && !allowUnsigned)
-      fault(`the store holds ${head.size} entries and no signed checkpoint: the checkpoint was removed`);
+      fault(`the store has ${head.size} entries but no signed checkpoint: the checkpoint was removed`);
     return null;
   }
   try {
     const checkpoint = openLogCheckpoint(stored.note, keys, verify);
     if (checkpoint.size !== stored.size)
-      fault(`the stored checkpoint says size ${checkpoint.size} and is filed under ${stored.size}`);
+      fault(`the stored checkpoint has size ${checkpoint.size} but is stored as size ${stored.size}`);
     else if (checkpoint.size > head.size)
       fault(
         `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`,
       );
     else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root))
-      fault(`the ledger does not contain what was signed at size ${checkpoint.size}`);
+      fault(`the ledger does not contain the tree that was signed at size ${checkpoint.size}`);
     else return checkpoint.size;
   } catch (error) {
     fault(`the newest signed checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`);

@@ -6,56 +6,57 @@ import { parseVkey } from "../domain/checkpoint.ts";
 import type { LogKeyEntry, PermitKeyEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { openHandover, listVkeys, appendLogKey, type LogKeys } from "../domain/log-keys.ts";
-import { about, type AuditedStore, type Body, type Fault } from "./report.ts";
-import { guarded } from "./ledger.ts";
+import { withSubject, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
+import { reportUnreadable } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 export interface KeysAudit {
   /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
-  fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
+  fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
   /** Returns the log's keys as of the entry that was folded last; only the pinned key if the log never changed its key. */
   logKeys(): LogKeys;
-  check(fault: Fault): Promise<void>;
+  check(fault: ReportFault): Promise<void>;
 }
 
 type Folded<Entry> = Entry & { seq: number };
 
-/** @param pin a present or former key of the log; null if none is known, and then the log's keys are not checked */
+/** @param pin a current or former key of the log; null skips the check of the log's keys */
 export function createKeysAudit(store: AuditedStore, pin: string | null, verify: Vault["verify"]): KeysAudit {
   const logEntries: Folded<LogKeyEntry>[] = [];
   const permitEntries: Folded<PermitKeyEntry>[] = [];
   let logKeys: LogKeys = { first: pin ?? "", changes: [] };
 
-  async function checkLogKeys(fault: Fault): Promise<void> {
+  async function checkLogKeys(fault: ReportFault): Promise<void> {
     if (pin === null) return;
-    if (!listVkeys(logKeys).includes(pin)) fault(`${pin} is none of the log's keys, which begin with ${logKeys.first}`);
+    if (!listVkeys(logKeys).includes(pin)) fault(`${pin} is not a key of the log; its first key is ${logKeys.first}`);
     const proofs = createProofReader(store);
     for (const entry of logEntries) {
-      const tell = about(`the change of the log's key at ${entry.seq}`, fault);
-      await guarded("it", tell, async () => {
+      const report = withSubject(`the change of the log's key at ${entry.seq}`, fault);
+      await reportUnreadable("the handover", report, async () => {
         const { size, root } = openHandover(entry, verify);
         if (!equalBytes(await proofs.rootAt(size), root))
-          tell(`the ledger does not contain what it was signed over (size ${size})`);
+          report(`the ledger does not contain the tree of size ${size} that the handover signed`);
         if (parseEntryTime(entry.previous_until) < parseEntryTime(entry.at))
-          tell("the key before ends earlier than it was followed");
+          report("the previous key expires before the new key starts");
       });
     }
   }
 
-  async function checkPermitKeys(fault: Fault): Promise<void> {
+  async function checkPermitKeys(fault: ReportFault): Promise<void> {
     const ofLog = new Set(pin === null ? [] : listVkeys(logKeys).map((vkey) => toHex(parseVkey(vkey).publicKey)));
     let present = (await store.meta("permit_key")) ?? permitEntries[0]?.previous;
     const had = new Set([present]);
     for (const { seq, at, public_key, previous, previous_until } of permitEntries) {
-      const tell = about(`the change of the permit key at ${seq}`, fault);
-      if (previous !== present) tell(`it ends the key ${previous}, and permits were signed with ${present}`);
-      if (had.has(public_key)) tell("permits were signed with the new key before");
-      if (parseEntryTime(previous_until) < parseEntryTime(at)) tell("the key before ends earlier than it was followed");
+      const report = withSubject(`the change of the permit key at ${seq}`, fault);
+      if (previous !== present) report(`it replaces the key ${previous}, but permits were signed with ${present}`);
+      if (had.has(public_key)) report("the new key had already signed permits");
+      if (parseEntryTime(previous_until) < parseEntryTime(at))
+        report("the previous key expires before the new key starts");
       had.add(public_key);
       present = public_key;
     }
     for (const key of had)
-      if (key !== undefined && ofLog.has(key)) fault(`permits are signed with ${key}, which is the log's`);
+      if (key !== undefined && ofLog.has(key)) fault(`permits are signed with ${key}, which is a key of the log`);
   }
 
   return {
@@ -64,14 +65,14 @@ export function createKeysAudit(store: AuditedStore, pin: string | null, verify:
       if (type !== "log_key") return;
       const entry = { ...(body as unknown as LogKeyEntry), seq };
       logEntries.push(entry);
-      // The known key may be a later one.
+      // The pin may be a later key, so the first change says which key the log began with.
       if (pin !== null && logEntries.length === 1) logKeys = { first: entry.previous, changes: [] };
       if (pin !== null) logKeys = appendLogKey(logKeys, entry, verify);
     },
     logKeys: () => logKeys,
     async check(fault) {
-      await guarded("the log's keys", fault, () => checkLogKeys(fault));
-      await guarded("the permit keys", fault, () => checkPermitKeys(fault));
+      await reportUnreadable("the log's keys", fault, () => checkLogKeys(fault));
+      await reportUnreadable("the permit keys", fault, () => checkPermitKeys(fault));
     },
   };
 }

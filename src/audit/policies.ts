@@ -8,11 +8,11 @@ import type { JsonValue } from "../domain/json.ts";
 import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { parsePolicies } from "../domain/policy/parse/parse.ts";
 import type { PolicySetDocument } from "../domain/policy/types.ts";
-import { guarded } from "./ledger.ts";
-import { about, compare, type AuditedStore, type Body, type Fault } from "./report.ts";
+import { reportUnreadable } from "./ledger.ts";
+import { withSubject, reportDifferences, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
 
 /** Compiled sets that are kept. */
-const KEPT = 16;
+const MAX_CACHED_SETS = 16;
 
 interface KnownPolicy {
   last: PolicyChange;
@@ -28,22 +28,22 @@ interface KnownSet {
 }
 
 export interface PoliciesAudit {
-  fold(row: Pick<EntryRow, "seq" | "type">, body: Body): void;
-  check(fault: Fault, progress: (done: number, total: number) => void): Promise<void>;
+  fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
+  check(fault: ReportFault, progress: (done: number, total: number) => void): Promise<void>;
   /** Returns null if the stored set is missing or altered. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   sets: ReadonlyMap<string, KnownSet>;
   /** Returns true if this key stored the policy at this time. */
-  stored(id: string, keyId: string, at: number): boolean;
+  wasStoredBy(id: string, keyId: string, at: number): boolean;
 }
 
 export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
   const sets = new Map<string, KnownSet>();
   const policies = new Map<string, KnownPolicy>();
-  const stores = new Set<string>();
+  const storedBy = new Set<string>();
   const compiled = new Map<string, Promise<CompiledPolicySet | null>>();
 
-  function follow(change: PolicyChange, at: number, by: string | null): void {
+  function applyChange(change: PolicyChange, at: number, by: string | null): void {
     let history = policies.get(change.id);
     if (history === undefined) {
       if (change.version !== 1 || change.digest === null)
@@ -55,7 +55,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     history.updated_at = at;
     if (change.digest !== null)
       history.versions.set(change.version, { digest: change.digest, created_by: by, created_at: at });
-    if (by !== null) stores.add(JSON.stringify([change.id, by, at]));
+    if (by !== null) storedBy.add(JSON.stringify([change.id, by, at]));
   }
 
   async function documentOf(digest: string): Promise<PolicySetDocument | null> {
@@ -66,19 +66,19 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
   }
 
   /** Checks all policy sets. Resolves to the digests of their definitions by name and version. */
-  async function checkSets(fault: Fault, progress: (done: number, total: number) => void) {
+  async function checkSets(fault: ReportFault, progress: (done: number, total: number) => void) {
     const members = new Map<string, string>();
     let done = 0;
     for (const [digest, set] of sets) {
-      await guarded(`the policy set ${digest}`, fault, async () => {
+      await reportUnreadable(`the policy set ${digest}`, fault, async () => {
         const row = await store.policySet(digest);
-        if (row === null) return fault(`the policy set ${digest} decided, and is not in the store`);
+        if (row === null) return fault(`the policy set ${digest} made decisions but is not in the store`);
         if (sha256Hex(utf8(row.document)) !== digest)
-          return fault(`the policy set ${digest} was altered: its document has another digest`);
-        compare({ created_at: set.created_at }, row, about(`the policy set ${digest}`, fault));
+          return fault(`the policy set ${digest} was altered: its document has a different digest`);
+        reportDifferences({ created_at: set.created_at }, row, withSubject(`the policy set ${digest}`, fault));
         const { policies: listed } = JSON.parse(row.document) as PolicySetDocument;
         for (const { policy, version, definition } of listed) {
-          const name = memberOf(policy, version);
+          const name = memberKey(policy, version);
           if (!members.has(name)) members.set(name, sha256Hex(utf8(canonicalText(definition as unknown as JsonValue))));
         }
       });
@@ -86,7 +86,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     }
     const count = await store.copying?.count("policy_sets");
     if (count !== undefined && count > sets.size)
-      fault(`the store holds ${count} policy sets, the ledger ${sets.size}`);
+      fault(`the store has ${count} policy sets, but the ledger has ${sets.size}`);
     return members;
   }
 
@@ -94,27 +94,28 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     row: PolicyRow,
     active: number | null,
     members: ReadonlyMap<string, string>,
-    fault: Fault,
+    fault: ReportFault,
   ): Promise<void> {
     const history = policies.get(row.id);
-    if (history === undefined) return fault("it is in the store and not in the ledger");
+    if (history === undefined) return fault("it is in the store but not in the ledger");
     const { last, created_at, updated_at } = history;
     const { name, managed_by, version: latest_version, deleted } = last;
     const deleted_at = deleted ? updated_at : null;
     const recorded = { name, managed_by, latest_version, active_version: active, created_at, updated_at, deleted_at };
-    compare(recorded, row, fault);
+    reportDifferences(recorded, row, fault);
     const versions = await store.policyVersions(row.id);
     if (versions.length !== row.latest_version)
-      fault(`it has ${versions.length} versions, and its newest is ${row.latest_version}`);
+      fault(`it has ${versions.length} versions, but its latest version is ${row.latest_version}`);
     for (const version of versions) {
-      const tell = about(`version ${version.version}`, fault);
+      const report = withSubject(`version ${version.version}`, fault);
       const entry = history.versions.get(version.version);
-      if (entry === undefined) tell("it is in the store and not in the ledger");
-      else compare(entry, version, tell);
-      const member = members.get(memberOf(row.name, version.version));
-      if (member !== undefined && member !== version.digest) tell("a policy set has another definition of it");
-      if (sha256Hex(utf8(version.definition)) !== version.digest) tell("its definition has another digest");
-      if (version.yaml !== null && digestOfYaml(version.yaml) !== version.digest) tell("its YAML is another policy");
+      if (entry === undefined) report("it is in the store but not in the ledger");
+      else reportDifferences(entry, version, report);
+      const member = members.get(memberKey(row.name, version.version));
+      if (member !== undefined && member !== version.digest) report("a policy set has a different definition of it");
+      if (sha256Hex(utf8(version.definition)) !== version.digest) report("its definition has a different digest");
+      if (version.yaml !== null && digestOfYaml(version.yaml) !== version.digest)
+        report("its YAML states a different policy");
     }
     for (const version of history.versions.keys())
       if (!versions.some((stored) => stored.version === version)) fault(`its version ${version} is not in the store`);
@@ -130,7 +131,7 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       const { changes, source, previous, by } = body as unknown as PolicySetEntry;
       const set = digest === null ? undefined : sets.get(digest);
       if (set !== undefined && previous !== digest) set.source = canonicalText(source);
-      for (const change of changes) follow(change, parseEntryTime(at), by?.key_id ?? null);
+      for (const change of changes) applyChange(change, parseEntryTime(at), by?.key_id ?? null);
     },
     async check(fault, progress) {
       const members = await checkSets(fault, progress);
@@ -141,13 +142,15 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       const rows = await store.policies();
       for (const row of rows) {
         const what = `the policy ${row.name}`;
-        await guarded(what, fault, () => checkPolicy(row, active.get(row.name) ?? null, members, about(what, fault)));
+        await reportUnreadable(what, fault, () =>
+          checkPolicy(row, active.get(row.name) ?? null, members, withSubject(what, fault)),
+        );
       }
       const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];
       for (const [id, { last }] of policies)
-        if (!ids.has(id)) fault(`the policy ${last.name} is in the ledger and not in the store`);
+        if (!ids.has(id)) fault(`the policy ${last.name} is in the ledger but not in the store`);
       for (const name of active.keys())
-        if (!names.has(name)) fault(`the policy ${name} is active and not in the store`);
+        if (!names.has(name)) fault(`the policy ${name} is active but not in the store`);
     },
     compiled(digest) {
       if (digest === null) return Promise.resolve(emptyPolicySet());
@@ -155,11 +158,11 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
       if (set === undefined) {
         set = documentOf(digest).then((document) => (document === null ? null : compilePolicySet(document)));
         compiled.set(digest, set);
-        for (const oldest of compiled.keys()) if (compiled.size > KEPT) compiled.delete(oldest);
+        for (const oldest of compiled.keys()) if (compiled.size > MAX_CACHED_SETS) compiled.delete(oldest);
       }
       return set;
     },
-    stored: (id, keyId, at) => stores.has(JSON.stringify([id, keyId, at])),
+    wasStoredBy: (id, keyId, at) => storedBy.has(JSON.stringify([id, keyId, at])),
   };
 }
 
@@ -171,6 +174,6 @@ function digestOfYaml(yaml: string): string | null {
     : sha256Hex(utf8(canonicalText(documents[0] as unknown as JsonValue)));
 }
 
-function memberOf(policy: string, version: number): string {
+function memberKey(policy: string, version: number): string {
   return `${version} ${policy}`;
 }

@@ -1,23 +1,23 @@
 /** Helpers that all parts of the store audit use. */
 import type { CopiedRow, CopiedTable, StorageCopying, StorageReader } from "../contract/storage.ts";
-import { guarded } from "./ledger.ts";
+import { reportUnreadable } from "./ledger.ts";
 
 /** A store to audit. Without `copying`, the audit skips tables that no method of the contract lists. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
-export type Fault = (what: string) => void;
+export type ReportFault = (message: string) => void;
 
 /** The decoded JSON of an entry. */
-export type Body = Record<string, unknown>;
+export type EntryBody = Record<string, unknown>;
 
 /** Attempts for each check, because a row that is written during the check can look wrong once. */
-const LOOKS = 3;
+const MAX_ATTEMPTS = 3;
 /** Rows that are checked in parallel, which hides the latency of a remote database. */
-const TOGETHER = 8;
+const CONCURRENCY = 8;
 const PAGE = 200;
 const MAX_FAULTS = 20;
 
 /** Returns a function that adds faults to the list, up to `MAX_FAULTS`. */
-export function faultsOf(into: string[]): Fault {
+export function createFaultCollector(into: string[]): ReportFault {
   let count = 0;
   return (what) => {
     if (count++ < MAX_FAULTS) into.push(what);
@@ -25,31 +25,31 @@ export function faultsOf(into: string[]): Fault {
 }
 
 /**
- * Runs a check up to three times until it finds no faults, and reports the faults of the last attempt. Calls `before` ahead
+ * Runs a check up to `MAX_ATTEMPTS` times until it finds no faults, and reports the faults of the last attempt. Calls `before` ahead
  * of each attempt.
  */
-export async function settled(
+export async function retryWhileFaulty(
   what: string,
-  fault: Fault,
-  look: (fault: Fault) => Promise<void>,
+  fault: ReportFault,
+  check: (fault: ReportFault) => Promise<void>,
   before: () => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
-  for (let looks = 1; ; looks++) {
+  for (let attempt = 1; ; attempt++) {
     const faults: string[] = [];
-    const tell: Fault = (message) => void faults.push(message);
-    await guarded(what, tell, async () => {
+    const report: ReportFault = (message) => void faults.push(message);
+    await reportUnreadable(what, report, async () => {
       await before();
-      await look(tell);
+      await check(report);
     });
-    if (faults.length === 0 || looks === LOOKS) return faults.forEach(fault);
+    if (faults.length === 0 || attempt === MAX_ATTEMPTS) return faults.forEach(fault);
   }
 }
 
-export async function inGroups<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
+export async function forEachConcurrently<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let group: T[] = [];
   for (const item of items) {
     group.push(item);
-    if (group.length < TOGETHER) continue;
+    if (group.length < CONCURRENCY) continue;
     await Promise.all(group.map(work));
     group = [];
   }
@@ -59,13 +59,13 @@ export async function inGroups<T>(items: Iterable<T>, work: (item: T) => Promise
 const printBigInt = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
 /**
- * Calls `look` for every row of a table, a page at a time. It gets the row as it is now; null if it was deleted meanwhile.
+ * Calls `check` for every row of a table, a page at a time. It gets the row as it is now; null if it was deleted meanwhile.
  */
-export async function eachRow(
+export async function checkEachRow(
   copying: StorageCopying,
   table: CopiedTable,
-  fault: Fault,
-  look: (row: CopiedRow, fault: Fault) => Promise<void>,
+  fault: ReportFault,
+  check: (row: CopiedRow, fault: ReportFault) => Promise<void>,
 ): Promise<void> {
   let after: CopiedRow | null = null;
   // A damaged index can return the same rows again. One remembered position is enough to detect that (Brent's algorithm).
@@ -78,13 +78,13 @@ export async function eachRow(
     if ((page & (page - 1)) === 0) anchor = position;
     const start: CopiedRow | null = after;
     const places = rows.map((row, i) => ({ row, before: i === 0 ? start : (rows[i - 1] ?? null) }));
-    await inGroups(places, async ({ row, before }) => {
+    await forEachConcurrently(places, async ({ row, before }) => {
       let current: CopiedRow | null = row;
       let first = true;
-      await settled(`a row of ${table}`, fault, async (tell) => {
+      await retryWhileFaulty(`a row of ${table}`, fault, async (report) => {
         if (!first) current = ((await copying.read(table, before, 1))[0] ?? null) as CopiedRow | null;
         first = false;
-        if (current !== null) await look(current, tell);
+        if (current !== null) await check(current, report);
       });
     });
     after = rows.at(-1) ?? null;
@@ -92,24 +92,24 @@ export async function eachRow(
 }
 
 /** Returns a function that reports faults with the subject in front. */
-export function about(what: string, fault: Fault): Fault {
+export function withSubject(what: string, fault: ReportFault): ReportFault {
   return (message) => fault(`${what}: ${message}`);
 }
 
 /** Reports each column of `recorded` that differs in `row`. Skips columns that are undefined in `recorded`. */
-export function compare(recorded: object, row: object, fault: Fault): void {
+export function reportDifferences(recorded: object, row: object, fault: ReportFault): void {
   for (const [column, value] of Object.entries(recorded)) {
-    const stored = (row as Body)[column];
-    if (value === undefined || same(value, stored)) continue;
-    fault(`its ${column} is ${clipped(stored)} in the store and ${clipped(value)} in the ledger`);
+    const stored = (row as EntryBody)[column];
+    if (value === undefined || isSameValue(value, stored)) continue;
+    fault(`its ${column} is ${clipValue(stored)} in the store and ${clipValue(value)} in the ledger`);
   }
 }
 
-function same(a: unknown, b: unknown): boolean {
+function isSameValue(a: unknown, b: unknown): boolean {
   return a === b || (typeof a === "object" && a !== null && JSON.stringify(a) === JSON.stringify(b));
 }
 
-function clipped(value: unknown): string {
+function clipValue(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "absent");
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }

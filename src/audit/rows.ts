@@ -23,7 +23,7 @@ import {
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { parseStoredRequest } from "../domain/request.ts";
-import { about, compare, eachRow, type AuditedStore, type Fault } from "./report.ts";
+import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAudit } from "./policies.ts";
 import type { GrantsAudit } from "./grants.ts";
 import type { StopsAudit } from "./stops.ts";
@@ -50,21 +50,21 @@ interface RowsAudit {
   verify: Vault["verify"];
 }
 
-export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault: Fault): Promise<void> {
-  await eachRow(copying, "limit_uses", fault, (row, tell) =>
-    checkUse(audit, row as unknown as LimitUseRow, about("a use of a limit", tell)),
+export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault: ReportFault): Promise<void> {
+  await checkEachRow(copying, "limit_uses", fault, (row, report) =>
+    checkUse(audit, row as unknown as LimitUseRow, withSubject("a use of a limit", report)),
   );
-  await eachRow(copying, "idempotency", fault, (row, tell) =>
-    checkIdempotency(audit, row as unknown as IdempotencyRow, about("an idempotency key", tell)),
+  await checkEachRow(copying, "idempotency", fault, (row, report) =>
+    checkIdempotency(audit, row as unknown as IdempotencyRow, withSubject("an idempotency key", report)),
   );
-  await eachRow(copying, "deliveries", fault, (row, tell) =>
-    checkDelivery(audit, row as unknown as DeliveryRow, about(`the message ${String(row["id"])}`, tell)),
+  await checkEachRow(copying, "deliveries", fault, (row, report) =>
+    checkDelivery(audit, row as unknown as DeliveryRow, withSubject(`the message ${String(row["id"])}`, report)),
   );
-  await eachRow(copying, "meta", fault, (row, tell) => checkMeta(audit, row, tell));
+  await checkEachRow(copying, "meta", fault, (row, report) => checkMeta(audit, row, report));
 }
 
 /** Checks that a limit use belongs to an action that counts, with the amount that its decision recorded. */
-async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault: Fault): Promise<void> {
+async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault: ReportFault): Promise<void> {
   const action = await store.action(row.action_id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
   if (action === null || stored === undefined) return fault(`there is no action ${row.action_id}`);
@@ -73,7 +73,8 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   if (set === null) return;
   const request = parseStoredRequest(action);
   // The amount came from the erased request, so only the time can be compared.
-  if (request === null) return compare({ at: parseEntryTime(entry.at) }, row, about(`action ${row.action_id}`, fault));
+  if (request === null)
+    return reportDifferences({ at: parseEntryTime(entry.at) }, row, withSubject(`action ${row.action_id}`, fault));
   const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
   const history = buildActionHistory(
     entries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes)),
@@ -84,17 +85,21 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   if (use === undefined)
     return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);
   const { subject, amount, until } = use;
-  compare({ subject, amount, until, at: parseEntryTime(entry.at) }, row, about(`action ${row.action_id}`, fault));
+  reportDifferences(
+    { subject, amount, until, at: parseEntryTime(entry.at) },
+    row,
+    withSubject(`action ${row.action_id}`, fault),
+  );
 }
 
 /** Checks that the resource of an idempotency key was created by the same key at the same time. */
 async function checkIdempotency(
   { store, policies, stops, grants }: RowsAudit,
   row: IdempotencyRow,
-  fault: Fault,
+  fault: ReportFault,
 ): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
-  const tell = about(`${route} ${resource_id}`, fault);
+  const report = withSubject(`${route} ${resource_id}`, fault);
   // Reads the recorded columns of the row from the resource, by route.
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
@@ -102,8 +107,8 @@ async function checkIdempotency(
       // The audit of actions compares the hash of the request.
       return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash: "" };
     },
-    "POST /v1/agents": async () => creation(await store.agent(resource_id)),
-    "POST /v1/api-keys": async () => creation(await store.key(resource_id)),
+    "POST /v1/agents": async () => creationOf(await store.agent(resource_id)),
+    "POST /v1/api-keys": async () => creationOf(await store.key(resource_id)),
     "POST /v1/stop": async () => {
       const { placed_by, placed_at } = stops.stop(resource_id) ?? {};
       return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at };
@@ -114,33 +119,34 @@ async function checkIdempotency(
     },
     "POST /v1/policies": async () => {
       if ((await store.policy(resource_id)) === null) return null;
-      if (!policies.stored(resource_id, key_id, created_at)) tell("that key stored no such policy then");
+      if (!policies.wasStoredBy(resource_id, key_id, created_at))
+        report("that key did not store this policy at that time");
       return {};
     },
   };
   if (Object.hasOwn(recordedBy, route)) {
     const recorded = (await recordedBy[route]?.()) ?? null;
-    if (recorded === null) return tell("it answers with what that route never made");
-    return compare(recorded, row, tell);
+    if (recorded === null) return report("the resource was not created by this route");
+    return reportDifferences(recorded, row, report);
   }
   // The route belongs to a plugin. Its resource must not be one that a core route created.
   for (const recorded of Object.values(recordedBy))
-    if ((await recorded()) !== null) return tell("it answers with what that route never made");
+    if ((await recorded()) !== null) return report("the resource was created by another route");
 }
 
-function creation(row: { created_by: string | null; created_at: number } | null): object | null {
+function creationOf(row: { created_by: string | null; created_at: number } | null): object | null {
   return row && { key_id: row.created_by, created_at: row.created_at };
 }
 
 /** Checks that a delivery refers to an existing entry and action. */
-async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Fault): Promise<void> {
+async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
   if (entry === undefined) return fault(`there is no entry ${row.seq}`);
-  compare({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
-  if (!KINDS.includes(row.kind)) fault(`there are no messages of the kind ${row.kind}`);
+  reportDifferences({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
+  if (!KINDS.includes(row.kind)) fault(`the message kind ${row.kind} does not exist`);
   if (row.kind === "event") return;
   if (row.kind === "stop") {
-    if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to tell of`);
+    if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to report of`);
     return;
   }
   const body = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry>(entry.bytes);
@@ -151,26 +157,31 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Faul
   }
   const asks = (type === "decision" || type === "redecision") && status === "pending_approval";
   const over = (type === "redecision" && status === "denied") || (type === "approval" && status !== "pending_approval");
-  if (row.kind === "approval_closed" ? !over : !asks) fault(`entry ${row.seq} is nothing to send a ${row.kind} for`);
+  if (row.kind === "approval_closed" ? !over : !asks)
+    fault(`entry ${row.seq} does not cause a message of kind ${row.kind}`);
 }
 
-async function checkMeta({ store, policies, keys, verify }: RowsAudit, row: CopiedRow, fault: Fault): Promise<void> {
+async function checkMeta(
+  { store, policies, keys, verify }: RowsAudit,
+  row: CopiedRow,
+  fault: ReportFault,
+): Promise<void> {
   const [name, value] = [String(row["name"]), String(row["value"])];
-  const tell = about(`the fact ${name}`, fault);
+  const report = withSubject(`the fact ${name}`, fault);
   if (UNRECORDED_META.some((pattern) => name === pattern || (pattern.endsWith(":") && name.startsWith(pattern))))
     return;
   if (name === "log_vkey") {
-    if (keys !== null && keys().first !== value) tell("it is not the log's first key");
+    if (keys !== null && keys().first !== value) report("it differs from the log's first key");
   } else if (name === "log_origin") {
-    if (!(await store.meta("log_vkey"))?.startsWith(`${value}+`)) tell("it is not the name in the log's key");
+    if (!(await store.meta("log_vkey"))?.startsWith(`${value}+`)) report("it differs from the name in the log's key");
   } else if (name.startsWith("policy_set_source:")) {
     if (policies.sets.get(name.slice("policy_set_source:".length))?.source !== value)
-      tell("it is not what the ledger says");
+      report("it differs from the ledger");
   } else if (name === "witnessed_checkpoint") {
     if (keys === null) return;
     const { size, root } = openLogCheckpoint(value, keys(), verify);
-    if (size > (await store.head()).size) tell(`it was signed over ${size} entries, which are not all there`);
+    if (size > (await store.head()).size) report(`it was signed at size ${size}, which is larger than the ledger`);
     else if (!equalBytes(await createProofReader(store).rootAt(size), root))
-      tell(`the ledger does not contain what was signed at size ${size}`);
-  } else tell("the store has no use for it");
+      report(`the ledger does not contain the tree that was signed at size ${size}`);
+  } else report("it is not a known fact");
 }

@@ -3,20 +3,20 @@ import { parseEntryTime } from "../domain/action-history.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
 import { listActiveStops, NO_STOPS, findStopFacts, applyStopEntry, type Stop, type Stops } from "../domain/stops.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
-import type { Body } from "./report.ts";
+import type { EntryBody } from "./report.ts";
 
 type OpenEntry = ApprovalEntry | RedecisionEntry | ExecutionEntry;
-const LOOKED_AT = ["decision", "approval", "redecision", "execution"];
+const CHECKED_TYPES = ["decision", "approval", "redecision", "execution"];
 
 /** Returns true if the entry lets an open action continue: an approval, a permit or a start. */
-function goesOn(entry: OpenEntry): boolean {
+function letsActionContinue(entry: OpenEntry): boolean {
   if (entry.type === "approval") return entry.verdict === "approve";
   return entry.type === "redecision" ? entry.decision.effect !== "deny" : entry.phase === "start";
 }
 
 export interface StopsAudit {
-  /** Reads the entries in order. Throws RangeError for an entry that a stop should have prevented. */
-  fold(body: Body): void;
+  /** Reads the entries in order. Throws for an entry that a stop should have prevented, or that contradicts earlier ones. */
+  fold(body: EntryBody): void;
   stop(id: string): Stop | undefined;
   /** Returns the stops as of the entry that was folded last. */
   stops(): Stops;
@@ -29,27 +29,27 @@ export function createStopsAudit(): StopsAudit {
    * Throws RangeError if a stop applied. Ignores stops of a policy, which only replay can check, and for entries other than
    * decisions also stops of a tool, because these entries do not name it.
    */
-  function assertFree(body: Body, at: number): void {
+  function assertNotStopped(body: EntryBody, at: number): void {
     const entry = body as unknown as DecisionEntry | OpenEntry;
     let stop: string | undefined;
     if (entry.type === "decision") {
       if (entry.status !== "denied")
         stop = findStopFacts(stops, entry, at).stops?.find(({ policy }) => policy === null)?.id;
-    } else if (goesOn(entry)) {
+    } else if (letsActionContinue(entry)) {
       stop = listActiveStops(stops, at).find(
         ({ agent, tool, policy }) =>
           tool === null && policy === null && (agent === null || matchesAnyName([agent], entry.agent_id)),
       )?.id;
     }
-    if (stop !== undefined) throw new RangeError(`the stop ${stop} held, and it went on`);
+    if (stop !== undefined) throw new RangeError(`the stop ${stop} was active and should have prevented this entry`);
   }
 
   return {
     fold(body) {
       const type = body["type"];
       if (type === "stop") stops = applyStopEntry(stops, body as unknown as StopEntry & { seq: number });
-      else if (stops.open.length > 0 && LOOKED_AT.includes(String(type)))
-        assertFree(body, parseEntryTime(String(body["at"])));
+      else if (stops.open.length > 0 && CHECKED_TYPES.includes(String(type)))
+        assertNotStopped(body, parseEntryTime(String(body["at"])));
     },
     stop: (id) => stops.all.get(id),
     stops: () => stops,

@@ -14,12 +14,12 @@ import { auditActions, type LedgerTotals } from "./actions.ts";
 import { createDirectoryAudit } from "./directory.ts";
 import { createKeysAudit } from "./log-keys.ts";
 import { createPoliciesAudit } from "./policies.ts";
-import { faultsOf, settled, type AuditedStore, type Body } from "./report.ts";
+import { createFaultCollector, retryWhileFaulty, type AuditedStore, type EntryBody } from "./report.ts";
 import { auditRows } from "./rows.ts";
 import { createGrantsAudit } from "./grants.ts";
 import { createStopsAudit } from "./stops.ts";
 import { createUsersAudit } from "./users.ts";
-import { auditLedger, guarded, type AuditReport } from "./ledger.ts";
+import { auditLedger, reportUnreadable, type AuditReport } from "./ledger.ts";
 
 const PAGE = 256;
 
@@ -62,19 +62,19 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   let changes = 0;
   let erased = 0;
   let folded = 0;
-  const entryFault = faultsOf(faults);
+  const entryFault = createFaultCollector(faults);
 
-  function fold(row: EntryRow, body: Body): void {
+  function fold(row: EntryRow, body: EntryBody): void {
     folded = row.seq + 1;
     try {
       const at = parseEntryTime(String(body["at"]));
-      if (at !== row.created_at) entryFault(`entry ${row.seq} is stored under another time than it says`);
+      if (at !== row.created_at) entryFault(`entry ${row.seq} is stored with a different time than it contains`);
       totals.latest = Math.max(totals.latest, at);
       if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) changes++;
       const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
       // Verdicts, starts and results name the submitter of their decision, which is checked with the action.
       if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))
-        entryFault(`entry ${row.seq} is stored under another submitter than it names`);
+        entryFault(`entry ${row.seq} is stored with a different submitter than it contains`);
       directory.fold(row, body);
       policies.fold(row, body);
       stops.fold(body);
@@ -82,7 +82,9 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       grants.fold(body);
       signing.fold(row, body);
     } catch (error) {
-      entryFault(`entry ${row.seq} makes no sense: ${error instanceof Error ? error.message : String(error)}`);
+      entryFault(
+        `entry ${row.seq} contradicts earlier entries: ${error instanceof Error ? error.message : String(error)}`,
+      );
     }
   }
 
@@ -114,9 +116,9 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   });
   totals.size = ledger.size;
 
-  const actionFault = faultsOf(faults);
+  const actionFault = createFaultCollector(faults);
   let actions = 0;
-  await guarded("the actions", actionFault, async () => {
+  await reportUnreadable("the actions", actionFault, async () => {
     actions = await auditActions({
       store,
       totals,
@@ -127,19 +129,24 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     });
     grants.checkSums(actionFault);
   });
-  await settled("the API keys and agents", faultsOf(faults), (fault) => directory.check(fault), catchUp);
-  await settled("the keys that sign", faultsOf(faults), (fault) => signing.check(fault), catchUp);
-  await settled(
+  await retryWhileFaulty(
+    "the API keys and agents",
+    createFaultCollector(faults),
+    (fault) => directory.check(fault),
+    catchUp,
+  );
+  await retryWhileFaulty("the keys that sign", createFaultCollector(faults), (fault) => signing.check(fault), catchUp);
+  await retryWhileFaulty(
     "the policies",
-    faultsOf(faults),
+    createFaultCollector(faults),
     (fault) => policies.check(fault, (done, total) => options.progress?.("policy sets", done, total)),
     catchUp,
   );
-  const own = faultsOf(faults);
-  await guarded("what the store keeps beside its tables", own, async () => (await store.inspect?.())?.forEach(own));
+  const own = createFaultCollector(faults);
+  await reportUnreadable("the integrity of the store", own, async () => (await store.inspect?.())?.forEach(own));
   const { copying } = store;
   if (copying !== undefined) {
-    const rowFault = faultsOf(faults);
+    const rowFault = createFaultCollector(faults);
     const rows = {
       store,
       policies,
@@ -148,17 +155,19 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       keys: options.vkey === undefined ? null : signing.logKeys,
       verify: options.verify,
     };
-    await guarded("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
-    await settled("the head", faultsOf(faults), async (fault) => {
+    await reportUnreadable("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
+    await retryWhileFaulty("the head", createFaultCollector(faults), async (fault) => {
       const { size, epoch } = await store.head();
       // While the service runs there may be newer entries. A head that is too large was reported already.
       if (size === ledger.entries) {
         const tiles = tilesBetween(0, size).length;
         const stored = { tiles: await copying.count("tiles"), entries: await copying.count("entries") };
-        if (stored.tiles !== tiles) fault(`the store holds ${stored.tiles} tiles, a ledger of ${size} ${tiles}`);
-        if (stored.entries !== size) fault(`the store holds ${stored.entries} entries, and its head says ${size}`);
+        if (stored.tiles !== tiles)
+          fault(`the store has ${stored.tiles} tiles, but a ledger of size ${size} has ${tiles}`);
+        if (stored.entries !== size) fault(`the store has ${stored.entries} entries, but its head has size ${size}`);
       }
-      if (epoch < changes) fault(`the head's epoch ${epoch} is behind ${changes} changes of keys, agents and stops`);
+      if (epoch < changes)
+        fault(`the head's epoch ${epoch} is less than the ${changes} changes of keys, agents and stops`);
     });
   }
   return {

@@ -9,18 +9,18 @@ import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
 import { applyUserEntry, type User } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
-import type { Body } from "./report.ts";
+import type { EntryBody } from "./report.ts";
 
 interface UsersAudit {
-  /** Reads the entries one after another. Throws RangeError for an entry that contradicts earlier ones. */
-  fold(body: Body): void;
+  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  fold(body: EntryBody): void;
   count(): number;
 }
 
 /** @param origin origin of the log */
 export function createUsersAudit(origin: string): UsersAudit {
   const users = new Map<string, User>();
-  /** User by external identity and by passkey: each belongs to one user for good. */
+  /** The user of each external identity and passkey, which never move to another user. */
   const holders = new Map<string, string>();
 
   function foldUser(entry: UserEntry): void {
@@ -37,13 +37,13 @@ export function createUsersAudit(origin: string): UsersAudit {
     }
   }
 
-  function assertActor(body: Body): void {
+  function assertActor(body: EntryBody): void {
     const by = body["by"] as Actor | null | undefined;
     const id = typeof by?.principal === "string" ? userOfPrincipal(by.principal) : null;
     if (id === null) return;
     const user = users.get(id);
-    if (user === undefined) throw new RangeError(`it names the user ${id}, who was never created`);
-    if (user.ended_at !== null) throw new RangeError(`it is by the user ${id}, who was ended before`);
+    if (user === undefined) throw new RangeError(`it names the user ${id}, which does not exist`);
+    if (user.ended_at !== null) throw new RangeError(`it was made by the user ${id} after that user was removed`);
     if (body["type"] !== "approval") return;
     const { verdict } = body as unknown as ApprovalEntry;
     const isVote = verdict === "approve" || verdict === "deny";
@@ -51,7 +51,7 @@ export function createUsersAudit(origin: string): UsersAudit {
       throw new RangeError(`it is a vote of the user ${id}, whose roles did not include approving`);
   }
 
-  function assertSignature(body: Body): void {
+  function assertSignature(body: EntryBody): void {
     const { gesture = null, by, ...entry } = body as unknown as Partial<ApprovalEntry>;
     if (body["type"] !== "approval" || gesture === null) return;
     const principal = by?.principal ?? "";
@@ -69,7 +69,7 @@ export function createUsersAudit(origin: string): UsersAudit {
 
   return {
     fold(body) {
-      // Before the change: a user may give up their own role or end themselves.
+      // Check before applying the change, because users may remove their own roles or themselves.
       assertActor(body);
       assertSignature(body);
       if (body["type"] === "user") foldUser(body as unknown as UserEntry);

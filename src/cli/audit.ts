@@ -6,7 +6,7 @@ import { toRfc3339 } from "../domain/time.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore, type StoreAuditReport } from "../audit/store.ts";
 import {
-  checkKept,
+  verifyCheckpointFile,
   checkpointFile,
   isForbidden,
   readCheckpointFile,
@@ -16,7 +16,7 @@ import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT, parse, usage, CommandError, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
-import { repairsOf, repairStore, said } from "./repair.ts";
+import { repairsOf, repairStore, formatRepair } from "./repair.ts";
 import { assertCurrent, progress, withStore } from "./store.ts";
 
 export const audit: Command = {
@@ -101,7 +101,7 @@ examples:
         io.out(
           `entry ${seq}: the key ${previous} authorized the new key ${vkey} and also signs until ${toRfc3339(previous_until)}`,
         );
-      for (const repair of report.repairs) io.out(said(repair));
+      for (const repair of report.repairs) io.out(formatRepair(repair));
       for (const warning of report.warnings) io.err(`warning: ${warning}`);
     } else for (const fault of report.faults) io.out(fault);
     return report.faults.length === 0 ? EXIT.ok : EXIT.unverified;
@@ -148,7 +148,7 @@ async function compareKept(
   };
   for (const { path, note } of notes) {
     try {
-      const { size, fault } = await checkKept({ path, note }, history);
+      const { size, fault } = await verifyCheckpointFile({ path, note }, history);
       if (fault === null) contained.push({ path, size });
       else report.faults.push(fault);
     } catch (error) {

@@ -21,7 +21,7 @@ import {
 import { disabledReason } from "../hook/install/disabled-hooks.ts";
 import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
 
-export function place(): SettingsFolders {
+export function settingsFolders(): SettingsFolders {
   const home = homedir();
   if (!isAbsolute(home)) throw new CommandError("the home folder is not known; set HOME");
   return { home, project: process.cwd() };
@@ -121,7 +121,7 @@ export function planUninstall(host: Host, scope: Scope, command = "assent-hook")
 }
 
 function settingsPath(host: Host, scope: Scope): string {
-  const path = settingsFile(host, scope, place());
+  const path = settingsFile(host, scope, settingsFolders());
   if (path === null) throw new CommandError(`${host} has no ${scope} settings`);
   return path;
 }
@@ -139,7 +139,7 @@ export function applyChange(io: Output, { path, before, after }: SettingsChange,
 
 /** Throws CommandError if another setting of the host disables its hooks. */
 export function assertSwitchedOn(host: Host, command?: string): void {
-  const off = disabledReason(host, place(), readTextOrNull, command);
+  const off = disabledReason(host, settingsFolders(), readTextOrNull, command);
   if (off !== null) throw new CommandError(`the hook is installed but disabled: ${off}; remove that setting`);
 }
 

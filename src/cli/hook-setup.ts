@@ -14,7 +14,7 @@ import {
   assertSwitchedOn,
   CODEX_TRUST,
   hostOf,
-  place,
+  settingsFolders,
   planInstall,
   planUninstall,
 } from "./hook-install.ts";
@@ -63,7 +63,7 @@ examples:
     const host = hostOf(values.host);
     const scope =
       values.scope === undefined
-        ? settingsFile(host, "user", place()) === null
+        ? settingsFile(host, "user", settingsFolders()) === null
           ? "project"
           : "user"
         : oneOf("--scope", values.scope, SCOPES);
@@ -109,7 +109,7 @@ async function prepareKey(
   wanted: string | null,
   host: Host,
 ): Promise<{ config: HookConfig; agent: string }> {
-  const local = new LocalService(place().home, process.env);
+  const local = new LocalService(settingsFolders().home, process.env);
   const before = savedConfig(env);
   const url = before?.url ?? (process.env["ASSENT_URL"] ? serviceUrl() : (local.url ?? serviceUrl()));
   let key: string | null = null;
@@ -215,7 +215,7 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
 }
 
 async function preparePolicies(io: Output, config: HookConfig, agent: string, host: Host): Promise<void> {
-  const ask = () => reaching(() => askPolicies(config, agent, host, place().home));
+  const ask = () => reaching(() => askPolicies(config, agent, host, settingsFolders().home));
   let answers = await ask();
   let refused = answers.filter(({ decision }) => decision !== "allow");
   if (refused.length > 0) {
@@ -241,7 +241,7 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
 
 /** Sends everyday calls through the hook as the settings of the host start it. */
 async function prove(io: Output, host: Host, scope: Scope, command: string | undefined, env: Variables): Promise<void> {
-  const [line] = installedCommands(readSettings(settingsFile(host, scope, place()) as string), host, command);
+  const [line] = installedCommands(readSettings(settingsFile(host, scope, settingsFolders()) as string), host, command);
   if (line === undefined) throw new CommandError("the hook is not in the settings that were written");
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
   try {
@@ -263,7 +263,7 @@ async function prove(io: Output, host: Host, scope: Scope, command: string | und
 function undo(io: Output, host: Host, scope: Scope, command: string | undefined): number {
   applyChange(io, planUninstall(host, scope, command));
   const others = HOSTS.flatMap((each) =>
-    SCOPES.map((one) => settingsFile(each, one, place())).filter(
+    SCOPES.map((one) => settingsFile(each, one, settingsFolders())).filter(
       (path) => path !== null && existsIn(path, each, command),
     ),
   );
@@ -278,7 +278,7 @@ function undo(io: Output, host: Host, scope: Scope, command: string | undefined)
     rmSync(path);
     io.out(`removed ${path}; revoke its key with "assent keys list" and "assent keys revoke"`);
   }
-  const local = new LocalService(place().home, process.env);
+  const local = new LocalService(settingsFolders().home, process.env);
   if (local.stop()) io.out(`stopped the service; its store stays in ${local.folder}`);
   return EXIT.ok;
 }

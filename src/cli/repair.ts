@@ -41,12 +41,12 @@ export async function repairStore(config: Config, file: string | undefined, io: 
       await tx.putMeta(REPAIRS, JSON.stringify([...(await repairsOf(tx)), repair]));
     });
     if (repair === null) return null;
-    io.out(said(repair));
+    io.out(formatRepair(repair));
     return repair;
   });
 }
 
-export function said({ at, size, entries, rows, copy, sha256 }: Repair): string {
+export function formatRepair({ at, size, entries, rows, copy, sha256 }: Repair): string {
   return `cut back to ${size} on ${at}: ${entries} entries that no head ever covered, ${rows} rows in all; the copy is ${copy}, SHA-256 ${sha256}`;
 }
 

@@ -9,13 +9,13 @@ const [FEWEST, MOST] = [250, 4000];
 /** No batch commits during a fold. A faster fold doubles its size, a slower one halves it. Milliseconds. */
 const [SHORT, LONG] = [20, 50];
 /** The fold starts when no entry was recorded for this time. Milliseconds. */
-const QUIET = 1000;
+const DELAY_MS = 1000;
 /** A backlog above this size is folded at once, because analytics count it row by row until then. */
-const BEHIND = 20_000;
-const BREATH = 20;
-const AFTER_FAILURE = 10_000;
+const MAX_BACKLOG = 20_000;
+const PAUSE_MS = 20;
+const RETRY_DELAY_MS = 10_000;
 /** Interval at which a process that does not hold the lease tries to acquire it. Milliseconds. */
-const TURN = 5_000;
+const LEASE_RETRY_MS = 5_000;
 
 export interface SumFolder {
   start(): void;
@@ -30,7 +30,7 @@ export interface SumFolderOptions {
   lease: LeaderLease;
 }
 
-export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderOptions): SumFolder {
+export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions): SumFolder {
   /** Announced size of the ledger, and the size up to which this process knows that everything is folded. */
   let size = 0;
   let done = 0;
@@ -52,7 +52,7 @@ export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderO
   async function fold(): Promise<void> {
     let again: number | null = null;
     try {
-      if (!(await duty.isLeader())) again = TURN;
+      if (!(await lease.isLeader())) again = LEASE_RETRY_MS;
       for (let chunk = FEWEST; !stopped && again === null;) {
         const announced = size;
         const began = performance.now();
@@ -64,7 +64,7 @@ export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderO
           break;
         }
         chunk = nextChunkSize(chunk, performance.now() - began);
-        await new Promise((resolve) => setTimeout(resolve, BREATH));
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
     } catch (error) {
       if (!stopped)
@@ -72,10 +72,10 @@ export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderO
           "what the store puts off, such as the sums for analytics, could not be brought up to date; trying again",
           { error: String(error) },
         );
-      again = AFTER_FAILURE;
+      again = RETRY_DELAY_MS;
     }
     running = null;
-    if (again !== null || size > done) plan(again ?? QUIET);
+    if (again !== null || size > done) plan(again ?? DELAY_MS);
   }
 
   return {
@@ -85,17 +85,17 @@ export function createSumFolder({ upkeep, ledger, log, lease: duty }: SumFolderO
         // The first announcement sets the start, and the first fold includes everything earlier. An announced size may be too
         // large.
         done = done === 0 ? now : Math.min(done, now);
-        if (size - done < BEHIND) plan(QUIET);
+        if (size - done < MAX_BACKLOG) plan(DELAY_MS);
         else if (timer === null) plan(0);
       });
-      plan(QUIET);
+      plan(DELAY_MS);
     },
     async stop() {
       stopped = true;
       unsubscribe?.();
       if (timer !== null) clearTimeout(timer);
       await running;
-      await duty.release().catch(() => undefined);
+      await lease.release().catch(() => undefined);
     },
   };
 }

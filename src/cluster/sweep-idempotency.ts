@@ -11,10 +11,10 @@ import { mayHaveRun } from "../domain/limit-uses.ts";
 
 /** Keys that are read together and deleted in one transaction. */
 const PAGE = 200;
-const BETWEEN = 3_600_000;
-const AFTER_FAILURE = 60_000;
-const BREATH = 20;
-const FIRST: IdempotencyCursor = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
+const INTERVAL_MS = 3_600_000;
+const RETRY_DELAY_MS = 60_000;
+const PAUSE_MS = 20;
+const START_CURSOR: IdempotencyCursor = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
 
 interface IdempotencySweep {
   start(): void;
@@ -33,14 +33,14 @@ interface IdempotencySweepOptions {
 }
 
 export function createIdempotencySweep(options: IdempotencySweepOptions): IdempotencySweep {
-  const { storage, ledger, lease: duty, log } = options;
+  const { storage, ledger, lease, log } = options;
   let stopped = false;
   /** Position of the last key that was examined. Retained keys stay retained, so later sweeps start after it. */
-  let passed = FIRST;
+  let passed = START_CURSOR;
 
   async function sweep(): Promise<number> {
     let forgotten = 0;
-    while (!stopped && (await duty.isLeader())) {
+    while (!stopped && (await lease.isLeader())) {
       const rows = await storage.idempotencyBefore(options.clock() - options.keepMs, passed, PAGE);
       const over: IdempotencyRow[] = [];
       for (const row of rows) if (!(await stays(row))) over.push(row);
@@ -52,7 +52,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
       forgotten += over.length;
       passed = rows.at(-1) ?? passed;
       if (rows.length < PAGE) break;
-      await new Promise((resolve) => setTimeout(resolve, BREATH));
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
     return forgotten;
   }
@@ -67,19 +67,19 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
 
   const rounds = createRepeatingTask({
     task: sweep,
-    everyMs: BETWEEN,
-    afterFailureMs: AFTER_FAILURE,
+    everyMs: INTERVAL_MS,
+    afterFailureMs: RETRY_DELAY_MS,
     onFailure: (error) =>
       log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) }),
   });
 
   return {
     sweep,
-    start: () => rounds.start(AFTER_FAILURE),
+    start: () => rounds.start(RETRY_DELAY_MS),
     async stop() {
       stopped = true;
       await rounds.stop();
-      await duty.release().catch(() => undefined);
+      await lease.release().catch(() => undefined);
     },
   };
 }

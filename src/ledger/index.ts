@@ -19,29 +19,34 @@ import { RollCall } from "./commit/roll-call.ts";
 import { Sequencer, type SequencerOptions } from "./commit/sequencer.ts";
 import { sharedRead } from "./shared-read.ts";
 import { createTail } from "./tail.ts";
-import { compareWithKept, keepCheckpoint, stateCheckpointPath, type KeptCheckpoint } from "./sign/kept-checkpoint.ts";
+import {
+  compareWithCheckpointFile,
+  openCheckpointFile,
+  stateCheckpointPath,
+  type CheckpointFile,
+} from "./sign/kept-checkpoint.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { witnessedCheckpoint } from "./witness/witnesses.ts";
 
 /** Time after which a signature is stored by itself if no batch stores it earlier. Milliseconds. */
-const STORE_CHECKPOINT_AFTER = 200;
+const STORE_CHECKPOINT_DELAY_MS = 200;
 /** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
-const CATCH_UP_EVERY = 500;
+const CATCH_UP_INTERVAL_MS = 500;
 /** The same interval for stores that do not announce commits. */
-const LOOK_EVERY = 250;
+const POLL_INTERVAL_MS = 250;
 /** Minimum interval at which a process that only reads stores what it has seen. Milliseconds. */
-const KEEP_SEEN_EVERY = 1000;
+const STORE_SEEN_INTERVAL_MS = 1000;
 
 /** Default time limit for the jobs of a batch: longer than any batch on a slow disk or database takes. Milliseconds. */
-const LONGEST_JOBS = 60_000;
+const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
 export interface LedgerOptions {
   storage: Storage;
   /** Identifies this process among those that share the store. */
   instance: string;
   verify: Vault["verify"];
-  /** Has followed the store. */
+  /** The log's keys, already read from the store. */
   logKeys: LogKeyBook;
   log: Logger;
   clock: LedgerClock;
@@ -59,11 +64,11 @@ export interface LedgerOptions {
   /** Accepts a store that is older than the kept checkpoint. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
-  /** Absent: nothing is. */
+  /** Absent: changes of keys and agents are not read. */
   follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
-  /** Absent: none holds. */
+  /** Absent: there are no stops. */
   stops?: BatchContext["stops"];
   /** Absent: there are none. */
   users?: BatchContext["users"];
@@ -136,7 +141,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
         });
   for (const place of kept) {
     try {
-      await compareWithKept(place, {
+      await compareWithCheckpointFile(place, {
         size: start.size,
         keys: logKeys.keys(),
         verify,
@@ -147,7 +152,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     } catch (error) {
       // Report it to the other processes, so that those that have seen less do not continue with this database either.
       if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
-        await rollCall?.testify(error.seen).catch(() => undefined);
+        await rollCall?.reportNewest(error.seen).catch(() => undefined);
       throw error;
     }
   }
@@ -165,13 +170,13 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   // The first batch stores this signature with its entries, so entries without a checkpoint show that it was removed.
   if (start.size === 0 && checkpoints.latest() === null) await checkpoints.sign(() => Promise.resolve(start));
   const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
-  if (last !== undefined) options.clock.saw(last.created_at);
-  const tail = createTail(storage, start.size, log, (newest) => options.clock.saw(newest.created_at));
+  if (last !== undefined) options.clock.observeEntryTime(last.created_at);
+  const tail = createTail(storage, start.size, log, (newest) => options.clock.observeEntryTime(newest.created_at));
   const readHead = sharedRead(() => continuity.observe(() => storage.head()));
 
   /** Stores the newest signature soon, unless a batch stores it earlier. */
   function planStore(): void {
-    timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_AFTER);
+    timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_DELAY_MS);
     timer.unref?.();
   }
 
@@ -200,7 +205,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       log,
       clock: options.clock,
       maxBatch: options.maxBatch,
-      jobMs: options.jobMs ?? LONGEST_JOBS,
+      jobMs: options.jobMs ?? DEFAULT_JOB_TIMEOUT_MS,
       policies: options.policies,
       async follow(tx, before) {
         await options.follow?.(tx, before);
@@ -221,9 +226,9 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       rootAt: (size) => proofs.rootAt(size),
       signed: () => checkpoints.latest(),
       seen: () => continuity.seen(),
-      agree: () => rollCall?.pass() ?? Promise.resolve(),
+      agree: () => rollCall?.awaitAgreement() ?? Promise.resolve(),
       committed(entries, head, base) {
-        continuity.took(head);
+        continuity.advance(head);
         logKeys.took(entries);
         tail.committed(entries);
         checkpoints.committed(head, base);
@@ -262,7 +267,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   /** Signs and keeps what other processes committed, because this process may be the only one that remembers it. */
   async function keepSeen(): Promise<void> {
     const signed = checkpoints.latest()?.size ?? 0;
-    if (continuity.seen().size <= signed || performance.now() - keptAt < KEEP_SEEN_EVERY) return;
+    if (continuity.seen().size <= signed || performance.now() - keptAt < STORE_SEEN_INTERVAL_MS) return;
     keptAt = performance.now();
     await checkpoint();
   }
@@ -301,7 +306,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     () => {
       if (!storage.exclusive || sequencer.lastHead() === null) poll();
     },
-    storage.watch === undefined && !storage.exclusive ? LOOK_EVERY : CATCH_UP_EVERY,
+    storage.watch === undefined && !storage.exclusive ? POLL_INTERVAL_MS : CATCH_UP_INTERVAL_MS,
   );
   catching.unref?.();
 
@@ -322,7 +327,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   async function followed(): Promise<LedgerHead> {
     let read = await head();
     if (read.server?.isSettled === false) {
-      await rollCall?.pass();
+      await rollCall?.awaitAgreement();
       read = await head();
       if (read.server?.isSettled === false)
         throw new StorageError("unavailable", "the processes have not agreed on the database yet");
@@ -398,12 +403,12 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 }
 
 /** Lists the places where this process keeps the newest checkpoint. */
-function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): KeptCheckpoint[] {
-  const kept: KeptCheckpoint[] = [];
-  if (keptCheckpoint !== null) kept.push(keepCheckpoint(keptCheckpoint, log));
+function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
+  const kept: CheckpointFile[] = [];
+  if (keptCheckpoint !== null) kept.push(openCheckpointFile(keptCheckpoint, log));
   // A restore of the whole data folder also restores the checkpoint in it. Named after the log's first key, because one
   // folder serves all logs.
   if (typeof stateFolder === "string")
-    kept.push(keepCheckpoint(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }));
+    kept.push(openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }));
   return kept;
 }

@@ -9,21 +9,25 @@ import { assertContiguous, type EntryRow, type StorageReader } from "../contract
 export type Listener = (entries: readonly EntryRow[]) => void;
 
 export interface Tail {
-  /** Delivers the entries of all processes. The first subscriber gets those from sequence number `from` on. */
+  /**
+   * Delivers the entries of all processes that are announced from now on. The first subscriber can skip the entries below
+   * sequence number `from`. Returns a function that ends the subscription.
+   */
   subscribe(listener: Listener, from?: number): () => void;
-  /** Delivers the entries that this process knows that it committed. */
+  /** Delivers the entries that this process committed, except if the outcome of the commit was uncertain. */
   onRecorded(listener: Listener): () => void;
   /** Calls the listener with the possible size of the ledger whenever any process commits. */
   onGrowth(listener: (size: number) => void): () => void;
   committed(entries: readonly EntryRow[]): void;
   /**
-   * Reports that another process moved the ledger to this size. Without subscribers, resolves when its newest entry was read.
+   * Reports that the ledger has this size because another process committed. With subscribers, starts to read the new entries
+   * and resolves at once. Without subscribers, reads only the newest entry and then resolves.
    */
   reached(size: number): Promise<void>;
-  /** It may have. */
+  /** Reports that the ledger may have this size. */
   moved(size: number): void;
   listening(): boolean;
-  /** Returns the largest size that is certain. */
+  /** Returns the largest size of the ledger that was reported by `committed` or `reached`. */
   announced(): number;
   /** Returns the number of delivered entries, which is the next sequence number. */
   delivered(): number;
@@ -50,10 +54,10 @@ export function createTail(
   let gap: Promise<void> | null = null;
   let announced = size;
 
-  function tell<T>(all: ReadonlySet<(it: T) => void>, it: T): void {
-    for (const listener of all) {
+  function notify<T>(subscribers: ReadonlySet<(value: T) => void>, value: T): void {
+    for (const listener of subscribers) {
       try {
-        listener(it);
+        listener(value);
       } catch (error) {
         // An error of a subscriber must not affect decisions.
         log.error("a subscriber of the ledger threw", { error: String(error) });
@@ -66,7 +70,7 @@ export function createTail(
     if (first === undefined || last === undefined) return;
     delivered = first.seq + entries.length;
     newest(last);
-    tell(listeners, entries);
+    notify(listeners, entries);
   }
 
   /** Reads the missing entries. One read runs at a time, and includes what is announced meanwhile. */
@@ -103,7 +107,7 @@ export function createTail(
 
   return {
     subscribe(listener, from = announced) {
-      // Nobody waits for what came before.
+      // Without subscribers, no one needs the entries that were announced earlier.
       if (listeners.size === 0 && gap === null) delivered = Math.max(announced, from);
       return add(listeners, listener);
     },
@@ -114,8 +118,8 @@ export function createTail(
       if (first === undefined) return;
       const size = first.seq + entries.length;
       announced = Math.max(announced, size);
-      tell(recorders, entries);
-      tell(growth, size);
+      notify(recorders, entries);
+      notify(growth, size);
       if (listeners.size === 0) return;
       if (gap === null && first.seq === delivered) deliver(entries);
       else catchUp();
@@ -123,13 +127,13 @@ export function createTail(
     async reached(size) {
       const grown = size > announced;
       announced = Math.max(announced, size);
-      if (grown) tell(growth, size);
+      if (grown) notify(growth, size);
       if (listeners.size > 0) return catchUp();
       if (!grown) return;
       const [last] = await reader.entries(size - 1, size);
       if (last !== undefined) newest(last);
     },
-    moved: (size) => tell(growth, size),
+    moved: (size) => notify(growth, size),
     listening: () => listeners.size > 0,
     announced: () => announced,
     delivered: () => delivered,

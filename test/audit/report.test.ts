@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CopiedRow, StorageCopying } from "../../src/contract/storage.ts";
-import { eachRow } from "../../src/audit/report.ts";
+import { checkEachRow } from "../../src/audit/report.ts";
 
 test("rows that come again and again are a fault, and end the read", async () => {
   // The third page leads back to the second, as a b-tree with a damaged key does.
@@ -17,7 +17,7 @@ test("rows that come again and again are a fault, and end the read", async () =>
     read: async (_: string, after: CopiedRow | null) => (reads++ > 100 ? [] : next.get(after?.["name"])),
   } as unknown as StorageCopying;
   const faults: string[] = [];
-  await eachRow(
+  await checkEachRow(
     copying,
     "meta",
     (fault) => void faults.push(fault),

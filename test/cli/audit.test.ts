@@ -86,7 +86,7 @@ test("entries without a checkpoint, or without the log's key, are a fault, also 
     for (const sql of ["delete from checkpoint", "update checkpoint set size = 0, note = null"]) {
       const unsigned = await auditCopy("late", sql, { args });
       assert.deepEqual([unsigned.code, unsigned.out.includes("signed by")], [6, false]);
-      assert.match(unsigned.out, /the store holds \d+ entries and no signed checkpoint: the checkpoint was removed/);
+      assert.match(unsigned.out, /the store has \d+ entries but no signed checkpoint: the checkpoint was removed/);
     }
     const nameless = await auditCopy("late", "delete from meta", { args });
     assert.equal(nameless.code, 6);
@@ -135,6 +135,6 @@ test("a result on an action that reported none is a fault", async () => {
       `update actions set result = '${result}' where id = unhex('${executing}', '-')`,
     );
     assert.equal(forged.code, 6, result);
-    assert.match(forged.out, /it has a result, and none was reported/, result);
+    assert.match(forged.out, /it has a result, but none was reported/, result);
   }
 });

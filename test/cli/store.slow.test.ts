@@ -196,13 +196,16 @@ describe("the embedded store", () => {
       ],
       [
         "drop trigger policy_sets_no_delete; delete from policy_sets",
-        /policy set [0-9a-f]{64} decided, and is not in the store/,
+        /policy set [0-9a-f]{64} made decisions but is not in the store/,
       ],
       [
         "drop trigger entries_no_update; update entries set bytes = cast(replace(cast(bytes as text), 'seq', 'sep') as blob) where seq = 5",
         /entry 5 was altered/,
       ],
-      [`delete from actions where id = unhex('${id}', '-')`, /the store holds \d+ actions, the ledger \d+ decisions/],
+      [
+        `delete from actions where id = unhex('${id}', '-')`,
+        /the store has \d+ actions, but the ledger has \d+ decisions/,
+      ],
     ];
     const { DatabaseSync } = await loadSqlite();
     for (const [sql, expected] of damages) {

@@ -130,7 +130,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
       [idle, storages[1] as Storage],
       [writing, storages[0] as Storage],
     ] as const) {
-      const lost = isKind("corrupt", /does not go on from the 8 that this process has seen/);
+      const lost = isKind("corrupt", /does not continue the 8 entries that this process has seen/);
       await eventually(() => assert.rejects(ledger.head(), lost));
       await assert.rejects(ledger.checkpoint(), lost);
       await assert.rejects(storage.entries(0, 9), lost, "nothing is read from it");

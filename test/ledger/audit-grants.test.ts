@@ -93,7 +93,7 @@ test("a use that an operator took back no longer counts", () => {
 });
 
 const forged: [string, RegExp, () => object[]][] = [
-  ["of a grant that nobody gave", /never given/, () => [use("a")]],
+  ["of a grant that nobody gave", /never created/, () => [use("a")]],
   ["of a revoked grant", /had ended \(revoked\)/, () => [granted(), ended(), use("a")]],
   ["after its time", /had ended \(time\)/, () => [granted(), use("a", {}, { at: at(50) })]],
   ["by another agent", /another agent, tool or operation/, () => [granted(), use("a", {}, { agent_id: "other" })]],
@@ -102,12 +102,20 @@ const forged: [string, RegExp, () => object[]][] = [
   ["with a larger cap", /terms of the grant g/, () => [granted(), use("a", { count: 3 })]],
   ["with a later end", /terms of the grant g/, () => [granted(), use("a", { until: at(59) })]],
   ["with another grantor", /terms of the grant g/, () => [granted(), use("a", { by: "owner:eve" })]],
-  ["after the key was revoked", /could not grant/, () => [granted(), key(SCOPES, {}, "revoked"), use("a")]],
-  ["after the key expired", /could not grant/, () => [key(SCOPES, { expires_at: at(4) }), granted(), use("a")]],
+  [
+    "after the key was revoked",
+    /not allowed to create grants/,
+    () => [granted(), key(SCOPES, {}, "revoked"), use("a")],
+  ],
+  [
+    "after the key expired",
+    /not allowed to create grants/,
+    () => [key(SCOPES, { expires_at: at(4) }), granted(), use("a")],
+  ],
   ["that the decision does not name", /does not name/, () => [granted(), use("a", {}, { facts: {} })]],
   [
     "in a decision with another reason",
-    /did not allow it/,
+    /its reason is not GRANTED/,
     () => [granted(), use("a", {}, { decision: { effect: "allow", reason_code: "POLICY_RULE" } })],
   ],
   ["in a redecision of another action", /did not cover the action/, () => [granted(), redecision("a")]],
@@ -133,7 +141,7 @@ test("finds a grant by a credential that could not grant, and one that is given 
   fold(key(["approvals:decide"]));
   refuses(/lacked the scope grants:write/, granted());
   fold(key(SCOPES, { agent_id: "bot" }));
-  refuses(/could not grant/, granted({ grant: { ...TERMS, id: "h" } }));
+  refuses(/not allowed to create grants/, granted({ grant: { ...TERMS, id: "h" } }));
   fold(key(SCOPES), granted({ grant: { ...TERMS, id: "i" } }));
   refuses(/granted twice/, granted({ grant: { ...TERMS, id: "i" } }));
   fold(granted({ change: "ended", cause: "flag", grant: { ...TERMS, id: "i" } }));

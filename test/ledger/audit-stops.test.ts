@@ -34,7 +34,7 @@ const decision = (status: string, minute = 1) => ({
 const approval = (verdict: string) => ({ type: "approval", at: at(1), agent_id: "bot", verdict });
 const execution = (phase: string) => ({ type: "execution", at: at(1), agent_id: "bot", phase });
 const redecision = (effect: string) => ({ type: "redecision", at: at(1), agent_id: "bot", decision: { effect } });
-const WENT_ON = /the stop s held, and it went on/;
+const WENT_ON = /the stop s was active and should have prevented this entry/;
 
 let audit: StopsAudit;
 beforeEach(() => (audit = createStopsAudit()));

@@ -42,7 +42,7 @@ describe("the clock", () => {
   it("is the time of day, also where that is set back and no entry lies ahead", () => {
     const { at, clock } = played();
     assert.equal(clock.now(), 1_000_000);
-    clock.saw(1_000_000);
+    clock.observeEntryTime(1_000_000);
     at.day += DAY;
     at.steady += 5;
     assert.equal(clock.now(), 1_000_000 + DAY);
@@ -52,28 +52,28 @@ describe("the clock", () => {
 
   it("goes on from the last entry, a little slowly, until the time of day has caught up", () => {
     const { at, told, clock } = played();
-    clock.saw(1_000_000 + HOUR);
+    clock.observeEntryTime(1_000_000 + HOUR);
     assert.deepEqual([clock.now(), clock.ahead(), told.length], [1_000_000 + HOUR, HOUR, 1]);
     at.day += 1000;
     at.steady += 1000;
     assert.deepEqual([clock.now(), clock.ahead()], [1_000_900 + HOUR, HOUR - 100]);
     // What it writes meanwhile does not wind it up.
-    clock.saw(clock.now());
+    clock.observeEntryTime(clock.now());
     at.day += 9 * HOUR;
     at.steady += 9 * HOUR;
     assert.ok(clock.now() > at.day);
-    clock.saw(clock.now());
+    clock.observeEntryTime(clock.now());
     at.day += HOUR;
     at.steady += HOUR;
     assert.deepEqual([clock.now(), clock.ahead()], [at.day, 0]);
-    clock.saw(clock.now());
+    clock.observeEntryTime(clock.now());
     assert.equal(told.length, 1, "said once");
   });
 
   it("heeds no entry that lies before another", () => {
     const { clock } = played();
-    clock.saw(1_000_000 + HOUR);
-    clock.saw(1_000_000);
+    clock.observeEntryTime(1_000_000 + HOUR);
+    clock.observeEntryTime(1_000_000);
     assert.equal(clock.now(), 1_000_000 + HOUR);
   });
 });
@@ -104,7 +104,7 @@ describe("a service whose clock jumps a day ahead and back", () => {
         [...times].sort((a, b) => a - b),
       );
       assert.deepEqual(ids, [...ids].sort());
-      assert.ok(service.logged.some((line) => line.includes("lies ahead of this machine's clock")));
+      assert.ok(service.logged.some((line) => line.includes("is later than this machine's clock")));
     }));
 
   it("still lets what waits expire in its time", () =>

@@ -31,7 +31,7 @@ it("each place gets what is newer than what it took; one that is away holds up n
   const posted = createPostedCheckpoints({
     urls: [at("/here"), at("/away"), at("/moved")],
     ledger,
-    duty,
+    lease: duty,
     everyMs: 60_000,
     log: { warn: (message, fields) => warnings.push(`${message} ${JSON.stringify(fields)}`) },
   });

@@ -265,7 +265,7 @@ describe("a tampered store refuses to start", () => {
     [
       "an entry's bytes and hash",
       ["update entries set bytes = x'7b7d', leaf_hash = zeroblob(32) where seq = 20"],
-      /tile 0\/0 does not hold the hashes below it/,
+      /tile 0\/0 does not match the hashes below it/,
     ],
     [
       "an entry in the partial tile, with its hash",
@@ -285,12 +285,12 @@ describe("a tampered store refuses to start", () => {
         "insert into policy_sets select 'another', created_at, document from policy_sets limit 1",
         "update ledger_head set policy_set = 'another'",
       ],
-      /policy set another is not the one/,
+      /policy set another differs from the one/,
     ],
     [
       "the head's policy set, to none",
       ["update ledger_head set policy_set = null"],
-      /policy set \(none\) is not the one/,
+      /policy set \(none\) differs from the one/,
     ],
     [
       "a ledger cut back together with its head",

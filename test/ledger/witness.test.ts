@@ -170,7 +170,7 @@ describe("a log", () => {
         consistency: (first, second) => Promise.resolve(proofOf(first, second, of)),
       },
       storage,
-      duty,
+      lease: duty,
       everyMs: 1e9,
       log: createLogger("info", (text) => lines.push(text)),
       verify: verifyEd25519,

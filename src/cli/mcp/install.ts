@@ -9,7 +9,7 @@ import { SettingsError } from "../../hook/install/jsonc.ts";
 import { isTemporaryInstall } from "../../hook/install/hook-program.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { readLogin } from "../credentials.ts";
-import { place } from "../hook-install.ts";
+import { settingsFolders } from "../hook-install.ts";
 import { invocation, programWords } from "../invocation.ts";
 import {
   CLIENT_SCOPES,
@@ -82,7 +82,7 @@ export function existingSettings(client: Client, scope: string | undefined): { p
   if (scope !== undefined && !CLIENT_SCOPES.includes(scope as ClientScope))
     throw usage(`--scope takes ${CLIENT_SCOPES.join(" or ")}, not "${scope}"`);
   return CLIENT_SCOPES.filter((name) => scope === undefined || scope === name).flatMap((name) => {
-    const path = clientFile(client, name, place());
+    const path = clientFile(client, name, settingsFolders());
     const text = path === null ? null : writing(() => readSettings(path));
     return path === null || text === null ? [] : [{ path, text }];
   });
@@ -92,7 +92,7 @@ export function existingSettings(client: Client, scope: string | undefined): { p
 function settingsOf(client: Client, scope: string | undefined): { path: string; text: string } {
   const [settings] = existingSettings(client, scope);
   if (settings === undefined) {
-    const paths = CLIENT_SCOPES.flatMap((name) => clientFile(client, name, place()) ?? []);
+    const paths = CLIENT_SCOPES.flatMap((name) => clientFile(client, name, settingsFolders()) ?? []);
     throw new CommandError(`${client} has no servers to put behind the proxy: there is no ${paths.join(" and no ")}`);
   }
   return settings;

@@ -20,13 +20,13 @@ import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
 import { applyUserEntry, type Users } from "../../domain/users.ts";
-import { withOwn } from "./own-entries.ts";
-import { completedTiles } from "./completed-tiles.ts";
+import { includeBatchEntries } from "./own-entries.ts";
+import { computeCompletedTiles } from "./completed-tiles.ts";
 import { envelopeFault } from "./envelope.ts";
 import { prefetch, type Prefetched } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
-import { Late, type Outcome, type Pending } from "./job.ts";
-import { runJobs, type Expected } from "./run-jobs.ts";
+import { JobTimeout, type JobOutcome, type QueuedJob } from "./job.ts";
+import { runJobs, type PendingWrite } from "./run-jobs.ts";
 
 /** An entry of the batch at hand. */
 interface Recorded {
@@ -61,7 +61,7 @@ export interface BatchContext {
 export interface BatchResult {
   head: LedgerHead;
   entries: EntryRow[];
-  outcomes: Outcome[];
+  outcomes: JobOutcome[];
 }
 
 /**
@@ -71,13 +71,13 @@ export interface BatchResult {
 export async function runBatch(
   tx: StorageTransaction,
   before: LedgerHead,
-  jobs: readonly Pending[],
+  jobs: readonly QueuedJob[],
   context: BatchContext,
 ): Promise<BatchResult> {
   const batch = new Batch(tx, before, context);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Late()), context.jobMs);
+    timer = setTimeout(() => reject(new JobTimeout()), context.jobMs);
   });
   late.catch(() => undefined);
   try {
@@ -89,7 +89,7 @@ export async function runBatch(
     const appended = done.touched ? append(tx, before, batch, context) : Promise.resolve();
     appended.catch(() => undefined);
     // If a job's write failed, the append fails too. Blame the job.
-    await done.blameWrites();
+    await done.awaitWrites();
     await appended;
     return { head, entries: batch.rows, outcomes: done.outcomes };
   } finally {
@@ -105,14 +105,14 @@ async function append(
   { outbox, now }: BatchContext,
 ): Promise<void> {
   if (outbox !== null && batch.recorded.length > 0) await outbox(tx, batch.recorded, now);
-  const tiles = await completedTiles(tx, before.size, batch.rows);
+  const tiles = await computeCompletedTiles(tx, before.size, batch.rows);
   await tx.append(batch.rows, tiles, batch.headAfter());
 }
 
 class Batch {
   readonly rows: EntryRow[] = [];
   readonly recorded: Recorded[] = [];
-  readonly expected: Expected[] = [];
+  readonly expected: PendingWrite[] = [];
   /** Set by the first write or entry of the running job. */
   changed = false;
   private readonly tx: StorageTransaction;
@@ -146,7 +146,7 @@ class Batch {
     this.grants = context.grants();
     this.store = createJobTransaction({
       tx,
-      entries: withOwn(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
+      entries: includeBatchEntries(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
       prefetched: () => this.prefetched,
       wrote: () => {
         this.changed = true;
@@ -178,7 +178,7 @@ class Batch {
   }
 
   /** Reads what the jobs are known to need, for all jobs at once. */
-  async prefetch(jobs: readonly Pending[]): Promise<void> {
+  async prefetch(jobs: readonly QueuedJob[]): Promise<void> {
     if (jobs.every((pending) => pending.prefetch === undefined)) return;
     const view = await this.makeView();
     this.prefetched = await prefetch(

@@ -2,7 +2,8 @@
  * The service's clock: the time of day, but never earlier than the last entry of the ledger, whichever process wrote it. If
  * the time of day jumped ahead and back, entries would otherwise be out of order, and expired permits and approvals would be
  * valid again.
- * | While the last entry is ahead of the time of day, this clock continues from that entry, slower than real time. If it
+ *
+ * While the last entry is ahead of the time of day, this clock continues from that entry, slower than real time. If it
  * stood still, nothing would expire meanwhile; at normal speed it would stay ahead forever.
  */
 import type { Logger } from "../../contract/host.ts";
@@ -11,15 +12,15 @@ export interface LedgerClock {
   /** Milliseconds since the epoch. */
   now(): number;
   /** Reports that the ledger has an entry of this time. */
-  saw(at: number): void;
+  observeEntryTime(at: number): void;
   /** Returns how far the clock is ahead of the time of day. Milliseconds; usually 0. */
   ahead(): number;
 }
 
 /** Speed while the clock is ahead. It loses a day in ten days, and what should last an hour lasts 67 minutes. */
-const PACE = 0.9;
+const SLOWED_RATE = 0.9;
 /** Minimum lead that is logged, because clocks of several machines always differ a little. Milliseconds. */
-const WORTH_TELLING = 2_000;
+const MIN_LOGGED_LEAD_MS = 2_000;
 
 /** @param steady a monotonic clock in milliseconds */
 export function createLedgerClock(
@@ -30,22 +31,22 @@ export function createLedgerClock(
   let newest = { at: -Infinity, seen: 0 };
   let hasWarned = false;
 
-  const least = (): number => Math.floor(newest.at + (steady() - newest.seen) * PACE);
-  const ahead = (): number => Math.max(0, least() - timeOfDay());
+  const earliestNow = (): number => Math.floor(newest.at + (steady() - newest.seen) * SLOWED_RATE);
+  const ahead = (): number => Math.max(0, earliestNow() - timeOfDay());
 
   return {
-    now: () => Math.max(timeOfDay(), least()),
-    saw(at) {
-      if (at > least()) newest = { at, seen: steady() };
+    now: () => Math.max(timeOfDay(), earliestNow()),
+    observeEntryTime(at) {
+      if (at > earliestNow()) newest = { at, seen: steady() };
       const ms = ahead();
-      if (ms >= WORTH_TELLING && !hasWarned)
+      if (ms >= MIN_LOGGED_LEAD_MS && !hasWarned)
         log.warn(
-          "the last entry of the ledger lies ahead of this machine's clock; the ledger's clock goes on from it",
+          "the last entry of the ledger is later than this machine's clock; the ledger's clock continues from that entry",
           {
             ahead_seconds: Math.round(ms / 1000),
           },
         );
-      hasWarned = ms >= WORTH_TELLING;
+      hasWarned = ms >= MIN_LOGGED_LEAD_MS;
     },
     ahead,
   };

@@ -3,20 +3,20 @@ import { StorageError, type EntryRow, type StorageReader, type TileRow } from ".
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../../domain/tiles.ts";
 
 /** A tile has 256 hashes (C2SP tlog-tiles). Its root is one hash of the level above. */
-export async function completedTiles(
+export async function computeCompletedTiles(
   tx: StorageReader,
   oldSize: number,
   rows: readonly EntryRow[],
 ): Promise<TileRow[]> {
   const done: TileRow[] = [];
-  const rootsHere = new Map<string, Uint8Array>();
+  const newRoots = new Map<string, Uint8Array>();
   for (const { level, index } of tilesBetween(oldSize, oldSize + rows.length)) {
     const from = index * TILE_WIDTH;
-    const hashes = level === 0 ? await leaves(tx, from, oldSize, rows) : await roots(tx, level - 1, from, rootsHere);
+    const hashes = level === 0 ? await leaves(tx, from, oldSize, rows) : await roots(tx, level - 1, from, newRoots);
     const joined = new Uint8Array(TILE_WIDTH * 32);
     hashes.forEach((hash, i) => joined.set(hash, i * 32));
     const root = rootOfTile(joined);
-    rootsHere.set(`${level}/${index}`, root);
+    newRoots.set(`${level}/${index}`, root);
     done.push({ level, index, hashes: joined, root });
   }
   return done;
@@ -31,7 +31,7 @@ async function leaves(
   const to = from + TILE_WIDTH;
   const stored = from < oldSize ? await tx.leafHashes(from, Math.min(to, oldSize)) : [];
   const start = Math.max(from, oldSize) - oldSize;
-  return complete([...stored, ...rows.slice(start, to - oldSize).map((row) => row.leaf_hash)]);
+  return assertFullTile([...stored, ...rows.slice(start, to - oldSize).map((row) => row.leaf_hash)]);
 }
 
 async function roots(
@@ -49,10 +49,10 @@ async function roots(
     const here = rootsHere.get(`${level}/${i}`);
     if (here !== undefined) roots.push(here);
   }
-  return complete(roots);
+  return assertFullTile(roots);
 }
 
-function complete(hashes: Uint8Array[]): Uint8Array[] {
+function assertFullTile(hashes: Uint8Array[]): Uint8Array[] {
   if (hashes.length !== TILE_WIDTH) {
     throw new StorageError("corrupt", `the store gave ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
   }

@@ -13,7 +13,7 @@ export interface Continuity {
   /** Returns the newest head that this process has read, committed or signed. */
   seen(): LedgerHead;
   /** Accepts a head that this process has committed, or has verified. */
-  took(head: LedgerHead): void;
+  advance(head: LedgerHead): void;
   /**
    * Returns the head that `read` returns. Rejects with StorageError "corrupt" if it is smaller than a head that was seen
    * before the read, or contradicts it.
@@ -27,15 +27,15 @@ export interface Continuity {
  * Returns false if `head` is smaller than `earlier` or contradicts it. True does not prove that a larger head has the same
  * history.
  */
-export function mayFollow(earlier: LedgerHead, head: LedgerHead): boolean {
+export function mayExtend(earlier: LedgerHead, head: LedgerHead): boolean {
   return head.size > earlier.size || (head.size === earlier.size && equalBytes(head.root, earlier.root));
 }
 
-export function sameHead(a: LedgerHead, b: LedgerHead): boolean {
+export function isSameHead(a: LedgerHead, b: LedgerHead): boolean {
   return a.size === b.size && equalBytes(a.root, b.root) && a.policy_set === b.policy_set && a.epoch === b.epoch;
 }
 
-/** What a process holds itself to. */
+/** The history that this process has signed or seen, which every later head must extend. */
 export interface TrustedHistory {
   /** Returns true if `head` extends what this process has signed. Reads a consistency proof from the tree. */
   extendsHistory(head: LedgerHead): Promise<boolean>;
@@ -48,14 +48,14 @@ export interface TrustedHistory {
 }
 
 /** Up to this many entries of other processes, their leaf hashes are read to verify a head. For more, a proof is read. */
-const NEAR = 4096;
+const MAX_HASHES_READ = 4096;
 
 /**
  * Returns true if the head extends the trusted head, and everything that this process has signed or seen. Usually needs one
  * read, of the leaf hashes that other processes appended: the trusted tree plus these hashes must produce the head, and the
  * signed and the seen tree on the way.
  */
-export async function goesOn(
+export async function extendsTrustedHead(
   reader: Pick<StorageReader, "leafHashes">,
   trusted: LedgerHead,
   head: LedgerHead,
@@ -63,10 +63,10 @@ export async function goesOn(
 ): Promise<boolean> {
   const missing = head.size - trusted.size;
   // Every change of policies, keys and agents adds an entry, so heads of the same size must be equal.
-  if (missing < 0 || (missing === 0 && !sameHead(head, trusted))) return false;
+  if (missing < 0 || (missing === 0 && !isSameHead(head, trusted))) return false;
   const seen = history.seen();
   const signed = history.signed();
-  if (missing > NEAR)
+  if (missing > MAX_HASHES_READ)
     return (
       (await history.extendsHistory(head)) &&
       equalBytes(await history.rootAt(trusted.size), trusted.root) &&
@@ -81,7 +81,7 @@ export async function goesOn(
   for (const [i, hash] of hashes.entries()) {
     edge = appendToEdge(edge, trusted.size + i, hash);
     const size = trusted.size + i + 1;
-    if (passed.some((one) => one.size === size && !equalBytes(rootFromEdge(edge), one.root))) return false;
+    if (passed.some((tree) => tree.size === size && !equalBytes(rootFromEdge(edge), tree.root))) return false;
   }
   return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
 }
@@ -92,7 +92,7 @@ export function createContinuity(start: StoredHead, reader: StorageReader): Cont
   /** Identifies the running database that was verified to contain everything seen. */
   let incarnation = start.server?.incarnation;
 
-  function took(head: LedgerHead): void {
+  function advance(head: LedgerHead): void {
     if (head.size > seen.size) seen = head;
   }
 
@@ -100,36 +100,36 @@ export function createContinuity(start: StoredHead, reader: StorageReader): Cont
     // Reads can end in a different order than they began. So the head must only extend what was seen before this read.
     const before = seen;
     const head = await read();
-    if (!mayFollow(before, head)) throw lostHistory(before, head);
+    if (!mayExtend(before, head)) throw lostHistoryError(before, head);
     // The incarnation also changes without a new connection, when a backup is restored into the running server.
     if (head.server !== undefined && head.server.incarnation !== incarnation) {
-      if (!(await contains(reader, head, before))) throw lostHistory(before, head);
+      if (!(await containsHead(reader, head, before))) throw lostHistoryError(before, head);
       incarnation = head.server.incarnation;
     }
-    took(head);
+    advance(head);
     return head;
   }
 
   return {
     seen: () => seen,
-    took,
+    advance,
     observe,
     async check(connection) {
       const before = seen;
       const head = await connection.head();
-      if (!(await contains(connection, head, before))) throw lostHistory(before, head);
+      if (!(await containsHead(connection, head, before))) throw lostHistoryError(before, head);
     },
   };
 }
 
-async function contains(reader: StorageReader, head: LedgerHead, before: LedgerHead): Promise<boolean> {
-  if (!mayFollow(before, head)) return false;
+async function containsHead(reader: StorageReader, head: LedgerHead, before: LedgerHead): Promise<boolean> {
+  if (!mayExtend(before, head)) return false;
   return head.size === before.size || equalBytes(await createProofReader(reader).rootAt(before.size), before.root);
 }
 
-function lostHistory(seen: LedgerHead, head: LedgerHead): StorageError {
+function lostHistoryError(seen: LedgerHead, head: LedgerHead): StorageError {
   return new StorageError(
     "corrupt",
-    `the store holds ${head.size} entries and does not go on from the ${seen.size} that this process has seen: an older copy or another history has taken its place, such as a standby that lacks the tail; nothing is read from it or written to it. Bring the right one back, or restart to go on from this one after an audit`,
+    `the store holds ${head.size} entries and does not continue the ${seen.size} entries that this process has seen: it was replaced by an older copy or another history, such as a standby that lacks the newest entries. The process neither reads nor writes it. Restore the right database, or audit this one and restart to continue with it`,
   );
 }

@@ -2,9 +2,9 @@
 import type { Refusal } from "../../contract/errors.ts";
 import type { Job, PreparationRequired, Prefetch } from "../../contract/ledger.ts";
 
-export interface Pending {
+export interface QueuedJob {
   job: Job<unknown>;
-  /** Goes before all that are not. */
+  /** Urgent jobs run before all other jobs. */
   urgent: boolean;
   prefetch?: Prefetch | undefined;
   resolve(value: unknown): void;
@@ -12,42 +12,42 @@ export interface Pending {
 }
 
 /** Returns the jobs of the next batch. Urgent jobs have a batch of their own, because they run without policies. */
-export function takeBatch(queue: readonly Pending[], most: number): Pending[] {
+export function takeBatch(queue: readonly QueuedJob[], most: number): QueuedJob[] {
   const urgent = queue[0]?.urgent === true;
   const end = queue.findIndex((pending) => pending.urgent !== urgent);
   return queue.slice(0, Math.min(end < 0 ? queue.length : end, most));
 }
 
 /** Returns the queue with a job inserted after the urgent ones. */
-export function behindUrgent(queue: readonly Pending[], pending: Pending): Pending[] {
+export function insertAfterUrgent(queue: readonly QueuedJob[], pending: QueuedJob): QueuedJob[] {
   const urgent = queue.filter((other) => other.urgent);
   return [...urgent, pending, ...queue.slice(urgent.length)];
 }
 
-export type Outcome = { pending: Pending; value: unknown } | { pending: Pending; refusal: Refusal };
+export type JobOutcome = { pending: QueuedJob; value: unknown } | { pending: QueuedJob; refusal: Refusal };
 
 /**
  * A job failed with an error other than Refusal, or after its first write. The batch is rolled back, and runs again without
  * this job.
  */
-export class Poisoned extends Error {
-  readonly pending: Pending;
-  constructor(pending: Pending, cause: unknown) {
+export class JobFailed extends Error {
+  readonly pending: QueuedJob;
+  constructor(pending: QueuedJob, cause: unknown) {
     super("a job failed inside its batch", { cause });
     this.pending = pending;
   }
 }
 
 /** One job of the batch needs a preparation that takes too long under the lock. */
-export class Unprepared extends Error {
-  readonly pending: Pending;
+export class JobNotPrepared extends Error {
+  readonly pending: QueuedJob;
   readonly missing: PreparationRequired;
-  constructor(pending: Pending, missing: PreparationRequired) {
+  constructor(pending: QueuedJob, missing: PreparationRequired) {
     super(missing.message);
     this.pending = pending;
     this.missing = missing;
   }
 }
 
-/** The running job exceeded its time limit. It would hold the lock, and block all other jobs. */
-export class Late extends Error {}
+/** The running job exceeded its time limit. Waiting longer would keep the lock and block all other jobs. */
+export class JobTimeout extends Error {}

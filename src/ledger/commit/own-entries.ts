@@ -15,7 +15,7 @@ type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
  * @param rows entries of the batch; grows while it runs
  * @param ofAction reads the stored entries of an action
  */
-export function withOwn(
+export function includeBatchEntries(
   tx: Reads,
   size: number,
   rows: readonly EntryRow[],

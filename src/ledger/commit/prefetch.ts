@@ -35,7 +35,7 @@ export interface Prefetched extends Pick<Reader, "action" | "entriesOfAction" | 
   releaseLimitUses(): void;
 }
 
-const textOf = (...parts: readonly (string | number)[]): string => JSON.stringify(parts);
+const cacheKey = (...parts: readonly (string | number)[]): string => JSON.stringify(parts);
 
 /** Reads what the jobs need. `requests` may be incomplete: a job reads what is missing itself. */
 export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
@@ -45,56 +45,56 @@ export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): P
   for (const { history, idempotency, limits = [] } of requests) {
     if (history !== undefined) histories.add(history);
     if (idempotency !== undefined)
-      names.set(textOf(idempotency.key_id, idempotency.route, idempotency.idempotency_key), idempotency);
-    for (const span of limits) spans.set(textOf(span.policy, span.limit_name, span.subject, span.since), span);
+      names.set(cacheKey(idempotency.key_id, idempotency.route, idempotency.idempotency_key), idempotency);
+    for (const span of limits) spans.set(cacheKey(span.policy, span.limit_name, span.subject, span.since), span);
   }
-  const [lives, rows, used] = await Promise.all([
-    livesOf(tx, histories),
+  const [stored, rows, used] = await Promise.all([
+    readActionRows(tx, histories),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
   ]);
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
-  for (const row of rows) rowsByName.set(textOf(row.key_id, row.route, row.idempotency_key), row);
+  for (const row of rows) rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row);
   /** By policy, limit and subject. */
   const uses = new Map<string, { since: number; used: Used }[]>();
   const remember = ({ policy, limit_name, subject, since }: LimitSpan, used: Used): void => {
-    const key = textOf(policy, limit_name, subject);
+    const key = cacheKey(policy, limit_name, subject);
     uses.set(key, [...(uses.get(key) ?? []), { since, used }]);
   };
   [...spans.values()].forEach((span, i) => remember(span, used[i] as Used));
 
   return {
     async action(id) {
-      const row = lives.actions.get(id);
+      const row = stored.actions.get(id);
       return row === undefined ? tx.action(id) : row === null ? null : { ...row };
     },
-    insertAction: ({ id }) => void lives.actions.delete(id),
-    noteAsked: (id) => void lives.actions.delete(id),
-    updateAction: (id) => void lives.actions.delete(id),
-    eraseAction: (id) => void lives.actions.delete(id),
+    insertAction: ({ id }) => void stored.actions.delete(id),
+    noteAsked: (id) => void stored.actions.delete(id),
+    updateAction: (id) => void stored.actions.delete(id),
+    eraseAction: (id) => void stored.actions.delete(id),
     // Stored entries do not change; entries of the batch come after them.
-    entriesOfAction: async (id) => lives.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
+    entriesOfAction: async (id) => stored.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
     async key(id) {
-      const key = lives.keys.get(id);
+      const key = stored.keys.get(id);
       return key === undefined ? tx.key(id) : { ...key };
     },
-    revokeKey: (id) => void lives.keys.delete(id),
-    touchKey: (id) => void lives.keys.delete(id),
+    revokeKey: (id) => void stored.keys.delete(id),
+    touchKey: (id) => void stored.keys.delete(id),
     async idempotency(keyId, route, idempotencyKey) {
-      const row = rowsByName.get(textOf(keyId, route, idempotencyKey));
+      const row = rowsByName.get(cacheKey(keyId, route, idempotencyKey));
       return row === undefined ? tx.idempotency(keyId, route, idempotencyKey) : row;
     },
     async limitUsed(policy, limit_name, subject, since) {
-      const earlier = uses.get(textOf(policy, limit_name, subject))?.find((span) => span.since === since);
+      const earlier = uses.get(cacheKey(policy, limit_name, subject))?.find((span) => span.since === since);
       if (earlier !== undefined) return earlier.used;
       const used = await tx.limitUsed(policy, limit_name, subject, since);
       remember({ policy, limit_name, subject, since }, used);
       return used;
     },
-    insertIdempotency: (row) => void rowsByName.set(textOf(row.key_id, row.route, row.idempotency_key), row),
-    deleteIdempotency: (keyId, route, idempotencyKey) => void rowsByName.delete(textOf(keyId, route, idempotencyKey)),
+    insertIdempotency: (row) => void rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row),
+    deleteIdempotency: (keyId, route, idempotencyKey) => void rowsByName.delete(cacheKey(keyId, route, idempotencyKey)),
     insertLimitUse({ policy, limit_name, subject, at, amount }) {
-      for (const span of uses.get(textOf(policy, limit_name, subject)) ?? []) {
+      for (const span of uses.get(cacheKey(policy, limit_name, subject)) ?? []) {
         const { count, sum } = span.used;
         if (span.since <= at) span.used = { count: count + 1, sum: Math.min(sum + amount, Number.MAX_SAFE_INTEGER) };
       }
@@ -105,14 +105,14 @@ export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): P
 }
 
 /** Rows of the requested actions, by id. Rows that cannot be read are absent, so that only the job that needs them fails. */
-interface Lives {
+interface ActionRows {
   /** Null where there is none. */
   actions: Map<string, ActionRow | null>;
   entries: Map<string, readonly EntryRow[]>;
   keys: Map<string, KeyRow>;
 }
 
-async function livesOf(tx: Reader, ids: ReadonlySet<string>): Promise<Lives> {
+async function readActionRows(tx: Reader, ids: ReadonlySet<string>): Promise<ActionRows> {
   const rows = ids.size === 0 ? [] : await tx.actionsById([...ids]);
   const [entries, keys] = await Promise.all([
     // One statement for each action, so that the planner always uses the index, and damaged bytes affect only one action.

@@ -1,34 +1,34 @@
 /** Prepares outside the lock what a batch or one of its jobs needs, such as a policy set that must be compiled. */
 import type { PreparationRequired } from "../../contract/ledger.ts";
-import type { Pending, Unprepared } from "./job.ts";
+import type { QueuedJob, JobNotPrepared } from "./job.ts";
 
 /** Maximum number of preparations for one job. Several can be needed if other processes activate policy sets meanwhile. */
-const MOST = 20;
+const MAX_PREPARATIONS = 20;
 
 export interface Preparations {
-  /** Prepares what the whole batch needs. Returns false if its callers were refused. */
-  ofBatch(missing: PreparationRequired, live: readonly Pending[], times: number): Promise<boolean>;
+  /** Prepares what the whole batch needs. Resolves to false if that failed and its callers got an error. */
+  ofBatch(missing: PreparationRequired, live: readonly QueuedJob[], times: number): Promise<boolean>;
   /**
    * Prepares what one job needs. Returns true if the job can stay in its batch, and false if it was refused or is queued
    * again after its preparation.
    */
-  ofJob(unprepared: Unprepared): boolean;
+  ofJob(unprepared: JobNotPrepared): boolean;
   /** Returns the number of jobs that are being prepared outside a batch. */
   waiting(): number;
   settled(): Promise<unknown>;
 }
 
 export function createPreparations(options: {
-  refuse(live: readonly Pending[], error: unknown): void;
+  refuse(live: readonly QueuedJob[], error: unknown): void;
   /** Queues a prepared job. */
-  queue(pending: Pending): void;
+  queue(pending: QueuedJob): void;
 }): Preparations {
   const preparing = new Set<Promise<void>>();
   /** Number of preparations of each job. */
-  const times = new WeakMap<Pending, number>();
+  const times = new WeakMap<QueuedJob, number>();
 
   function prepare(missing: PreparationRequired, count: number): void | Promise<void> {
-    if (count > MOST) throw new Error(`${missing.message}, and was ${count} times in a row`);
+    if (count > MAX_PREPARATIONS) throw new Error(`${missing.message}, ${count} times in a row`);
     return missing.prepare();
   }
 

@@ -26,24 +26,24 @@ import { equalBytes } from "../../domain/hash.ts";
 import { createProofReader } from "../reader.ts";
 
 /** Time for processes to report after the first one, even if all known ones have reported. Milliseconds. */
-const GRACE = 1_000;
+const MIN_WAIT_MS = 1_000;
 /** Maximum wait for a process that was alive before and does not report. Milliseconds. */
-const LONGEST_WAIT = 5_000;
+const MAX_WAIT_MS = 5_000;
 /** A process whose row is older than this is not alive. Milliseconds. */
-const PROCESS_TERM = 15_000;
+const ALIVE_MS = 15_000;
 /** How often a process renews its row. Milliseconds. */
-const RENEW = 5_000;
+const RENEW_INTERVAL_MS = 5_000;
 /** The process of a row that is older than this does not count as alive before the restart. Milliseconds. */
-const LONG_AGO = 60_000;
+const FORGOTTEN_AFTER_MS = 60_000;
 /** Interval at which the rows are read again. Milliseconds. */
-const STEP = 100;
+const POLL_INTERVAL_MS = 100;
 /** Time limit for a decision that waits for the processes to agree. Milliseconds. */
-const PATIENCE = 8_000;
+const TIMEOUT_MS = 8_000;
 /** With `acceptRollback`, a process whose row is this old has ended. Milliseconds. */
-const ENDED = 2_000;
+const ENDED_AFTER_MS = 2_000;
 
 /** Size and root of a ledger. */
-interface Seen {
+interface TreeHead {
   size: number;
   root: Uint8Array;
 }
@@ -52,7 +52,7 @@ interface RollCallOptions {
   storage: Pick<Storage, "write"> & { processes: ProcessTable };
   instance: string;
   /** The newest ledger that this process has signed or seen. */
-  newest(): Seen;
+  newest(): TreeHead;
   /** Ignores what ended processes have seen. */
   acceptRollback: boolean;
   log: Pick<Logger, "info" | "warn" | "error">;
@@ -70,7 +70,7 @@ export class RollCall {
   private reported: { incarnation: string; at: number } | null = null;
   /** When this process first saw the incarnation. The database's clock is not used, because it may be set back. */
   private first = { incarnation: "", at: 0 };
-  private complaint = "";
+  private lastError = "";
 
   constructor(options: RollCallOptions) {
     this.options = options;
@@ -79,8 +79,8 @@ export class RollCall {
 
   /** Reads the rows, renews the row of this process, and starts a roll call if one is needed. Resolves to the head. */
   async poll(): Promise<Listed["head"]> {
-    const listed = await this.look();
-    if (listed.head.server?.isSettled === false) void this.pass().catch(() => undefined);
+    const listed = await this.readProcesses();
+    if (listed.head.server?.isSettled === false) void this.awaitAgreement().catch(() => undefined);
     return listed.head;
   }
 
@@ -88,13 +88,13 @@ export class RollCall {
    * Resolves once the processes have agreed on the running database. Rejects with StorageError, "corrupt" if entries are
    * missing.
    */
-  pass(): Promise<void> {
-    this.running ??= this.hold().finally(() => (this.running = null));
+  awaitAgreement(): Promise<void> {
+    this.running ??= this.runRollCall().finally(() => (this.running = null));
     return this.running;
   }
 
   /** Writes what this process has seen, even to a database that it rejects. */
-  async testify(seen: Seen): Promise<void> {
+  async reportNewest(seen: TreeHead): Promise<void> {
     const { storage, instance } = this.options;
     await storage.processes.report({ instance, size: seen.size, root: seen.root });
   }
@@ -104,7 +104,7 @@ export class RollCall {
     await this.options.storage.processes.remove(this.options.instance).catch(() => undefined);
   }
 
-  private async look(): Promise<Listed> {
+  private async readProcesses(): Promise<Listed> {
     const { storage, instance } = this.options;
     const listed = await storage.processes.list();
     const { server } = listed.head;
@@ -113,33 +113,33 @@ export class RollCall {
       this.reported === null ||
       this.reported.incarnation !== server.incarnation ||
       !server.isSettled ||
-      this.steady() - this.reported.at >= RENEW;
+      this.steady() - this.reported.at >= RENEW_INTERVAL_MS;
     if (isDue) {
-      await this.testify(this.options.newest());
+      await this.reportNewest(this.options.newest());
       this.reported = { incarnation: server.incarnation, at: this.steady() };
     }
     if (server.isSettled)
       this.known = new Set(
         listed.processes
-          .filter((row) => row.instance !== instance && row.age_ms <= PROCESS_TERM)
+          .filter((row) => row.instance !== instance && row.age_ms <= ALIVE_MS)
           .map((row) => row.instance),
       );
     return listed;
   }
 
-  private async hold(): Promise<void> {
-    const end = this.steady() + PATIENCE;
+  private async runRollCall(): Promise<void> {
+    const end = this.steady() + TIMEOUT_MS;
     for (;;) {
-      const { head, processes } = await this.look();
+      const { head, processes } = await this.readProcesses();
       if (head.server === undefined || head.server.isSettled) return;
       const { incarnation } = head.server;
       const missing = this.missing(processes, incarnation);
       if (this.first.incarnation !== incarnation) this.first = { incarnation, at: this.steady() };
       const elapsed = Math.max(
         this.steady() - this.first.at,
-        ...here(processes, incarnation).map((row) => row.since_ms),
+        ...rowsOfIncarnation(processes, incarnation).map((row) => row.since_ms),
       );
-      if (elapsed >= GRACE && (missing.length === 0 || elapsed >= LONGEST_WAIT)) {
+      if (elapsed >= MIN_WAIT_MS && (missing.length === 0 || elapsed >= MAX_WAIT_MS)) {
         await this.settle(incarnation, missing);
         return;
       }
@@ -148,17 +148,17 @@ export class RollCall {
           "unavailable",
           `the processes have not agreed yet on the database, which was restarted or replaced; waiting for ${missing.join(", ")}`,
         );
-      await pause(STEP);
+      await pause(POLL_INTERVAL_MS);
     }
   }
 
   /** Returns the processes that were alive before and have not reported to this incarnation. */
   private missing(processes: readonly ProcessRow[], incarnation: string): string[] {
-    const reported = new Set(here(processes, incarnation).map((row) => row.instance));
+    const reported = new Set(rowsOfIncarnation(processes, incarnation).map((row) => row.instance));
     const earlier = processes.filter((row) => row.incarnation !== incarnation);
     // Ages count from the newest row, because the database may have been unavailable for a while.
     const newest = Math.min(...earlier.map((row) => row.age_ms));
-    const alive = earlier.filter((row) => row.age_ms <= LONG_AGO && row.age_ms - newest <= PROCESS_TERM);
+    const alive = earlier.filter((row) => row.age_ms <= FORGOTTEN_AFTER_MS && row.age_ms - newest <= ALIVE_MS);
     return [...new Set([...this.known, ...alive.map((row) => row.instance)])].filter(
       (instance) => instance !== this.options.instance && !reported.has(instance),
     );
@@ -175,7 +175,10 @@ export class RollCall {
         if (head.server?.incarnation !== incarnation || head.server.isSettled) return;
         const listed = await storage.processes.list();
         if (listed.head.server?.incarnation !== incarnation) return;
-        const rows = [...here(listed.processes, incarnation), { instance, age_ms: 0, ...this.options.newest() }];
+        const rows = [
+          ...rowsOfIncarnation(listed.processes, incarnation),
+          { instance, age_ms: 0, ...this.options.newest() },
+        ];
         const proofs = createProofReader(tx);
         for (const row of rows) {
           const contains =
@@ -183,31 +186,31 @@ export class RollCall {
               ? equalBytes(row.root, head.root)
               : row.size < head.size && equalBytes(await proofs.rootAt(row.size), row.root);
           if (contains) continue;
-          if (acceptRollback && row.age_ms > ENDED) ended.push(row.instance);
-          else throw contradiction(row, head.size, instance);
+          if (acceptRollback && row.age_ms > ENDED_AFTER_MS) ended.push(row.instance);
+          else throw contradictionError(row, head.size, instance);
         }
         await tx.putMeta(SETTLED_INCARNATION, incarnation);
       })
       .catch((error: unknown) => {
-        this.complain(error);
+        this.logOnce(error);
         throw error;
       });
-    this.complaint = "";
+    this.lastError = "";
     for (const one of ended) await storage.processes.remove(one);
     log.info("the processes agreed on the database, which was restarted or replaced", { not_heard_of: missing });
   }
 
-  private complain(error: unknown): void {
+  private logOnce(error: unknown): void {
     const text = error instanceof Error ? error.message : String(error);
-    if (text !== this.complaint) this.options.log.error(text);
-    this.complaint = text;
+    if (text !== this.lastError) this.options.log.error(text);
+    this.lastError = text;
   }
 }
 
-const here = (processes: readonly ProcessRow[], incarnation: string): ProcessRow[] =>
+const rowsOfIncarnation = (processes: readonly ProcessRow[], incarnation: string): ProcessRow[] =>
   processes.filter((row) => row.incarnation === incarnation);
 
-function contradiction(row: Pick<ProcessRow, "instance" | "size">, size: number, instance: string): StorageError {
+function contradictionError(row: Pick<ProcessRow, "instance" | "size">, size: number, instance: string): StorageError {
   const who = row.instance === instance ? "this process" : `the process ${row.instance}`;
   const what = row.size > size ? `lacks entries from ${size} on` : "is another history";
   return new StorageError(

@@ -2,12 +2,12 @@
 import { Refusal } from "../../contract/errors.ts";
 import { PreparationRequired, type LedgerTransaction } from "../../contract/ledger.ts";
 import { StorageError } from "../../contract/storage.ts";
-import { Late, Poisoned, Unprepared, type Outcome, type Pending } from "./job.ts";
+import { JobTimeout, JobFailed, JobNotPrepared, type JobOutcome, type QueuedJob } from "./job.ts";
 
 /** A write whose response the job does not await. */
-export type Expected = Promise<boolean>;
+export type PendingWrite = Promise<boolean>;
 
-/** What the jobs write into. */
+/** The batch that the jobs write to. */
 export interface JobBatch {
   /** Returns the transaction that jobs see; null if it must be created. */
   currentView(): LedgerTransaction | null;
@@ -15,29 +15,29 @@ export interface JobBatch {
   watchHead(): () => boolean;
   /** Set by the first write or entry of the running job. */
   changed: boolean;
-  /** Those of all jobs so far. */
-  readonly expected: readonly Expected[];
+  /** The unawaited writes of all jobs so far. */
+  readonly expected: readonly PendingWrite[];
 }
 
 export interface JobsDone {
-  outcomes: Outcome[];
+  outcomes: JobOutcome[];
   /** True if any job has written something. */
   touched: boolean;
   /**
    * Waits for the writes that jobs did not await, and verifies that each changed its row. Rejects with Poisoned or Unprepared
    * for the job whose write failed. Must be awaited before the commit.
    */
-  blameWrites(): Promise<void>;
+  awaitWrites(): Promise<void>;
 }
 
-/** `late` rejects with Late. */
-export async function runJobs(batch: JobBatch, jobs: readonly Pending[], late: Promise<never>): Promise<JobsDone> {
-  const outcomes: Outcome[] = [];
-  const expecting: { pending: Pending; write: Expected }[] = [];
+/** @param late rejects with JobTimeout when the batch exceeds its time limit */
+export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late: Promise<never>): Promise<JobsDone> {
+  const outcomes: JobOutcome[] = [];
+  const expecting: { pending: QueuedJob; write: PendingWrite }[] = [];
   let touched = false;
-  /** A failed or hanging write also fails all later statements, so it is blamed first. */
-  const blameWrites = async (): Promise<void> => {
-    for (const { pending, write } of expecting) await cameTrue(pending, write, late);
+  /** A failed or hanging write also fails all later statements, so it is reported first. */
+  const awaitWrites = async (): Promise<void> => {
+    for (const { pending, write } of expecting) await assertChanged(pending, write, late);
   };
   for (const pending of jobs) {
     const view = batch.currentView() ?? (await batch.makeView());
@@ -50,33 +50,33 @@ export async function runJobs(batch: JobBatch, jobs: readonly Pending[], late: P
       outcomes.push({ pending, value: await Promise.race([pending.job(view), late]).finally(expect) });
       if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
     } catch (error) {
-      if (error instanceof StorageError || error instanceof Late) await blameWrites();
-      const fault = faultOf(pending, error);
+      if (error instanceof StorageError || error instanceof JobTimeout) await awaitWrites();
+      const fault = batchError(pending, error);
       if (fault !== null) throw fault;
-      if (!(error instanceof Refusal) || batch.changed) throw new Poisoned(pending, error);
+      if (!(error instanceof Refusal) || batch.changed) throw new JobFailed(pending, error);
       outcomes.push({ pending, refusal: error });
     }
     touched ||= batch.changed;
     batch.changed = false;
   }
-  return { outcomes, touched, blameWrites };
+  return { outcomes, touched, awaitWrites };
 }
 
-async function cameTrue(pending: Pending, write: Expected, late: Promise<never>): Promise<void> {
+async function assertChanged(pending: QueuedJob, write: PendingWrite, late: Promise<never>): Promise<void> {
   let changed: boolean;
   try {
     changed = await Promise.race([write, late]);
   } catch (error) {
-    throw faultOf(pending, error) ?? new Poisoned(pending, error);
+    throw batchError(pending, error) ?? new JobFailed(pending, error);
   }
-  if (!changed) throw new Poisoned(pending, new Error("a row did not change although the ledger's lock was held"));
+  if (!changed) throw new JobFailed(pending, new Error("a row did not change although the ledger's lock was held"));
 }
 
 /** Returns the error that ends the batch; null if only the job fails. */
-function faultOf(pending: Pending, error: unknown): Error | null {
-  if (error instanceof PreparationRequired) return new Unprepared(pending, error);
-  if (error instanceof Late)
-    return new Poisoned(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
+function batchError(pending: QueuedJob, error: unknown): Error | null {
+  if (error instanceof PreparationRequired) return new JobNotPrepared(pending, error);
+  if (error instanceof JobTimeout)
+    return new JobFailed(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
   // A value that cannot be stored is the job's fault. Other storage errors affect the whole batch.
   return error instanceof StorageError && error.kind !== "invalid" ? error : null;
 }

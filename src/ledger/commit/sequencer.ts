@@ -27,8 +27,8 @@ import { rootFromEdge } from "../../domain/merkle.ts";
 import { emptyPolicySet } from "../../domain/policy/compile/compile.ts";
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { LedgerClock } from "./clock.ts";
-import { goesOn, mayFollow, sameHead, type TrustedHistory } from "./continuity.ts";
-import { behindUrgent, takeBatch, Poisoned, Unprepared, type Pending } from "./job.ts";
+import { extendsTrustedHead, mayExtend, isSameHead, type TrustedHistory } from "./continuity.ts";
+import { insertAfterUrgent, takeBatch, JobFailed, JobNotPrepared, type QueuedJob } from "./job.ts";
 import { createPreparations, type Preparations } from "./preparations.ts";
 
 export interface SequencerOptions extends TrustedHistory {
@@ -74,21 +74,21 @@ type Attempt =
   /** The processes have not agreed on the database yet. */
   | { outcome: "unsettled" }
   | { outcome: "batch not prepared"; missing: PreparationRequired }
-  | { outcome: "job not prepared"; unprepared: Unprepared }
-  | { outcome: "job failed"; poisoned: Poisoned };
+  | { outcome: "job not prepared"; unprepared: JobNotPrepared }
+  | { outcome: "job failed"; poisoned: JobFailed };
 
 class Unsettled extends Error {}
 
 /** Maximum number of attempts after conflicts, and the longest pause before the second attempt in milliseconds. */
-const MOST_CONFLICTS = 8;
+const MAX_CONFLICTS = 8;
 const CONFLICT_PAUSE = 10;
 /** Maximum number of roll calls for one batch, if the database is replaced repeatedly. */
-const MOST_ROLL_CALLS = 3;
+const MAX_ROLL_CALLS = 3;
 
 export class Sequencer {
   private readonly options: SequencerOptions;
   private readonly preparations: Preparations;
-  private queue: Pending[] = [];
+  private queue: QueuedJob[] = [];
   private running: Promise<void> | null = null;
   /** The last committed head; null if the content of the store is uncertain. */
   private last: LedgerHead | null;
@@ -116,11 +116,11 @@ export class Sequencer {
 
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T> {
     // A store inside this process responds at once, so prefetching costs more than it saves.
-    return this.take(job, false, this.options.storage.exclusive ? undefined : prefetch);
+    return this.enqueueJob(job, false, this.options.storage.exclusive ? undefined : prefetch);
   }
 
   transactFirst<T>(job: UrgentJob<T>): Promise<T> {
-    return this.take(job, true);
+    return this.enqueueJob(job, true);
   }
 
   lastHead(): LedgerHead | null {
@@ -144,13 +144,13 @@ export class Sequencer {
       await Promise.all([this.running, this.preparations.settled()]);
   }
 
-  private take<T>(job: Pending["job"], urgent: boolean, prefetch?: Prefetch): Promise<T> {
+  private enqueueJob<T>(job: QueuedJob["job"], urgent: boolean, prefetch?: Prefetch): Promise<T> {
     if (this.isClosed)
       return Promise.reject(
         new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
       );
     return new Promise<T>((resolve, reject) => {
-      const pending: Pending = { job, urgent, prefetch, resolve: resolve as (value: unknown) => void, reject };
+      const pending: QueuedJob = { job, urgent, prefetch, resolve: resolve as (value: unknown) => void, reject };
       if (urgent) this.enqueue(pending);
       else {
         this.queue.push(pending);
@@ -159,14 +159,14 @@ export class Sequencer {
     });
   }
 
-  private enqueue(pending: Pending): void {
-    this.queue = behindUrgent(this.queue, pending);
+  private enqueue(pending: QueuedJob): void {
+    this.queue = insertAfterUrgent(this.queue, pending);
     this.running ??= this.run();
   }
 
   private async run(): Promise<void> {
     for (;;) {
-      await this.gather();
+      await this.waitForMoreJobs();
       if (this.queue.length === 0) break;
       const jobs = takeBatch(this.queue, this.options.maxBatch);
       this.queue = this.queue.slice(jobs.length);
@@ -180,7 +180,7 @@ export class Sequencer {
    * Waits for more jobs, one turn of the event loop at a time, as long as each turn brings some. A single job waits for one
    * turn. Larger batches are faster overall, because one sync costs as much as many decisions.
    */
-  private async gather(): Promise<void> {
+  private async waitForMoreJobs(): Promise<void> {
     let seen = -1;
     while (this.queue.length > seen && this.queue.length < this.options.maxBatch) {
       seen = this.queue.length;
@@ -188,7 +188,7 @@ export class Sequencer {
     }
   }
 
-  private async commit(jobs: Pending[]): Promise<void> {
+  private async commit(jobs: QueuedJob[]): Promise<void> {
     let live = jobs;
     let times = 0;
     let conflicts = 0;
@@ -202,7 +202,7 @@ export class Sequencer {
           return;
         case "unsettled":
           try {
-            if (++rollCalls > MOST_ROLL_CALLS)
+            if (++rollCalls > MAX_ROLL_CALLS)
               throw new StorageError("unavailable", "the database was replaced again and again");
             await this.options.agree();
           } catch (error) {
@@ -218,7 +218,7 @@ export class Sequencer {
           continue;
         }
         case "conflict":
-          if (++conflicts > MOST_CONFLICTS) return this.refuse(live, attempt.error);
+          if (++conflicts > MAX_CONFLICTS) return this.refuse(live, attempt.error);
           // Nothing was committed or returned, so the batch can run again.
           await setTimeout(Math.random() * CONFLICT_PAUSE * 2 ** conflicts);
           continue;
@@ -248,17 +248,17 @@ export class Sequencer {
       this.options.committed(result.entries, result.head, this.base);
     } catch (error) {
       this.halt(
-        `what follows the committed head (size ${result.head.size}) failed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
+        `the work after the commit of the head (size ${result.head.size}) failed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
       );
     }
   }
 
-  private refuse(live: readonly Pending[], error: unknown): void {
+  private refuse(live: readonly QueuedJob[], error: unknown): void {
     const failure =
       error instanceof StorageError
         ? error
         : new StorageError("unavailable", "the batch could not be committed", { cause: error });
-    this.options.log.error("the store refused a batch; its callers get no verdict", {
+    this.options.log.error("the store rejected a batch; its callers get an error and no decision", {
       kind: failure.kind,
       jobs: live.length,
       error: failure.message,
@@ -267,7 +267,7 @@ export class Sequencer {
   }
 
   /** Runs the batch once. Adds jobs that arrive while it waits for the lock to `live`. */
-  private async attempt(live: Pending[]): Promise<Attempt> {
+  private async attempt(live: QueuedJob[]): Promise<Attempt> {
     const { options } = this;
     let lockedAt: number | null = null;
     try {
@@ -286,12 +286,12 @@ export class Sequencer {
         this.othersWrite ? { readFrom: this.trusted.size } : {},
       );
       const last = result.entries.at(-1);
-      if (last !== undefined) options.clock.saw(last.created_at);
+      if (last !== undefined) options.clock.observeEntryTime(last.created_at);
       if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
       return { outcome: "committed", result };
     } catch (error) {
-      if (error instanceof Poisoned) return { outcome: "job failed", poisoned: error };
-      if (error instanceof Unprepared) return { outcome: "job not prepared", unprepared: error };
+      if (error instanceof JobFailed) return { outcome: "job failed", poisoned: error };
+      if (error instanceof JobNotPrepared) return { outcome: "job not prepared", unprepared: error };
       if (error instanceof PreparationRequired) return { outcome: "batch not prepared", missing: error };
       if (error instanceof Unsettled) return { outcome: "unsettled" };
       this.last = null;
@@ -303,7 +303,7 @@ export class Sequencer {
     }
   }
 
-  private contextFor(live: readonly Pending[]): BatchContext {
+  private contextFor(live: readonly QueuedJob[]): BatchContext {
     const { clock, policies, confirm, agentFacts, stops, users, grants, confirmSession, outbox, jobMs, entryFault } =
       this.options;
     return {
@@ -325,7 +325,7 @@ export class Sequencer {
    * Closes the batch when the lock is acquired. Jobs that arrived meanwhile join it, so that they do not wait for the lock
    * again.
    */
-  private closeBatch(live: Pending[]): void {
+  private closeBatch(live: QueuedJob[]): void {
     if (this.queue[0]?.urgent !== live[0]?.urgent) return;
     const more = takeBatch(this.queue, this.options.maxBatch - live.length);
     this.queue = this.queue.slice(more.length);
@@ -336,11 +336,11 @@ export class Sequencer {
     const head = await tx.head();
     if (head.server?.isSettled === false) throw new Unsettled();
     await this.assertContinuity(tx, head);
-    this.othersWrite = this.last === null || !sameHead(head, this.last);
+    this.othersWrite = this.last === null || !isSameHead(head, this.last);
     // The last entry may be of another process whose clock is ahead.
     if (head.size > 0 && this.othersWrite) {
       const [newest] = await tx.entries(head.size - 1, head.size);
-      if (newest !== undefined) this.options.clock.saw(newest.created_at);
+      if (newest !== undefined) this.options.clock.observeEntryTime(newest.created_at);
     }
     return head;
   }
@@ -352,10 +352,13 @@ export class Sequencer {
    */
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     const { options, last } = this;
-    if (mayFollow(options.seen(), head) && (head.size === 0 || equalBytes(rootFromEdge(head.edge), head.root))) {
-      if (last !== null && sameHead(head, last)) return;
+    if (mayExtend(options.seen(), head) && (head.size === 0 || equalBytes(rootFromEdge(head.edge), head.root))) {
+      if (last !== null && isSameHead(head, last)) return;
       const signed = options.signed();
-      if (!(last !== null && options.storage.exclusive) && (await goesOn(tx, this.trusted, head, options))) {
+      if (
+        !(last !== null && options.storage.exclusive) &&
+        (await extendsTrustedHead(tx, this.trusted, head, options))
+      ) {
         this.trusted = head;
         this.base = signed;
         return;

@@ -25,7 +25,7 @@ export function stateCheckpointPath(stateFolder: string, firstKey: string): stri
   return join(stateFolder, `${sha256Hex(utf8(firstKey)).slice(0, 32)}.checkpoint`);
 }
 
-export interface KeptCheckpoint {
+export interface CheckpointFile {
   readonly path: string;
   /** Returns the kept note; null if there is none. Throws if the file cannot be read. */
   read(): string | null;
@@ -42,11 +42,11 @@ export interface KeptCheckpoint {
  * Opens the file.
  * @param optional the operator did not configure this path: if it cannot be used, that is logged once and ignored
  */
-export function keepCheckpoint(
+export function openCheckpointFile(
   path: string,
   log: Logger,
   { optional = false }: { optional?: boolean } = {},
-): KeptCheckpoint {
+): CheckpointFile {
   let writing: Promise<void> = Promise.resolve();
   let written: string | null = null;
   let unusable = false;
@@ -184,7 +184,7 @@ export interface StoredHistory {
  * Compares a store with a checkpoint that was kept outside it. `fault` is null if the store contains the signed tree. Throws
  * LedgerTampered for an invalid note.
  */
-export async function checkKept(
+export async function verifyCheckpointFile(
   { path, note }: { path: string; note: string },
   { size: stored, keys, verify, rootAt }: StoredHistory,
 ): Promise<{ size: number; root: Uint8Array; fault: string | null }> {
@@ -222,17 +222,17 @@ export async function checkKept(
   }
 }
 
-export interface Comparison extends StoredHistory {
+export interface CheckpointComparison extends StoredHistory {
   /** Accepts a store that does not contain the kept checkpoint. */
   acceptRollback: boolean;
   log: Logger;
 }
 
 /** Rejects with LedgerTampered if the store does not contain the kept checkpoint, unless that is accepted. */
-export async function compareWithKept(kept: KeptCheckpoint, comparison: Comparison): Promise<void> {
+export async function compareWithCheckpointFile(kept: CheckpointFile, comparison: CheckpointComparison): Promise<void> {
   const note = kept.read();
   if (note === null) return;
-  const { size, root, fault } = await checkKept({ path: kept.path, note }, comparison);
+  const { size, root, fault } = await verifyCheckpointFile({ path: kept.path, note }, comparison);
   if (fault === null) return;
   if (!comparison.acceptRollback) {
     throw new LedgerTampered(

@@ -9,12 +9,12 @@ import type { Logger } from "../../contract/host.ts";
 import type { Ledger } from "../../contract/ledger.ts";
 
 /** Request timeout. Milliseconds. */
-const PATIENCE = 10_000;
+const REQUEST_TIMEOUT_MS = 10_000;
 
 interface PostedCheckpointsOptions {
   urls: readonly string[];
   ledger: Pick<Ledger, "checkpoint" | "origin">;
-  duty: LeaderLease;
+  lease: LeaderLease;
   everyMs: number;
   log: Pick<Logger, "warn">;
 }
@@ -29,7 +29,7 @@ interface PostedCheckpoints {
 export function createPostedCheckpoints({
   urls,
   ledger,
-  duty,
+  lease,
   everyMs,
   log,
 }: PostedCheckpointsOptions): PostedCheckpoints {
@@ -45,14 +45,14 @@ export function createPostedCheckpoints({
       headers: { "Content-Type": "application/json" },
       // A redirect could lead to a host that the operator has not configured.
       redirect: "error",
-      signal: AbortSignal.any([AbortSignal.timeout(PATIENCE), over.signal]),
+      signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), over.signal]),
     });
     await response.body?.cancel();
     if (!response.ok) throw new Error(`it answered ${response.status}`);
   }
 
   async function publish(): Promise<void> {
-    if (!(await duty.isLeader())) return;
+    if (!(await lease.isLeader())) return;
     const { size, note } = await ledger.checkpoint();
     const body = JSON.stringify({ type: "checkpoint", origin: ledger.origin, size, note });
     await Promise.all(
@@ -88,7 +88,7 @@ export function createPostedCheckpoints({
     async stop() {
       over.abort();
       await rounds.stop();
-      await duty.release();
+      await lease.release();
     },
   };
 }

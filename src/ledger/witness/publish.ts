@@ -10,12 +10,12 @@ import { createWitnesses } from "./witnesses.ts";
 
 /**
  * Starts what is configured.
- * @param duty creates the lease with which one process does the work for all
+ * @param createLease creates the lease with which one process does the work for all
  */
 export function publishCheckpoints(
   config: Config["ledger"],
   { ledger, storage }: { ledger: Ledger; storage: Pick<Storage, "meta" | "write"> },
-  duty: (name: string) => LeaderLease,
+  createLease: (name: string) => LeaderLease,
   log: Logger,
   verify: VerifySignature,
 ): { name: string; close(): Promise<void> }[] {
@@ -26,7 +26,7 @@ export function publishCheckpoints(
       witnesses: config.witnesses,
       ledger,
       storage,
-      duty: duty("witnesses"),
+      lease: createLease("witnesses"),
       everyMs,
       log,
       verify,
@@ -39,7 +39,7 @@ export function publishCheckpoints(
     const posted = createPostedCheckpoints({
       urls: config.checkpoint_webhooks,
       ledger,
-      duty: duty("checkpoint-webhooks"),
+      lease: createLease("checkpoint-webhooks"),
       everyMs,
       log,
     });

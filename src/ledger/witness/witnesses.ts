@@ -13,9 +13,9 @@ import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
 import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
 
 /** Request timeout. Milliseconds. */
-const PATIENCE = 10_000;
+const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum length of a response. Bytes. */
-const LONGEST = 65_536;
+const MAX_RETRY_DELAY_MS = 65_536;
 const META = "witnessed_checkpoint";
 
 export interface WitnessAddress {
@@ -29,7 +29,7 @@ export interface WitnessesOptions {
   witnesses: readonly WitnessAddress[];
   ledger: Pick<Ledger, "checkpoint" | "consistency">;
   storage: Pick<Storage, "meta" | "write">;
-  duty: LeaderLease;
+  lease: LeaderLease;
   everyMs: number;
   log: Logger;
   verify: VerifySignature;
@@ -44,7 +44,7 @@ export interface Witnesses {
 }
 
 export function createWitnesses(options: WitnessesOptions): Witnesses {
-  const { witnesses, ledger, storage, duty, log, verify } = options;
+  const { witnesses, ledger, storage, lease, log, verify } = options;
   /** Size that each witness last cosigned, as far as this process knows. The witness's response corrects it. */
   const sizes = new Map<string, number>();
   const complaints = new Map<string, string>();
@@ -94,13 +94,13 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
       body,
       headers: { "Content-Type": "text/plain; charset=utf-8" },
       redirect: "error",
-      signal: AbortSignal.any([AbortSignal.timeout(PATIENCE), over.signal]),
+      signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), over.signal]),
     });
     let text = "";
     const decoder = new TextDecoder();
     for await (const chunk of response.body ?? []) {
       text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (text.length > LONGEST) throw new Error(`it answered more than ${LONGEST} bytes`);
+      if (text.length > MAX_RETRY_DELAY_MS) throw new Error(`it answered more than ${MAX_RETRY_DELAY_MS} bytes`);
     }
     return { status: response.status, body: text };
   }
@@ -114,7 +114,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
   }
 
   async function ask(): Promise<void> {
-    if (!(await duty.isLeader())) return;
+    if (!(await lease.isLeader())) return;
     const signed = await ledger.checkpoint();
     if (signed.size === 0 || signed.size === complete) return;
     const lines = await Promise.all(
@@ -147,7 +147,7 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
     async stop() {
       over.abort();
       await rounds.stop();
-      await duty.release();
+      await lease.release();
     },
   };
 }

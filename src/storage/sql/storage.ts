@@ -5,7 +5,7 @@
 import { sql, type Kysely } from "kysely";
 import { StorageError, type Storage, type StorageTransaction } from "../../contract/storage.ts";
 import { createBundles, UNBUNDLED_ENTRIES } from "./bundles.ts";
-import { despiteConflicts } from "./conflicts.ts";
+import { retryConflicts } from "./conflicts.ts";
 import { createCopying, prepareCopying } from "./copying.ts";
 import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -100,7 +100,7 @@ function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statem
       if (access.state === "closed") throw new StorageError("unavailable", `the store of ${engine.name} is not open`);
     },
     read: (work) =>
-      despiteConflicts(() => {
+      retryConflicts(() => {
         access.assertOpen();
         return orStorageError(engine, "read from the store", work);
       }),
@@ -158,7 +158,7 @@ export function createSqlStorage(
 
   /** A transaction that does not move the head. Others can run while it waits to be tried again. */
   const aside = <T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> =>
-    despiteConflicts(() => enqueue(() => access.transact("aside", work)));
+    retryConflicts(() => enqueue(() => access.transact("aside", work)));
 
   const readerOver = (query: SqlQuery): Pick<SqlExecutor, "all"> => ({
     all: (statement, values) => query(statement.sql, bind(statement, values, dialect.packed !== null)),
@@ -247,7 +247,7 @@ export function createSqlStorage(
     lease: (name, holder, ms) => aside(async (db) => (await db.run(leases.take, { name, holder, ms })) === 1),
     release: (name, holder) => aside(async (db) => void (await db.run(leases.release, { name, holder }))),
     async upkeep(max) {
-      const folded = await despiteConflicts(() =>
+      const folded = await retryConflicts(() =>
         enqueue(() => access.transact("write", (db) => foldSums(reads.sums, db, max))),
       );
       try {

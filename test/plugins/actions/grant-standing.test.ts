@@ -165,13 +165,10 @@ test("the audit finds a use that was removed from the store, and the service one
   const row = (await raw.rows(uses)).find(({ action_id }) => action_id === first.id);
   assert.ok(row !== undefined);
   await raw.remove(uses, row);
-  assert.match(
-    await faults(),
-    new RegExp(`what it counts against the limit "uses" of "grant:${id}" is not in the store`),
-  );
+  assert.match(await faults(), new RegExp(`its use of the limit "uses" of "grant:${id}" is not in the store`));
   const { body: third } = await submit({ agent_id });
-  assert.match(await faults(), new RegExp(`${third.id}.*another number of uses`));
-  assert.match(await faults(), /another sum of the grant/);
+  assert.match(await faults(), new RegExp(`${third.id}.*its number of uses of the grant`));
+  assert.match(await faults(), /has a sum for the grant/);
   const actions = raw.tables.find(({ name }) => name === "actions") as RawTable;
   const action = (await raw.rows(actions)).find((each) => each["id"] === second.id);
   assert.ok(action !== undefined);

@@ -129,7 +129,10 @@ test("meta that was changed in the store is told by the audit, and nobody can vo
       body: { token: body.approval_token, approve: true },
     });
     assert.deepEqual([vote.status, vote.body.code, meta], [409, "RECORD_ALTERED", meta]);
-    assert.match((await auditStore(service.storage)).faults.join("\n"), /its meta is not what the ledger commits to/);
+    assert.match(
+      (await auditStore(service.storage)).faults.join("\n"),
+      /its meta does not match the commitment in the ledger/,
+    );
   }
   await raw.set(table, row, "meta", was);
   assert.deepEqual((await auditStore(service.storage)).faults, []);
