@@ -43,6 +43,10 @@ class ActionRecord(TypedDict, total=False):
     approval_token: str
     preview: Optional[str]
     shown_first: List[str]
+    unusual: List[str]
+    differs_from: Optional[Dict[str, Any]]
+    earlier_votes: List[Dict[str, Any]]
+    compared_with: int
     altered: bool
     approvals_needed: Optional[int]
     approved_until: Optional[str]
