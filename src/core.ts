@@ -252,7 +252,7 @@ export {
   utf8,
 } from "./domain/hash.ts";
 export { type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
-export { FOLD } from "./domain/outline.ts";
+export { FOLDED_LINES as FOLD } from "./domain/outline.ts";
 export { suggest } from "./domain/suggest.ts";
 export { toSingleLine } from "./domain/text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";

@@ -35,7 +35,7 @@ export interface Voter {
 /** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
 const LINK_KEY_ID = "link";
 
-/** What a person answers to an action. */
+/** A person's answer to an action: approval or rejection, with a comment. */
 export interface Vote {
   approve: boolean;
   reason?: string;

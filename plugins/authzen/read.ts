@@ -81,7 +81,7 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
 }
 
 /** Returns whether a later request is for the same access as an earlier one (ARAP, "Decision and Binding Integrity"). */
-export function asksTheSame(
+export function requestsSameAccess(
   request: GateRequest,
   earlier: Pick<GateRequest, "tool" | "operation" | "params"> & { context: JsonObject },
 ): boolean {

@@ -1,7 +1,7 @@
 /** Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending action. */
 import { type GateAction, readFault } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { asksTheSame, member, readBody, readEvaluation } from "./read.ts";
+import { requestsSameAccess, member, readBody, readEvaluation } from "./read.ts";
 
 const ERROR = "urn:openid:authzen:access-request:error:";
 
@@ -26,7 +26,7 @@ export async function requestAccess(call: FacadeCall, requests: string): Promise
   const { request } = readEvaluation(body);
   const id = member(body, "denial")["evaluation_id"];
   const action = typeof id === "string" ? await actionOf(call, id) : null;
-  if (action === null || !asksTheSame(request, action))
+  if (action === null || !requestsSameAccess(request, action))
     return problem(
       400,
       "invalid_denial_binding",

@@ -11,7 +11,7 @@ import {
   type TreeFile,
 } from "../../src/plugin.ts";
 import { git, GitError, type GitOptions } from "./git.ts";
-import { assertDescends, assertSigned, Unacceptable, type Mirror } from "./signed.ts";
+import { assertDescends, assertSigned, CommitRejected, type Mirror } from "./signed.ts";
 
 interface RepositoryOptions {
   /** URL without credentials. */
@@ -199,7 +199,7 @@ export function openRepository(options: RepositoryOptions): Repository {
       await assertSigned(mirror, commit, signers);
       if (accepted !== null) await assertDescends(mirror, commit, accepted);
     } catch (error) {
-      const why = error instanceof Unacceptable ? error.message : `could not be checked: ${(error as Error).message}`;
+      const why = error instanceof CommitRejected ? error.message : `could not be checked: ${(error as Error).message}`;
       throw new RemoteError(`the commit ${commit} ${why}`);
     }
   }

@@ -8,7 +8,7 @@ const STEPS = [64, 1024, 16_384];
 const KIND = /^gpgsig(?:-sha256)? -----BEGIN ([A-Z ]+)-----$/gm;
 
 /** Thrown for a commit that must not be accepted. The message continues "the commit …". */
-export class Unacceptable extends Error {}
+export class CommitRejected extends Error {}
 
 export interface Mirror {
   folder: string;
@@ -23,11 +23,11 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
   const text = (await git(["cat-file", "commit", commit], { dir, timeoutMs })).toString("utf8");
   const header = text.slice(0, text.indexOf("\n\n"));
   const kinds = [...header.matchAll(KIND)].map(([, kind]) => kind);
-  if (kinds.length === 0) throw new Unacceptable("is not signed, and signed_by asks for it");
+  if (kinds.length === 0) throw new CommitRejected("is not signed, and signed_by asks for it");
   // Git would verify other kinds of signatures with the keys of the user who runs the service, not with signed_by.
   const other = kinds.find((kind) => kind !== "SSH SIGNATURE");
   if (other !== undefined)
-    throw new Unacceptable(
+    throw new CommitRejected(
       `is not signed by a key of signed_by: it has a ${String(other)}, and OpenSSH keys are listed`,
     );
   const list = join(dir, "assent-signers");
@@ -50,7 +50,7 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
     { dir, timeoutMs },
   );
   // G: a valid signature of a listed key. U: a valid signature of another key.
-  if (status.toString("utf8").trim() !== "G") throw new Unacceptable("is not signed by a key of signed_by");
+  if (status.toString("utf8").trim() !== "G") throw new CommitRejected("is not signed by a key of signed_by");
 }
 
 /**
@@ -64,7 +64,7 @@ export async function assertDescends(mirror: Mirror, commit: string, accepted: s
     if (await isAncestor(mirror, accepted, commit)) return;
     if (!(await isShallow(mirror))) break;
   }
-  throw new Unacceptable(
+  throw new CommitRejected(
     `does not descend from ${accepted}, the last accepted commit; revert a change with a new commit (git revert), or name this commit in the option "accept"`,
   );
 }

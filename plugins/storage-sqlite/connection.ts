@@ -90,7 +90,7 @@ export function connectStore(library: SqliteLibrary, path: string, options: Conn
       connection.exec("pragma journal_mode = wal");
       // fullfsync: on macOS a plain fsync leaves data in the drive's cache. Elsewhere it does nothing.
       connection.exec("pragma synchronous = full; pragma fullfsync = on; pragma checkpoint_fullfsync = on");
-      // What is deleted or overwritten is zeroed, in free pages, too: erased means gone from the file.
+      // Overwrites deleted content with zeros, also in free pages, so that erased data is not in the file.
       connection.exec("pragma secure_delete = on");
       connection.exec("pragma foreign_keys = on; pragma journal_size_limit = 67108864");
     }

@@ -19,7 +19,7 @@ const WAIT = 250;
 /** How often a name that another one wrote over is written again; the lock holds whatever the name says. */
 const NAMINGS = 10;
 
-/** What this process holds. A process id cannot tell: in two containers both may be process 1. */
+/** Locks of this process. A process id does not identify the holder, because processes in two containers can both have id 1. */
 const held = new Set<string>();
 
 /** Throws StorageError "locked" that names the holder, also when that is this very process. */

@@ -29,7 +29,7 @@ const IDS_PER_PREFIX = 16;
 export interface LedgerTotals {
   size: number;
   decisions: number;
-  /** Number of entries that belong to actions: decisions, verdicts, starts and results. */
+  /** Number of entries that belong to actions: decisions, votes, starts and results. */
   actionEntries: number;
   /** Number of entries that the store could not return, so that their type is unknown. */
   unread: number;

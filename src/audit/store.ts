@@ -72,7 +72,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       totals.latest = Math.max(totals.latest, at);
       if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) changes++;
       const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
-      // Verdicts, starts and results name the submitter of their decision, which is checked with the action.
+      // Votes, starts and results name the submitter of their decision, which is checked with the action.
       if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))
         entryFault(`entry ${row.seq} is stored with a different submitter than it contains`);
       directory.fold(row, body);

@@ -1,6 +1,6 @@
 /** `assent access-review` shows who can approve, who did, and which users and keys are unused. */
 import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
-import { privilegedClient, reaching } from "./remote.ts";
+import { privilegedClient, withServiceErrors } from "./remote.ts";
 
 interface ReviewView {
   since: string;
@@ -41,7 +41,7 @@ examples:
     if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > 366)
       throw usage(`--days must be a whole number from 1 to 366; got \`${days}\``);
     const service = await privilegedClient();
-    const review = await reaching(() => service.call<ReviewView>("GET", `/v1/access-review?days=${days}`));
+    const review = await withServiceErrors(() => service.call<ReviewView>("GET", `/v1/access-review?days=${days}`));
     if (json) io.out(JSON.stringify(review, null, 2));
     else showReview(io, review);
     return EXIT.ok;

@@ -1,7 +1,7 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command } from "./command.ts";
 import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
-import { client, privilegedClient, exitOf, jsonFlag, reaching, showAction } from "./remote.ts";
+import { client, privilegedClient, exitCodeOf, jsonFlag, withServiceErrors, showAction } from "./remote.ts";
 
 export const submit: Command = {
   summary: "submit an action",
@@ -38,7 +38,7 @@ examples:
     const context = await jsonFlag("context", values.context);
     const key = values["idempotency-key"];
     const service = await client();
-    const action = await reaching(async () =>
+    const action = await withServiceErrors(async () =>
       service.submit(
         {
           agent_id: agent ?? (await service.agent()),
@@ -54,7 +54,7 @@ examples:
       ),
     );
     showAction(io, action, values.json === true);
-    return exitOf(action);
+    return exitCodeOf(action);
   },
 };
 
@@ -79,7 +79,7 @@ ${approve ? EXAMPLE_WITH_GRANT : ""}`,
       const grant = approve ? grantTerms(values) : undefined;
       const service = await privilegedClient();
       const text = onlyId(positionals, verb);
-      const action = await reaching(async () =>
+      const action = await withServiceErrors(async () =>
         service.vote(await completeId(service, text), approve, { reason: values.reason, grant }),
       );
       showAction(io, action, values.json === true);
@@ -118,7 +118,9 @@ examples:
   async run(args, io) {
     const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
     const id = onlyId(positionals, "lift");
-    const action = await reaching(async () => (await privilegedClient()).liftRejection(id, { reason: values.reason }));
+    const action = await withServiceErrors(async () =>
+      (await privilegedClient()).liftRejection(id, { reason: values.reason }),
+    );
     showAction(io, action, values.json === true);
     return EXIT.ok;
   },
@@ -141,13 +143,13 @@ examples:
       json: { type: "boolean" },
     });
     if (positionals.length > 0) {
-      const action = await reaching(async () => (await client()).action(onlyId(positionals, "actions")));
+      const action = await withServiceErrors(async () => (await client()).action(onlyId(positionals, "actions")));
       showAction(io, action, values.json === true);
       return EXIT.ok;
     }
     const { status, agent, tool, limit } = values;
     const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
-    const page = await reaching(async () => (await client()).actionsPage(query));
+    const page = await withServiceErrors(async () => (await client()).actionsPage(query));
     if (values.json === true) io.out(JSON.stringify(page));
     else table(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
     return EXIT.ok;

@@ -85,7 +85,7 @@ export function serviceUrl(): string {
 }
 
 /** Returns ASSENT_API_KEY, else the key of `assent login`, else null. Never sends a stored key to another service. */
-export function knownKey(url: string): string | null {
+export function availableKey(url: string): string | null {
   const apiKey = process.env["ASSENT_API_KEY"];
   if (apiKey) return apiKey;
   const login = readLogin();
@@ -102,7 +102,7 @@ export function knownKey(url: string): string | null {
  * which cannot have them. Asks on the terminal if no key is known.
  */
 export async function keyFor(url: string, privileges: boolean): Promise<string> {
-  const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : knownKey(url);
+  const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : availableKey(url);
   if (apiKey !== null) return apiKey;
   if (process.stdin.isTTY === true && process.stderr.isTTY === true) {
     const entered = (await readSecret(`API key for ${url} (not displayed, not stored): `)).trim();

@@ -7,7 +7,7 @@ import { privilegesIn } from "../domain/scopes.ts";
 import { configFiles } from "../hook/hook-config.ts";
 import { loadPolicyFolder } from "../policies/folder.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, type Command } from "./command.ts";
-import { knownKey, serviceUrl } from "./credentials.ts";
+import { availableKey, serviceUrl } from "./credentials.ts";
 import { invocation } from "./invocation.ts";
 import type { Me } from "./remote.ts";
 import { assertCurrent, assertStorable, withStore } from "./store.ts";
@@ -161,7 +161,7 @@ async function checkService(): Promise<Finding[]> {
   let apiKey: string | null;
   try {
     url = serviceUrl();
-    apiKey = knownKey(url);
+    apiKey = availableKey(url);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return [{ check: "key", state: "problem", text: error.message }];

@@ -1,6 +1,6 @@
 import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
 import { EXIT, parse, usage, type Command, type Output } from "./command.ts";
-import { privilegedClient, reaching, showAction, textFlag } from "./remote.ts";
+import { privilegedClient, withServiceErrors, showAction, textFlag } from "./remote.ts";
 
 interface Count {
   looked_at: number;
@@ -58,7 +58,7 @@ examples:
       throw usage("give either one action id or options that select actions, not both");
     if (id !== undefined) {
       const service = await privilegedClient();
-      const action = await reaching(() =>
+      const action = await withServiceErrors(() =>
         yes
           ? service.call<Awaited<ReturnType<typeof service.action>>>(
               "POST",
@@ -120,7 +120,9 @@ async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Co
   const service = await privilegedClient();
   for (let before: number | null | undefined; before !== null;) {
     const body = { ...wanted, ...(before === undefined ? {} : { before }) };
-    const part = await reaching(() => service.call<Count & { next: number | null }>("POST", "/v1/erasures", body));
+    const part = await withServiceErrors(() =>
+      service.call<Count & { next: number | null }>("POST", "/v1/erasures", body),
+    );
     for (const name of ["looked_at", "matched", "open", "altered", "erased"] as const) total[name] += part[name];
     before = part.next;
     if (before !== null && io.watched) io.err(`${total.matched} of ${total.looked_at} actions so far`);

@@ -11,7 +11,7 @@ type Place = "print" | "file";
  * Returns where the first keys go: the value of `--first-keys`, else ASSENT_FIRST_KEYS. The default is `file` in a
  * container, where standard output goes to a log that many people can read, and `print` elsewhere.
  */
-export function placeOf(word: string | undefined, env: Record<string, string | undefined>): Place {
+export function chooseKeyOutput(word: string | undefined, env: Record<string, string | undefined>): Place {
   const choice = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
   if (choice !== undefined) return oneOf("--first-keys (ASSENT_FIRST_KEYS)", choice, ["print", "file"]);
   return process.pid === 1 || env["KUBERNETES_SERVICE_HOST"] !== undefined ? "file" : "print";

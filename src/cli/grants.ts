@@ -2,7 +2,7 @@
 import type { GrantTerms } from "../client/index.ts";
 import { parseDuration } from "../domain/time.ts";
 import { colour, EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
-import { client, privilegedClient, reaching } from "./remote.ts";
+import { client, privilegedClient, withServiceErrors } from "./remote.ts";
 
 /** A grant as the service describes it. */
 export interface GrantView {
@@ -53,12 +53,17 @@ examples:
       if (all || agent !== undefined || id !== undefined) throw usage("--revoke takes only --reason");
       const body = reason === undefined ? {} : { reason };
       const service = await privilegedClient();
-      showGrant(io, await reaching(() => service.call<GrantView>("POST", `${pathOf(revoke)}/revoke`, body)), json);
+      showGrant(
+        io,
+        await withServiceErrors(() => service.call<GrantView>("POST", `${pathOf(revoke)}/revoke`, body)),
+        json,
+      );
       return EXIT.ok;
     }
     if (reason !== undefined) throw usage("--reason is only for --revoke");
     const service = await client();
-    if (id !== undefined) showGrant(io, await reaching(() => service.call<GrantView>("GET", pathOf(id))), json);
+    if (id !== undefined)
+      showGrant(io, await withServiceErrors(() => service.call<GrantView>("GET", pathOf(id))), json);
     else await listGrants(io, service, { all, agent, json });
     return EXIT.ok;
   },
@@ -76,7 +81,7 @@ async function listGrants(
     ...(all ? {} : { active: "true" }),
     ...(agent === undefined ? {} : { agent_id: agent }),
   });
-  const page = await reaching(() =>
+  const page = await withServiceErrors(() =>
     service.call<{ grants: GrantView[]; next_cursor: string | null }>("GET", `/v1/grants?${query.toString()}`),
   );
   if (json) return io.out(JSON.stringify(page));

@@ -20,7 +20,7 @@ import {
 } from "./hook-install.ts";
 import { isReady, agentKeyRequest, LocalService, packForOnePerson } from "./local-service.ts";
 import { serviceUrl } from "./credentials.ts";
-import { REQUEST_TIMEOUT, reaching } from "./remote.ts";
+import { REQUEST_TIMEOUT, withServiceErrors } from "./remote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -135,8 +135,11 @@ async function prepareKey(
     if (process.env["ASSENT_API_KEY"] === undefined) throw new CommandError(faults.join("; "));
   }
   const agent = wanted ?? before?.agent ?? host;
-  key ??= (await reaching(() => adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent))))
-    .key;
+  key ??= (
+    await withServiceErrors(() =>
+      adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent)),
+    )
+  ).key;
   const config = saveConfig(env, url, key, agent);
   done(io, `the hook has a key of its own, for the agent ${agent}`);
   return { config, agent };
@@ -215,7 +218,7 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
 }
 
 async function preparePolicies(io: Output, config: HookConfig, agent: string, host: Host): Promise<void> {
-  const ask = () => reaching(() => askPolicies(config, agent, host, settingsFolders().home));
+  const ask = () => withServiceErrors(() => askPolicies(config, agent, host, settingsFolders().home));
   let answers = await ask();
   let refused = answers.filter(({ decision }) => decision !== "allow");
   if (refused.length > 0) {
@@ -226,7 +229,7 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
           'write and activate policies, or install the pack "coding-agents" by hand (docs/packs.md)',
       );
     const path = "/v1/policies/import-yaml?activate=true";
-    await reaching(() => adminClient(config.url).call("POST", path, { yaml: packForOnePerson() }));
+    await withServiceErrors(() => adminClient(config.url).call("POST", path, { yaml: packForOnePerson() }));
     done(io, 'the policy pack "coding-agents" is installed and active');
     answers = await ask();
     refused = answers.filter(({ decision }) => decision !== "allow");

@@ -1,7 +1,7 @@
 import { createRuntime } from "../runtime/runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command, type Output } from "./command.ts";
-import { privilegedClient, reaching } from "./remote.ts";
+import { privilegedClient, withServiceErrors } from "./remote.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { rotatePermit } from "./rotate-permit.ts";
 import { configFrom, startRuntime } from "./serve.ts";
@@ -90,7 +90,7 @@ async function create(args: string[], io: Output): Promise<number> {
   const view =
     values.local === true
       ? await createLocalAdminKey(name, values.config)
-      : await reaching(async () => (await privilegedClient()).call<KeyView>("POST", "/v1/api-keys", body));
+      : await withServiceErrors(async () => (await privilegedClient()).call<KeyView>("POST", "/v1/api-keys", body));
   if (values.json === true) io.out(JSON.stringify(view));
   else {
     for (const warning of view.warnings ?? []) io.err(`warning: ${warning}`);
@@ -119,7 +119,7 @@ async function list(args: string[], io: Output): Promise<number> {
   const api_keys: KeyView[] = [];
   for (let cursor: string | null = ""; cursor !== null;) {
     const after = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: { api_keys: KeyView[]; next_cursor: string | null } = await reaching(() =>
+    const page: { api_keys: KeyView[]; next_cursor: string | null } = await withServiceErrors(() =>
       service.call("GET", `/v1/api-keys?limit=1000${after}`),
     );
     api_keys.push(...page.api_keys);
@@ -150,7 +150,7 @@ async function revoke(args: string[], io: Output): Promise<number> {
   const [id, ...more] = positionals;
   if (id === undefined || more.length > 0)
     throw usage('assent keys revoke takes one key id; "assent keys list" prints them');
-  const key = await reaching(async () =>
+  const key = await withServiceErrors(async () =>
     (await privilegedClient()).call<KeyView>("DELETE", `/v1/api-keys/${encodeURIComponent(id)}`),
   );
   io.out(`revoked ${safe(key.name)} (${key.id})`);

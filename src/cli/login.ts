@@ -4,7 +4,7 @@ import { privilegesIn } from "../domain/scopes.ts";
 import { isHttpUrl } from "../client/url.ts";
 import { removeLogin, serviceUrl, writeLogin } from "./credentials.ts";
 import { CommandError, EXIT, parse, safe, usage, type Command } from "./command.ts";
-import { reaching, type Me } from "./remote.ts";
+import { withServiceErrors, type Me } from "./remote.ts";
 import { readSecret } from "./secret-input.ts";
 
 /** Seconds. Someone waits at a terminal. */
@@ -38,7 +38,7 @@ examples:
     const url = (values.url ?? serviceUrl()).replace(/\/+$/, "");
     const apiKey = await inputKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
-    const { key, scopes } = await reaching(() => service.call<Me>("GET", "/v1/me"));
+    const { key, scopes } = await withServiceErrors(() => service.call<Me>("GET", "/v1/me"));
     const privileges = privilegesIn(scopes);
     if (privileges.length > 0)
       throw new CommandError(

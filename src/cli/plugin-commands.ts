@@ -4,7 +4,7 @@ import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts
 import { PluginError, assertUniqueNames } from "../runtime/plugins/options.ts";
 import type { Plugin } from "../plugin.ts";
 import { CommandError, EXIT, safe, type Command } from "./command.ts";
-import { client, reaching } from "./remote.ts";
+import { client, withServiceErrors } from "./remote.ts";
 import { configFrom } from "./serve.ts";
 
 /** Returns the commands by name. Throws CommandError if the configuration or one of its plugins cannot be loaded. */
@@ -35,7 +35,7 @@ function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin[
           // A plugin may print text from the service, which must not control the terminal.
           out: (line) => io.out(safe(line)),
           err: (line) => io.err(safe(line)),
-          call: (method, path, body) => reaching(async () => (await client()).call(method, path, body)),
+          call: (method, path, body) => withServiceErrors(async () => (await client()).call(method, path, body)),
         });
       } catch (error) {
         if (error instanceof CommandError) throw error;

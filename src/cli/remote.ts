@@ -30,7 +30,7 @@ export async function privilegedClient(): Promise<Assent> {
 }
 
 /** Runs the work. Turns AssentError into CommandError with the matching exit code. */
-export async function reaching<T>(work: () => Promise<T>): Promise<T> {
+export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -42,7 +42,7 @@ export async function reaching<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-export function exitOf(action: ActionRecord): number {
+export function exitCodeOf(action: ActionRecord): number {
   if (action.status === "pending_approval") return EXIT.pending;
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;
 }
@@ -52,7 +52,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     io.out(JSON.stringify(action));
     return;
   }
-  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[exitOf(action)] as
+  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[exitCodeOf(action)] as
     | "green"
     | "yellow"
     | "red";

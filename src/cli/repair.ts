@@ -7,7 +7,7 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { CommandError, type Output } from "./command.ts";
 import { assertCurrent, withStore } from "./store.ts";
 
-/** Where the store itself says what was cut: a JSON array, oldest first. */
+/** Name of the fact in `meta` that lists the repairs: a JSON array, oldest first. */
 const REPAIRS = "repairs";
 
 interface Repair {
@@ -47,7 +47,7 @@ export async function repairStore(config: Config, file: string | undefined, io: 
 }
 
 export function formatRepair({ at, size, entries, rows, copy, sha256 }: Repair): string {
-  return `cut back to ${size} on ${at}: ${entries} entries that no head ever covered, ${rows} rows in all; the copy is ${copy}, SHA-256 ${sha256}`;
+  return `removed the entries from ${size} on at ${at}: ${entries} entries that no head ever covered, ${rows} rows in total; the copy is ${copy}, SHA-256 ${sha256}`;
 }
 
 export async function repairsOf(storage: Pick<Storage, "meta">): Promise<Repair[]> {

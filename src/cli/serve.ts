@@ -10,7 +10,7 @@ import { PluginLoadError } from "../runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { reportStrayErrors } from "../delivery/notifier-errors.ts";
 import { onSignals, serve as serveHttp, ServerResponse, type Listening } from "../serve/index.ts";
-import { placeOf, showFirstKeys } from "./first-keys.ts";
+import { chooseKeyOutput, showFirstKeys } from "./first-keys.ts";
 import { initializeHere, isUninitialized } from "./init.ts";
 import { listen } from "./listen.ts";
 import { assertStorable } from "./store.ts";
@@ -57,7 +57,7 @@ examples:
       ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }),
       ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
     };
-    const place = placeOf(values["first-keys"], env);
+    const place = chooseKeyOutput(values["first-keys"], env);
     if (values.config === undefined && isUninitialized(env)) {
       await assertStorable(configFrom(env, undefined));
       await initializeHere(io);

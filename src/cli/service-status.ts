@@ -1,8 +1,8 @@
 /** `assent status`: shows whether the service is ready, what the key may do, and how many actions wait for approval. */
 import { createAssent } from "../client/index.ts";
 import { EXIT, parse, safe, usage, type Command } from "./command.ts";
-import { knownKey, serviceUrl } from "./credentials.ts";
-import { reaching, type Me } from "./remote.ts";
+import { availableKey, serviceUrl } from "./credentials.ts";
+import { withServiceErrors, type Me } from "./remote.ts";
 
 /** Timeout of one request, in seconds: short, because a person waits at the terminal. */
 const TIMEOUT = 10;
@@ -26,9 +26,9 @@ examples:
     const { values, positionals } = parse(args, { json: { type: "boolean" } });
     if (positionals.length > 0) throw usage("assent status takes no arguments");
     const url = serviceUrl();
-    const apiKey = knownKey(url);
+    const apiKey = availableKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
-    return reaching(async () => {
+    return withServiceErrors(async () => {
       await service.call("GET", "/readyz");
       const me = apiKey === null ? null : await service.call<Me>("GET", "/v1/me");
       const canRead = me?.scopes.includes("actions:read") === true;

@@ -1,6 +1,6 @@
 import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
 import { EXIT, colour, parse, safe, usage, type Command, type Output } from "./command.ts";
-import { client, privilegedClient, reaching } from "./remote.ts";
+import { client, privilegedClient, withServiceErrors } from "./remote.ts";
 
 interface StopView {
   id: string;
@@ -62,7 +62,7 @@ examples:
     if (list) return listStops(io, json);
     if (lift !== undefined) {
       const path = `/v1/stop/${encodeURIComponent(lift)}/lift`;
-      const lifted = await reaching(async () =>
+      const lifted = await withServiceErrors(async () =>
         (await privilegedClient()).call<StopView>("POST", path, reason === undefined ? {} : { reason }),
       );
       show(io, lifted, json);
@@ -76,7 +76,11 @@ examples:
       ...(policy === undefined ? {} : { policy }),
       ...endOf(until, length),
     };
-    show(io, await reaching(async () => (await privilegedClient()).call<StopView>("POST", "/v1/stop", body)), json);
+    show(
+      io,
+      await withServiceErrors(async () => (await privilegedClient()).call<StopView>("POST", "/v1/stop", body)),
+      json,
+    );
     return EXIT.ok;
   },
 };
@@ -92,7 +96,7 @@ function endOf(until: string | undefined, length: string | undefined): { until?:
 }
 
 async function listStops(io: Output, json: boolean): Promise<number> {
-  const page = await reaching(async () => (await client()).call<{ stops: StopView[] }>("GET", "/v1/stop"));
+  const page = await withServiceErrors(async () => (await client()).call<{ stops: StopView[] }>("GET", "/v1/stop"));
   if (json) io.out(JSON.stringify(page));
   else if (page.stops.length === 0) io.out("no stop is active");
   else for (const active of page.stops) show(io, active, false);

@@ -72,7 +72,7 @@ examples:
     const proof = await textFlag(file === "-" ? "-" : `@${file}`, (text) => text);
     const entry = values.entry === undefined ? null : await entryIn(values.entry);
     const witnesses = await Promise.all((values.witness ?? []).map((given) => textFlag(given, (key) => key)));
-    const verified = check(
+    const verified = verifyProofText(
       proof,
       vkey,
       entry,
@@ -105,7 +105,7 @@ async function checkVote(verified: Verified, enrolment: string | undefined, vkey
   }
   if (enrolment === undefined)
     return `the vote has a signature of the passkey ${entry.gesture.credential_id}, which was not checked; give --enrolment`;
-  const { entry: user } = check(await textFlag(`@${enrolment}`, (text) => text), vkey, null);
+  const { entry: user } = verifyProofText(await textFlag(`@${enrolment}`, (text) => text), vkey, null);
   const passkey = findEnrolledPasskey(user as (UserEntry & { seq: number }) | null, entry.by.principal, entry);
   const fault = findGestureFault(
     verified.origin,
@@ -147,7 +147,7 @@ async function entryIn(path: string): Promise<Uint8Array> {
 }
 
 /** Verifies a proof. Throws CommandError with EXIT.unverified if it does not verify. */
-export function check(
+export function verifyProofText(
   proof: string,
   vkey: string,
   entry: Uint8Array | null,

@@ -75,7 +75,7 @@ export async function checkPermit(
   if (claims.iat * 1000 > at + clockTolerance * 1000)
     throw new PermitRefused(
       "not_yet_valid",
-      `the permit was signed at ${new Date(claims.iat * 1000).toISOString()}, which lies ahead: are the clocks right?`,
+      `the permit was signed at ${new Date(claims.iat * 1000).toISOString()}, which is in the future; check the clocks`,
     );
   if (claims.action_digest !== digest)
     throw new PermitRefused("wrong_request", "the permit is for another request than the one that is to run");

@@ -104,7 +104,7 @@ function approverName(principal: string | undefined): string {
   return toSingleLine(principal.replace(/^owner:/, "").replace(/^key:/, "the key "));
 }
 
-/** What people and policies wrote, as one bounded line without characters that hide or reorder others. */
+/** Returns text of people and policies as one short line, without characters that hide or reorder text. */
 export function toSingleLine(text: unknown): string {
   const line = String(text)
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Z}]+/gu, " ")

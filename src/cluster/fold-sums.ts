@@ -26,7 +26,7 @@ export interface SumFolderOptions {
   upkeep: NonNullable<Storage["upkeep"]>;
   ledger: Pick<Ledger, "onGrowth">;
   log: Logger;
-  /** Lease that makes one process fold for all that share the store. */
+  /** Lease that ensures that only one process per store updates the sums. */
   lease: LeaderLease;
 }
 

@@ -48,7 +48,7 @@ export interface Keys {
 /** What a key or a user may do. */
 export type Rights = Pick<Credential, "key" | "principal" | "groups" | "visibility" | "hasScope">;
 
-/** What `Keys.rightsOf` reads. */
+/** The reads that `Keys.rightsOf` needs. */
 export interface RightsReader extends Pick<LedgerTransaction, "key" | "users"> {
   /** Milliseconds. */
   readonly now: number;
@@ -150,7 +150,7 @@ export interface Documents extends DocumentReader {
   within(tx: LedgerTransaction): DocumentWriter;
 }
 
-/** What a privileged plugin receives in `setup`: everything of `Host`, and the parts that the product is made of. */
+/** Passed to `setup` of a privileged plugin: the members of `Host`, and the services of the core. */
 export interface CoreHost extends Host {
   /** Current use of this process's limits. */
   readonly load: {

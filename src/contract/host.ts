@@ -118,7 +118,7 @@ export interface Transaction<Caller extends Credential | null = Credential | nul
 }
 
 /**
- * What every plugin receives in `setup`. Members marked "after start" throw if `setup` uses them, because the store is
+ * Passed to `setup` of every plugin. Members marked "after start" throw if `setup` uses them, because the store is
  * not open yet.
  */
 export interface Host {

@@ -85,7 +85,7 @@ export class PreparationRequired extends Error {
   }
 }
 
-/** What a job is likely to read under the lock. The job reads anything else when it needs it. */
+/** Keys of the rows that a job will probably read under the lock, so that they can be prefetched. */
 export interface PrefetchKeys {
   /** Id of an action: its row, its entries, and the key that submitted it. */
   history?: string;
@@ -108,7 +108,7 @@ interface InclusionProof {
   size: number;
   path: Uint8Array[];
   checkpoint: SignedCheckpoint;
-  /** Where the log's key was changed below that size, in order: who pinned an earlier one follows from it. */
+  /** Proofs of the log's key changes below that size, in order. A client that pinned an earlier key follows them. */
   log_keys: LogKeyProof[];
 }
 
@@ -146,7 +146,7 @@ export interface Ledger {
   readonly vkey: string;
   /** Every key the log has had, its present one first. Rejects with StorageError. */
   logKeys(): Promise<LogKeyView[]>;
-  /** Where the log's key was changed below that size, in order. Rejects with StorageError. */
+  /** Resolves to the proofs of the log's key changes below that size, in order. Rejects with StorageError. */
   logKeyProofs(under: SignedCheckpoint): Promise<LogKeyProof[]>;
   readonly origin: string;
   /**
@@ -161,6 +161,9 @@ export interface Ledger {
    * of the ledger's head. Returns a function that stops it.
    */
   onBatch(listener: (lockedMs: number) => void): () => void;
-  /** Calls `listener` when the ledger has grown, whoever wrote, with the size that it is said to have: a hint. */
+  /**
+   * Calls `listener` when any process has appended entries, with the reported size of the ledger. The size is a hint: read the
+   * head if it matters.
+   */
   onGrowth(listener: (size: number) => void): () => void;
 }

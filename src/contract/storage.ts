@@ -1,5 +1,5 @@
 /**
- * What the ledger and the resources need of a database, and what it promises them.
+ * The storage contract: the reads and writes that the ledger and the resources need, and their guarantees.
  *
  * Rows carry snake_case names because they mirror ledger entries and API documents. Times are
  * integer milliseconds since the epoch. Digests in rows are lowercase hex; digests of the tree are

@@ -1,4 +1,7 @@
-/** What people are told about an action, in words. Nothing an agent wrote can hide, break a line or reorder its surroundings; markup is the caller's to escape. */
+/**
+ * Renders messages about an action as plain text. Text of the agent cannot hide, add lines or reorder the text around it. The
+ * caller escapes markup.
+ */
 import type { ApprovalMessage, ClosedMessage, MessageAction } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";

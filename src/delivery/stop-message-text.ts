@@ -1,4 +1,4 @@
-/** What people are told about a stop, in words. Markup is the caller's to escape. */
+/** Renders stop messages as plain text. The caller escapes markup. */
 import type { StopMessage } from "../contract/notifier.ts";
 import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";
 

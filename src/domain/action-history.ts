@@ -179,7 +179,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       action.rejection_until = null;
     }
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
-    if (entry.by === null) return void faults.push("nobody gave one of its verdicts");
+    if (entry.by === null) return void faults.push("one of its votes names no voter");
     if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
       faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
     history.votes.push({
@@ -203,7 +203,8 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       action.reason_code = "NO_LONGER_ALLOWED";
     } else if (entry.status === "pending_approval") {
       const { quorum, expires_at, approvers } = entry;
-      if (quorum === null || expires_at === null || approvers === null) return void faults.push("it waits for nobody");
+      if (quorum === null || expires_at === null || approvers === null)
+        return void faults.push("it is pending without a quorum, deadline or approvers");
       history.requirement = { approvers, since: at };
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
@@ -222,7 +223,7 @@ function applyExecution(history: ActionHistory, { phase, by, result }: Execution
     if (by !== null) faults.push("somebody is named as the one who did not report its result");
     return;
   }
-  if (by === null) return void faults.push(`nobody is named for its ${phase}`);
+  if (by === null) return void faults.push(`no one is named for its ${phase}`);
   if (phase === "start") {
     action.started_at = at;
     action.started_by = by.key_id;

@@ -2,7 +2,7 @@
 import { canonicalText } from "./canonical.ts";
 import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url, utf8 } from "./hash.ts";
 
-/** What the approver was shown and answered. The members are all signed. */
+/** The statement that an approver signs: what was displayed, and the vote. */
 export interface VoteStatement {
   action_id: string;
   /** Salted commitment to the request hash, as in the action's entries. */

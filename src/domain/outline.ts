@@ -148,7 +148,7 @@ function wrap(line: string): string[] {
 }
 
 /** Matches a line that replaces folded lines. */
-export const FOLD = /^ *… [\d,]+ more lines?$/;
+export const FOLDED_LINES = /^ *… [\d,]+ more lines?$/;
 export const moreLines = (count: number): string =>
   `… ${count.toLocaleString("en")} more ${count === 1 ? "line" : "lines"}`;
 

@@ -8,7 +8,7 @@ import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, StopFact } from "./policy/types.ts";
 import { parseRfc3339, toRfc3339 } from "./time.ts";
 
-/** What a stop applies to: actions that match all of the members. Null matches everything. */
+/** Selects the actions that a stop applies to. An action must match all members; null matches everything. */
 interface StopSelector {
   /** Glob that ignores case. */
   agent: string | null;

@@ -13,16 +13,17 @@ export function clipText(text: string, max: number): string {
  * joiners, tags), default-ignorable code points, separators, spaces other than U+0020, private use, unassigned, and
  * lone surrogates.
  */
-export const HIDDEN = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
+export const HIDDEN_CHARACTERS =
+  /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
 
 export function hasHiddenCharacters(text: string): boolean {
-  return text.search(HIDDEN) >= 0;
+  return text.search(HIDDEN_CHARACTERS) >= 0;
 }
 
 /** Returns the text with hidden characters spelled out, such as `[U+202E]`. */
 export function revealHidden(text: string): string {
   return text.replace(
-    HIDDEN,
+    HIDDEN_CHARACTERS,
     (hidden) => `[U+${(hidden.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
   );
 }
@@ -31,5 +32,5 @@ export function revealHidden(text: string): string {
  * Returns the text as one line of at most `max` characters. Replaces hidden characters by spaces and collapses spaces.
  */
 export function toSingleLine(text: string, max: number): string {
-  return clipText(text.replace(HIDDEN, " ").replace(/ {2,}/g, " ").trim(), max);
+  return clipText(text.replace(HIDDEN_CHARACTERS, " ").replace(/ {2,}/g, " ").trim(), max);
 }

@@ -1,7 +1,7 @@
 /** The actions and entries that a credential can see. */
 import { type GroupLimits, isWithinLimits } from "./groups.ts";
 
-/** What the store can filter by. */
+/** A visibility that the store can filter by. */
 export type StoredVisibility = { all: true } | { agent_id: string } | { key_id: string };
 
 /** `within`: what at least one of these groups may see. */

@@ -1,5 +1,5 @@
 /** Marks hidden characters and look-alike words in untrusted text. The console also loads this module. */
-import { HIDDEN } from "./text.ts";
+import { HIDDEN_CHARACTERS } from "./text.ts";
 
 /** A run of text. `mark` explains why it is marked; null for ordinary text. */
 export interface TextPart {
@@ -68,7 +68,7 @@ function scriptOf(letter: string): string {
 }
 
 /** Hidden characters, and combining marks stacked so high that they cover their neighbours. */
-const MARKED = new RegExp(`(${HIDDEN.source}|(?<=\\p{M}{4})\\p{M})`, "u");
+const MARKED = new RegExp(`(${HIDDEN_CHARACTERS.source}|(?<=\\p{M}{4})\\p{M})`, "u");
 
 /** Splits `text` into runs. With `lines`, line feeds and tabs are plain text. */
 export function markText(text: string, { lines = false }: { lines?: boolean } = {}): TextPart[] {

@@ -21,7 +21,7 @@ const FIRST_ADMIN = "admin";
 export interface FirstKeys {
   admin: string;
   agent: string;
-  /** Token of the link that enrols the first admin; null if nobody can sign in. */
+  /** Token of the link that enrols the first admin; null if signing in is not configured. */
   link: string | null;
 }
 

@@ -56,7 +56,7 @@ function readGiven(path: string, name: string): string {
   }
 }
 
-/** Null where there is no such file. */
+/** Returns null if the file does not exist. */
 export function readSecret(path: string, log: Logger): string | null {
   try {
     if ((statSync(path).mode & 0o077) !== 0)

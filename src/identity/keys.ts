@@ -30,7 +30,7 @@ interface KeysOptions {
   clock(): number;
   newId(): string;
   users: Pick<UserService, "refresh">;
-  /** Called for every request with a valid key. */
+  /** Called for every request that was authenticated with an API key. */
   used(keyId: string, now: number): void;
 }
 

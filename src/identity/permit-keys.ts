@@ -46,7 +46,7 @@ export interface PermitRotation {
 export interface PermitKeyService extends Permits {
   /** Records the next key. Rejects with VaultError for an unsuitable key; nothing was recorded then. */
   rotate(ledger: Ledger, rotation: PermitRotation): Promise<{ kid: string; previous: string; until: number }>;
-  /** Returns true if this public key, in hex, signs or has signed permits. */
+  /** Returns true if this public key, in hex, is this process's permit key or any present or former one of the store. */
   signs(publicKey: string): boolean;
   close(): Promise<void>;
 }
@@ -65,7 +65,10 @@ interface PermitKeyOptions {
   anyKey: boolean;
 }
 
-/** Opens the permit keys. Throws VaultError for a key that is missing or invalid, or is not the one of this store. */
+/**
+ * Opens the permit keys. Throws VaultError for a key that is missing or invalid. Also throws it, unless `anyKey` is set, for a
+ * key that is not one of this store's, or whose permits are no longer accepted.
+ */
 export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitKeyService> {
   const { config, storage, directory, vault, clock, log } = options;
   const files = { now: join(config.data, FILE), next: join(config.data, NEXT_FILE) };
@@ -117,7 +120,8 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         });
       return;
     }
-    const why = mine === undefined ? "is not the one of this store" : "was rotated and is no longer taken";
+    const why =
+      mine === undefined ? "is not the one of this store" : "was rotated and its permits are no longer accepted";
     throw new VaultError(
       `the key that signs permits ${why}: give every process that shares the store the same, with permits.key or ASSENT_PERMIT_KEY, or as ${FILE} in the data folder. Where it is lost, \`assent keys rotate-permit\` makes another the store's`,
     );
@@ -137,7 +141,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
     if (mine === undefined || (mine.until as number) < expiresAt)
       throw new Refusal(
         "PERMIT_KEY_RETIRED",
-        "the permit key that this process was started with was rotated, and signs no more; the operator has to start it again with the new one",
+        "the permit key that this process uses was rotated and signs no more permits; the operator must restart the process with the new key",
       );
   }
 
@@ -194,7 +198,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
 /** Processes on several machines each have a data folder, so a shared store needs a configured key, as the log does. */
 function sharedFault({ ledger, permits }: PermitKeyOptions["config"]): string | null {
   if (ledger.key === null || permits.key !== null) return null;
-  return `the key of the log is configured, and the one that signs permits is not, which processes that share a database need, too: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
+  return `the key of the log is configured, and the one that signs permits is not, but processes that share a database also need that key: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
 }
 
 function publicHex(given: string): string {

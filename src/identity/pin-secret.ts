@@ -5,8 +5,9 @@ import { toHex } from "../domain/hash.ts";
 import { VaultError } from "./key-files.ts";
 
 /**
- * Stores a MAC of an empty message, which shows whether two processes have the same secret. They need the same one, because
- * each accepts the approval tokens of the others.
+ * Compares the token secret with the one that the database was started with, through a stored MAC. Processes that share a
+ * database need the same secret, because each accepts the approval tokens of the others. In a shared database, throws VaultError if the secrets
+ * differ and `accept` is false.
  */
 export async function pinSecret(storage: Storage, vault: Vault, log: Logger, accept: boolean): Promise<void> {
   const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));
@@ -21,5 +22,5 @@ export async function pinSecret(storage: Storage, vault: Vault, log: Logger, acc
       "ASSENT_SECRET is not the one that this database was started with: give every process on it the same. To change it, stop them all and start the first one with --accept-secret",
     );
   }
-  log.warn("the token secret is another one than before: approval tokens that were given out are no longer of use");
+  log.warn("the token secret has changed: approval tokens that were issued with the previous secret are invalid");
 }

@@ -41,7 +41,7 @@ import {
 
 /** CompiledPolicySet sets kept besides the active one: replay of old decisions uses them. */
 const KEPT_SETS = 16;
-/** How often a source is asked again because another process was faster. */
+/** Maximum number of times that a source is read again because another process activated its policies first. */
 const OFFERS = 5;
 
 interface PoliciesOptions {
@@ -63,7 +63,7 @@ export interface PolicyService extends Policies {
   within(tx: StorageReader, digest: string | null): Promise<ActivePolicies>;
   /** Active policies of sources that are no longer configured. */
   orphans(): Promise<string[]>;
-  /** Loads a source and activates it; a faulty one keeps the last good set and is told in `state`. */
+  /** Loads a source and activates its policies. If it has faults, the last valid set stays active and `state` reports them. */
   sync(source: PolicySource): Promise<void>;
 }
 
@@ -145,7 +145,7 @@ export function createPolicies(options: PoliciesOptions): PolicyService {
       );
       // Without any channel, nobody expects to be notified; "assent doctor" reports it.
       if (unknown.length > 0 && options.channels.length > 0)
-        options.log.warn("policies tell channels that the configuration does not have: nobody is told", {
+        options.log.warn("policies name channels that are not configured, so no one is notified", {
           source: source.name,
           channels: [...new Set(unknown.map(({ channel }) => channel))].join(", "),
         });
@@ -227,7 +227,7 @@ async function load(source: PolicySource): Promise<PolicyBundle | null> {
   }
 }
 
-/** What is wrong with what a source offered; null when the error is of another kind. */
+/** Returns the faults of the policies that a source offered; null if the error has another cause. */
 function faultsOf(source: string, error: unknown): PolicyFault[] | null {
   if (error instanceof PolicySourceError)
     return error.faults.length > 0

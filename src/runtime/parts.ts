@@ -57,12 +57,12 @@ export interface Parts {
 
 interface PartsOptions {
   config: Config;
-  /** Not open yet. */
+  /** Storage that is not open yet. */
   storage: Storage;
   /** Names of the policy sources. */
   sources: readonly string[];
   outbox: Outbox;
-  /** What plugins bring by name. */
+  /** Contributions of plugins that are selected by name. */
   declared: Declarations;
   /** Identifies this process among those that share the store. */
   instance: string;

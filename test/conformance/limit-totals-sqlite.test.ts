@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { totalsOf, TOTAL_OF } from "../../src/storage/sql/limits.ts";
+import { totalsOf, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 import { actionRow, T0, useRow } from "../../src/testing/suite/rows.ts";
@@ -46,10 +46,10 @@ describe("totals of a limit", () => {
       const loose = run(`select count(*) as n from limit_uses where at >= ${Number(totals?.["end"])}`)[0]?.["n"];
       return { totals: Number(totals?.["n"]), most: Number(totals?.["most"]), loose: Number(loose) };
     });
-    assert.ok(rows.most <= TOTAL_OF, JSON.stringify(rows));
+    assert.ok(rows.most <= MAX_USES_PER_TOTAL, JSON.stringify(rows));
     // The uses after the last total, and those of the total in which a span begins.
-    assert.ok(rows.loose + rows.most <= 3 * TOTAL_OF, JSON.stringify(rows));
-    assert.ok(rows.totals <= USES / TOTAL_OF + 2, JSON.stringify(rows));
+    assert.ok(rows.loose + rows.most <= 3 * MAX_USES_PER_TOTAL, JSON.stringify(rows));
+    assert.ok(rows.totals <= USES / MAX_USES_PER_TOTAL + 2, JSON.stringify(rows));
     assert.deepEqual(await storage.limitUsed(...SPAN, T0 + 1234), { count: USES - 4936, sum: 3 * (USES - 4936) });
     assert.deepEqual(await storage.inspect?.(), []);
   });
@@ -89,11 +89,11 @@ describe("totalsOf", () => {
     totals.forEach(({ from_at, to_at, uses: n }, i) => {
       assert.equal(from_at, totals[i - 1]?.to_at ?? 0);
       assert.equal(n, (to_at - from_at) * 7);
-      assert.ok(n <= TOTAL_OF);
+      assert.ok(n <= MAX_USES_PER_TOTAL);
     });
     assert.deepEqual(
       totalsOf(
-        uses(TOTAL_OF, 1, (n) => n),
+        uses(MAX_USES_PER_TOTAL, 1, (n) => n),
         null,
       ),
       [],

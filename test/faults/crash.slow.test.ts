@@ -8,7 +8,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { check } from "../../src/cli/verify.ts";
+import { verifyProofText } from "../../src/cli/verify.ts";
 import { createAssent, type ActionRecord, type Assent } from "../../src/client/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ALLOWED, POLICIES } from "../support/service.ts";
@@ -125,7 +125,7 @@ async function verifyAll(client: Assent, acknowledged: Map<string, ActionRecord>
   const { keys } = await client.logKeys();
   const vkey = keys[0]?.vkey as string;
   for (const view of acknowledged.values()) {
-    const { entry } = check(JSON.stringify(await client.proof(view.decision_hash)), vkey, null);
+    const { entry } = verifyProofText(JSON.stringify(await client.proof(view.decision_hash)), vkey, null);
     assert.equal(entry?.["action_id"], view.id);
   }
 }

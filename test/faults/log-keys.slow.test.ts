@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { check } from "../../src/cli/verify.ts";
+import { verifyProofText } from "../../src/cli/verify.ts";
 import { readNote } from "../../src/domain/checkpoint.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
 import { newKey } from "../support/keys.ts";
@@ -55,7 +55,7 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
       assert.equal((await one.storage.head()).size, before.size, "nothing was written by it");
       assert.deepEqual([await signers(two), (await submit(two)).status, await signers(one)], [2, 200, 2]);
       const proof = await two.call("GET", `/v1/provenance/${hash}/proof`, { key: admin });
-      assert.equal(check(JSON.stringify(proof.body), previous, null).vkey, vkey);
+      assert.equal(verifyProofText(JSON.stringify(proof.body), previous, null).vkey, vkey);
       await assert.rejects(
         start(url, FIRST, null),
         (error) => error instanceof VaultError && /was changed at entry/.test(error.message),

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, it } from "node:test";
-import { check } from "../../src/cli/verify.ts";
+import { verifyProofText } from "../../src/cli/verify.ts";
 import { createAssent } from "../../src/client/index.ts";
 import { verifyProof as clientProof } from "../../src/client/proof.ts";
 import { NoteError, openCheckpoint, parseVkey, readNote } from "../../src/domain/checkpoint.ts";
@@ -65,9 +65,9 @@ describe("a change of the log's key", () => {
     assert.deepEqual(signedBy(await checkpoint()), [idOf(vkey)]);
     // Whoever pinned the old key long ago moves on with any proof, however late.
     for (const text of [await proofOf(before), await proofOf(await decide())]) {
-      const verified = check(text, old, null);
+      const verified = verifyProofText(text, old, null);
       assert.deepEqual([verified.vkey, verified.moved.map((one) => one.vkey)], [vkey, [vkey]]);
-      assert.deepEqual(check(text, vkey, null).moved, []);
+      assert.deepEqual(verifyProofText(text, vkey, null).moved, []);
     }
   });
 
@@ -95,13 +95,13 @@ describe("a change of the log's key", () => {
     const [json, text] = [await proofOf(hash), await proofOf(hash, ".tlog-proof")];
     const entry = Buffer.from(JSON.parse(json).leaf as string, "base64");
     for (const pin of [first, second, third]) {
-      assert.equal(check(json, pin, null).vkey, third);
-      assert.equal(check(text, pin, entry).vkey, third);
+      assert.equal(verifyProofText(json, pin, null).vkey, third);
+      assert.equal(verifyProofText(text, pin, entry).vkey, third);
       assert.equal((await clientProof(JSON.parse(json), hash, pin)).vkey, third);
     }
     const other = signerOf(parseVkey(first).name, 77).vkey;
-    assert.throws(() => check(json, other, null), /NOT VERIFIED/);
-    assert.throws(() => check(text, other, entry), /NOT VERIFIED/);
+    assert.throws(() => verifyProofText(json, other, null), /NOT VERIFIED/);
+    assert.throws(() => verifyProofText(text, other, entry), /NOT VERIFIED/);
     await assert.rejects(clientProof(JSON.parse(json), hash, other));
   });
 
@@ -235,9 +235,9 @@ describe("a key that is no longer the log's", () => {
     };
     for (const [what, text] of Object.entries(lies)) {
       // A change of the past of another key is passed over; then the checkpoint must be signed by the pin, which it is here.
-      if (what === "another key before") assert.deepEqual(check(text, old, null).moved, []);
+      if (what === "another key before") assert.deepEqual(verifyProofText(text, old, null).moved, []);
       else {
-        assert.throws(() => check(text, old, null), /NOT VERIFIED/, what);
+        assert.throws(() => verifyProofText(text, old, null), /NOT VERIFIED/, what);
         await assert.rejects(clientProof(JSON.parse(text), hash, old), what);
       }
     }
@@ -258,7 +258,7 @@ describe("what was kept before a change", () => {
     const note = readFileSync(file("checkpoint"), "utf8");
     await rotate(0);
     await service.restart();
-    assert.deepEqual(check(early, old, null).moved, []);
+    assert.deepEqual(verifyProofText(early, old, null).moved, []);
     assert.ok(openCheckpoint(note, old, verifyEd25519).size > 0);
     assert.throws(() => openCheckpoint(readFileSync(file("checkpoint"), "utf8"), old, verifyEd25519), NoteError);
   });

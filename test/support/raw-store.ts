@@ -1,6 +1,6 @@
 /** A store's tables behind its back, as whoever may write to the database has them. */
 import postgres from "postgres";
-import { FORMS, pack, unpack, type Form } from "../../src/storage/sql/forms.ts";
+import { FORMS, pack, unpack, type PackedForm } from "../../src/storage/sql/forms.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
 
 export type RawValue = string | number | Uint8Array | null;
@@ -11,7 +11,7 @@ export interface RawTable {
   key: string[];
   columns: string[];
   /** Of columns that hold texts as bytes: here they are texts. */
-  forms?: Readonly<Record<string, Form>>;
+  forms?: Readonly<Record<string, PackedForm>>;
 }
 
 export interface RawStore {

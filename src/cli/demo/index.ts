@@ -11,7 +11,7 @@ import { createLogger } from "../../serve/log.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import { serve, ServerResponse } from "../../serve/index.ts";
 import { colour, EXIT, parse, safe, type Command, type Output } from "../command.ts";
-import { check } from "../verify.ts";
+import { verifyProofText } from "../verify.ts";
 import day from "./day.json" with { type: "json" };
 
 interface Step {
@@ -140,7 +140,7 @@ async function checkAll(admin: Assent, actions: readonly ActionRecord[], io: Out
   for (const action of actions) {
     try {
       const proof = await admin.proof(action.decision_hash);
-      const { entry } = check(JSON.stringify(proof), vkey, null);
+      const { entry } = verifyProofText(JSON.stringify(proof), vkey, null);
       if (entry?.["action_id"] === action.id) verified++;
       else wrong.push(`the proof of ${action.id} is of another action`);
     } catch (error) {

@@ -13,7 +13,7 @@ import {
 } from "../../mcp/tools/accepted-definitions.ts";
 import { createAgentIdResolver } from "../../mcp/decisions/agent-id.ts";
 import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
-import { exitOf, reaching } from "../remote.ts";
+import { exitCodeOf, withServiceErrors } from "../remote.ts";
 import { FLAGS, settingOf, splitCommand } from "./options.ts";
 
 export async function accept(args: string[], io: Output): Promise<number> {
@@ -41,13 +41,13 @@ export async function accept(args: string[], io: Output): Promise<number> {
       exit = EXIT.failure;
       continue;
     }
-    const action = await reaching(async () =>
+    const action = await withServiceErrors(async () =>
       acceptChanges(examined, { assent, agentId: await agentId(), store, wait: config.wait ?? 0 }),
     );
     if (action.status === "succeeded") io.out(`${server.name}: accepted, recorded as action ${action.id}`);
     else {
       io.err(`${server.name}: not accepted: action ${action.id} is ${action.status}: ${safe(action.reason)}`);
-      exit = exitOf(action);
+      exit = exitCodeOf(action);
     }
   }
   return exit;

@@ -10,7 +10,7 @@ import {
 } from "../../mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
 import { usage, type Output } from "../command.ts";
-import { knownKey, serviceUrl } from "../credentials.ts";
+import { availableKey, serviceUrl } from "../credentials.ts";
 
 export const FLAGS = {
   http: { type: "string" },
@@ -59,7 +59,7 @@ export function listenOf({ http, listen }: Flags, { config }: Setting): { host: 
 
 export function settingOf(values: Flags, command: string[], io: Output): Setting {
   const url = serviceUrl();
-  const apiKey = knownKey(url);
+  const apiKey = availableKey(url);
   if (apiKey === null)
     throw usage('no key to submit calls with: run "assent login" with a key of the agent, or set ASSENT_API_KEY');
   const { config, base } = configOf(values, command);

@@ -7,8 +7,8 @@ import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
 import { createBacktestReader } from "../../storage/visible-reads.ts";
 import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command.ts";
-import { knownKey } from "../credentials.ts";
-import { REQUEST_TIMEOUT, reaching } from "../remote.ts";
+import { availableKey } from "../credentials.ts";
+import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../store.ts";
 import { withStatus } from "../status.ts";
@@ -100,7 +100,7 @@ async function backtestService(
   { since, until, limit, examples }: Span,
   io: Output,
 ): Promise<Result> {
-  const apiKey = knownKey(url);
+  const apiKey = availableKey(url);
   if (apiKey === null) throw usage("set ASSENT_API_KEY to a key with the scope replay:run, or log in with one");
   const yaml = renderPolicies(policies);
   const client = createAssent({ url, apiKey, timeout: REQUEST_TIMEOUT });
@@ -120,7 +120,7 @@ async function backtestService(
   return withStatus(io, async (say) => {
     let before: number | null = null;
     do {
-      const part: Result = await reaching(() =>
+      const part: Result = await withServiceErrors(() =>
         client.call<Result>("POST", "/v1/replay", {
           ...span,
           yaml,

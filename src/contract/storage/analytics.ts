@@ -3,7 +3,7 @@ import type { ActionStatus } from "../../domain/actions.ts";
 import type { Effect } from "../../domain/policy/types.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
 
-/** What to count. Actions are counted by the time they were created. */
+/** Selects the actions to count, by their creation time. */
 export interface AnalyticsQuery {
   visibility: StoredVisibility;
   /** At least two ascending instants: the first is inclusive, the last exclusive, and between them lie the segments of the series. */

@@ -1,5 +1,8 @@
-/** Messages that go out, and what is done with them. */
-/** What a delivery tells: somebody is asked, asked because others did not decide, asked again, told that it is over; told of a stop; or an entry of the ledger for a feed. */
+/** Messages to approvers and feeds, and their delivery. */
+/**
+ * Kind of a message. `approval_requested`, `approval_escalated` and `approval_reminder` ask for a vote; `approval_closed`
+ * reports that no vote is needed any more. `event` is a ledger entry for a feed.
+ */
 export type DeliveryKind =
   | "approval_requested"
   | "approval_escalated"
@@ -10,8 +13,8 @@ export type DeliveryKind =
   | "event";
 
 /**
- * `scheduled`: not before `next_at`, and not in the destination's line yet. `waiting`: in it. `delivered`.
- * `dead`: given up, may be retried. `obsolete`: there is nothing left to say.
+ * `scheduled`: joins the destination's queue at `next_at`. `waiting`: is in the queue. `delivered`: the notifier accepted it.
+ * `dead`: given up, can be retried. `obsolete`: no longer needed.
  */
 type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
 
@@ -41,7 +44,7 @@ export interface DeliveryRow {
   /** Given up after. */
   give_up_at: number;
   last_error: string | null;
-  /** What the notifier answered, to find its message again. */
+  /** Reference that the notifier returned, with which it can find its message later. */
   reference: string | null;
   delivered_at: number | null;
   created_at: number;
@@ -80,7 +83,7 @@ export interface DeliveryReads {
    * first, due or not: none goes before another. Ascending.
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
-  /** What is not over, and what was given up. */
+  /** Deliveries that are not finished, and dead ones. */
   deliveryBacklog(): Promise<Record<"scheduled" | "waiting" | "dead", DeliveryBacklog>>;
   /** The smallest `next_at` of scheduled deliveries. */
   nextScheduledDelivery(): Promise<number | null>;

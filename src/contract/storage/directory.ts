@@ -1,4 +1,4 @@
-/** Who may call: API keys and registered agents. */
+/** API keys and registered agents. */
 export interface KeyRow {
   id: string;
   name: string;
@@ -19,7 +19,7 @@ export interface KeyRow {
 
 /** A registered agent. `metadata` is canonical JSON. */
 export interface AgentRow {
-  /** What actions name as `agent_id`. */
+  /** The `agent_id` of the agent's actions. */
   id: string;
   name: string;
   description: string | null;

@@ -60,7 +60,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   meta: true,
 });
 
-/** What a transaction has besides the reads. */
+/** Names of the methods that a transaction has in addition to the reads. */
 export const WRITER_METHODS = namesOf<StorageWrites>({
   append: true,
   putCheckpoint: true,

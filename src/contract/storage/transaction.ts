@@ -1,4 +1,4 @@
-/** What one reads and writes: the subjects together. */
+/** Combines the reads and writes of all tables. */
 import type { ActionReads, ActionWrites } from "./actions.ts";
 import type { AnalyticsReads } from "./analytics.ts";
 import type { DeliveryReads, DeliveryWrites } from "./deliveries.ts";

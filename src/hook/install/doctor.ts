@@ -241,11 +241,11 @@ function runCommand(
 function describeManagedSettings(host: Host, folders: SettingsFolders): string {
   const path = settingsFile(host, "managed", folders);
   if (path === null)
-    return `${host} has no managed settings that install knows: whoever may change its settings may take the hook away`;
+    return `${host} has no managed settings that install knows: anyone who can change its settings can remove the hook`;
   if (hookCommandsIn(host, "managed", folders).length === 0)
-    return `the hook is not in ${path}: whoever may change the host's settings may take it away`;
+    return `the hook is not in ${path}: anyone who can change the host's settings can remove it`;
   if (host !== "claude-code") return `the hook is in ${path}`;
   return readMember(readTextOrNull(path), ["allowManagedHooksOnly"]) === true
     ? `the hook is in ${path}, and only hooks of that file run: a user cannot take it away`
-    : `the hook is in ${path}; with "allowManagedHooksOnly": true no other hook runs beside it`;
+    : `the hook is in ${path}; with "allowManagedHooksOnly": true no other hooks run`;
 }

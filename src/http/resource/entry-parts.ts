@@ -1,4 +1,4 @@
-/** What the schemas of entries are put together from. */
+/** Building blocks for the schemas of ledger entries. */
 import { Type, type TSchema } from "@sinclair/typebox";
 
 export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -1,9 +1,12 @@
-/** Who stands behind a vote: by the keys and their makers, as the ledger has them. */
+/** Determines which principals a vote counts for: the voter, and the makers of the voter's keys. */
 import type { CoreHost } from "../../contract/core-host.ts";
 import type { Actor } from "../../domain/entries.ts";
 import { listKeyMakers, principalsOfKeys } from "../../domain/standing.ts";
 
-/** Principals behind a vote. `key_id` is of no key where a link was used: then nobody else is. */
+/**
+ * Returns the principals that a vote counts for. If the vote came through a link, `key_id` belongs to no key, so only the
+ * voter counts.
+ */
 export function principalsBehindVote(
   host: Pick<CoreHost, "config" | "keys">,
   vote: Pick<Actor, "principal" | "key_id">,

@@ -1,4 +1,4 @@
-/** What a model is told when a call was not made: what happened, what to do, and what not to. */
+/** Texts for the model when a call was not made: what happened, what to do and what to avoid. */
 import {
   toSingleLine,
   explainRefusal,

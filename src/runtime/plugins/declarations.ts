@@ -13,7 +13,7 @@ import { PluginError } from "./options.ts";
 export interface Declarations {
   /** The scopes of the core, then those of plugins. */
   readonly scopes: readonly Scope[];
-  /** Those of plugins. */
+  /** Declared by plugins. */
   readonly errors: readonly ErrorKind[];
   /** The entry types of the core, then those of plugins. */
   readonly entryTypes: readonly EntryType[];

@@ -134,7 +134,7 @@ function observers(parts: readonly { name: string; brought: Contributions }[], l
       try {
         brought.onResponse?.(request);
       } catch (error) {
-        log.error("a plugin threw when it was told of a request", { plugin: name, error: String(error) });
+        log.error("a plugin's request observer threw an error", { plugin: name, error: String(error) });
       }
     }
   };

@@ -11,7 +11,7 @@ import {
 } from "../../contract/storage.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import { readsOf } from "./reads.ts";
-import { NAMES, ONLY, type Disk, type Methods, type Pending, type Rows } from "./rows.ts";
+import { TABLE_NAMES, SINGLE_ROW_KEY, type Disk, type Methods, type Pending, type Rows } from "./rows.ts";
 import { copyOf, PendingTable, StoredTable } from "./tables.ts";
 import { writesOf } from "./writes.ts";
 
@@ -80,11 +80,11 @@ export function createLoggedStorage(log: StorageLog): Storage {
         if (row === null) rows.delete(key);
         else rows.set(key, { ...ABSENT[table as keyof Rows], ...row });
       }
-      if (disk.head.get(ONLY) === undefined) {
+      if (disk.head.get(SINGLE_ROW_KEY) === undefined) {
         if (readOnly) throw new StorageError("unavailable", "there is no store yet");
         const head: LedgerHead = { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 };
-        await log.append([{ table: "head", key: ONLY, row: head }]);
-        disk.head.set(ONLY, head);
+        await log.append([{ table: "head", key: SINGLE_ROW_KEY, row: head }]);
+        disk.head.set(SINGLE_ROW_KEY, head);
       }
       state = readOnly ? "read only" : "open";
     } catch (error) {
@@ -96,7 +96,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
   async function transact<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
     assertWritable();
     const pending = Object.fromEntries(
-      NAMES.map((name) => [name, new PendingTable(disk[name] as StoredTable<unknown>)]),
+      TABLE_NAMES.map((name) => [name, new PendingTable(disk[name] as StoredTable<unknown>)]),
     ) as unknown as Pending;
     let over = false;
     let failure: unknown = null;
@@ -121,10 +121,12 @@ export function createLoggedStorage(log: StorageLog): Storage {
     } finally {
       over = true;
     }
-    const changes = NAMES.flatMap((table) => [...pending[table].changes()].map(([key, row]) => ({ table, key, row })));
+    const changes = TABLE_NAMES.flatMap((table) =>
+      [...pending[table].changes()].map(([key, row]) => ({ table, key, row })),
+    );
     // Append to the log first, so that no one reads a change that a crash could undo.
     if (changes.length > 0) await orStorageError(log.append(changes));
-    for (const name of NAMES) pending[name].commit();
+    for (const name of TABLE_NAMES) pending[name].commit();
     return result;
   }
 
@@ -181,7 +183,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
 }
 
 function emptyDisk(): Disk {
-  return Object.fromEntries(NAMES.map((name) => [name, new StoredTable()])) as unknown as Disk;
+  return Object.fromEntries(TABLE_NAMES.map((name) => [name, new StoredTable()])) as unknown as Disk;
 }
 
 async function orStorageError<T>(work: Promise<T>): Promise<T> {

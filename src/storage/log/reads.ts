@@ -22,7 +22,7 @@ import { canSee } from "../../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
 import { deliveryReads } from "./deliveries.ts";
 import { documentReads } from "./document-table.ts";
-import { ONLY, type Methods, type Tables } from "./rows.ts";
+import { SINGLE_ROW_KEY, type Methods, type Tables } from "./rows.ts";
 import { keyOf, type Table } from "./tables.ts";
 
 /** Compares idempotency keys by age, oldest first. */
@@ -43,7 +43,7 @@ function range<Row>(from: number, to: number, get: (n: number) => Row | undefine
 }
 
 export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
-  const size = (): number => (t.head.get(ONLY) as LedgerHead).size;
+  const size = (): number => (t.head.get(SINGLE_ROW_KEY) as LedgerHead).size;
   const entries = (from: number, to: number): EntryRow[] =>
     range(from, Math.min(to, size()), (seq) => t.entries.get(keyOf(seq)));
   const all = <Row>(table: Table<Row>, test: (row: Row) => boolean, order: (a: Row, b: Row) => number): Row[] =>
@@ -55,8 +55,8 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
       (a, b) => (a.expires_at ?? 0) - (b.expires_at ?? 0) || a.decision_seq - b.decision_seq,
     );
   return {
-    head: () => t.head.get(ONLY),
-    checkpoint: () => t.checkpoint.get(ONLY),
+    head: () => t.head.get(SINGLE_ROW_KEY),
+    checkpoint: () => t.checkpoint.get(SINGLE_ROW_KEY),
     entries,
     entryByHash: (hash: Uint8Array) => t.entriesByHash.get(keyOf(...hash)),
     entriesOfAction: (id: string) =>

@@ -45,7 +45,7 @@ export type Tables = { [Name in keyof Rows]: Table<Rows[Name]> };
 export type Disk = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
 export type Pending = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
 
-export const NAMES: readonly (keyof Rows)[] = [
+export const TABLE_NAMES: readonly (keyof Rows)[] = [
   "head",
   "checkpoint",
   "entries",
@@ -67,6 +67,6 @@ export const NAMES: readonly (keyof Rows)[] = [
   "meta",
 ];
 /** Key of a table's one row. */
-export const ONLY = "only";
+export const SINGLE_ROW_KEY = "only";
 
 export type Methods = Record<string, (...args: never[]) => unknown>;

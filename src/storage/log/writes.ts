@@ -16,7 +16,7 @@ import type {
 } from "../../contract/storage.ts";
 import { deliveryWrites } from "./deliveries.ts";
 import { documentWrites } from "./document-table.ts";
-import { ONLY, type Methods, type Tables } from "./rows.ts";
+import { SINGLE_ROW_KEY, type Methods, type Tables } from "./rows.ts";
 import { copyOf, keyOf, type Table } from "./tables.ts";
 
 /** Returns the change without undefined members, which change nothing. */
@@ -35,7 +35,7 @@ export function writesOf(t: Tables): Methods {
   }
   return {
     append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead) {
-      const old = t.head.get(ONLY) as LedgerHead;
+      const old = t.head.get(SINGLE_ROW_KEY) as LedgerHead;
       if (
         entries.some((entry, i) => entry.seq !== old.size + i) ||
         head.size !== old.size + entries.length ||
@@ -50,10 +50,11 @@ export function writesOf(t: Tables): Methods {
         if (t.entriesByHash.get(hash) === undefined) t.entriesByHash.set(hash, copyOf(entry));
       }
       for (const tile of tiles) insert(t.tiles, keyOf(tile.level, tile.index), tile);
-      t.head.set(ONLY, copyOf(head));
+      t.head.set(SINGLE_ROW_KEY, copyOf(head));
     },
     putCheckpoint(size: number, note: string) {
-      if (size >= (t.checkpoint.get(ONLY)?.size ?? 0)) t.checkpoint.set(ONLY, copyOf({ size, note }));
+      if (size >= (t.checkpoint.get(SINGLE_ROW_KEY)?.size ?? 0))
+        t.checkpoint.set(SINGLE_ROW_KEY, copyOf({ size, note }));
     },
     insertAction(row: ActionRow) {
       insert(t.actionsBySeq, keyOf(row.decision_seq), { id: row.id });

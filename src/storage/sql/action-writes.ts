@@ -1,7 +1,7 @@
 /** The writes of actions, as SQL. */
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/storage.ts";
-import { agentFold } from "./open-actions.ts";
+import { foldAgentName } from "./open-actions.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import type { StatusMoves } from "./sums.ts";
@@ -44,7 +44,7 @@ export function writeActions(
 ): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {
   return {
     async insertAction(row) {
-      await db.send(writes.insertAction, row, agentFold(row.agent_id));
+      await db.send(writes.insertAction, row, foldAgentName(row.agent_id));
     },
     async noteAsked(id, asked_at, waits) {
       await db.run(writes.noteAsked, { id, asked_at, waits });

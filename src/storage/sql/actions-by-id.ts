@@ -2,8 +2,8 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { idAs } from "./forms.ts";
-import { joinEach } from "./join-each.ts";
+import { toStoredActionId } from "./forms.ts";
+import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor } from "./statement.ts";
 
@@ -12,10 +12,10 @@ const ID = { wanted: "text" } as const;
 
 export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "packed" | "expectsRows">) {
   const given = dialect.given(param("ids"), ID) as never;
-  const isWanted = sql<boolean>`actions.id = ${idAs(dialect.packed, "given.wanted")}`;
+  const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.packed, "given.wanted")}`;
   return {
     actionsById: prepare(
-      joinEach(db.selectFrom(given), "inner", "actions", isWanted, dialect).select(ACTION_COLUMNS as never),
+      joinGivenRows(db.selectFrom(given), "inner", "actions", isWanted, dialect).select(ACTION_COLUMNS as never),
     ),
   };
 }

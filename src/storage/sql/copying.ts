@@ -9,7 +9,7 @@ import {
 } from "../../contract/storage.ts";
 import type { Bundles, EntryBytes } from "./bundles.ts";
 import { FORMS } from "./forms.ts";
-import { agentFold } from "./open-actions.ts";
+import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
@@ -141,7 +141,7 @@ export function createCopying(
           statements.tables[table].write,
           SHAPES[table].computed === undefined
             ? rows
-            : rows.map((row) => ({ ...row, agent_fold: agentFold(String(row["agent_id"])) })),
+            : rows.map((row) => ({ ...row, agent_fold: foldAgentName(String(row["agent_id"])) })),
         ),
       ),
     finish: (head: LedgerHead, checkpoint) =>

@@ -4,11 +4,11 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 import { plain, type SqlExecutor, type Statement } from "./statement.ts";
 import {
   DIMENSIONS,
-  FINE,
+  ALL_GRAINS,
   parseCounts,
-  SERIES,
+  SERIES_DIMENSIONS,
   valuesOf,
-  WHOLE,
+  COARSE_GRAINS,
   type Dimension,
   type Group,
   type SumStatements,
@@ -55,7 +55,7 @@ export async function readCounts(
     );
   };
 
-  const whole = cover([since, until], WHOLE);
+  const whole = coverWithBuckets([since, until], COARSE_GRAINS);
   for (const { grain, from, to } of whole.buckets) {
     for (const dimension of DIMENSIONS) {
       read(statements.buckets, { grain, dimension, from, to }, ({ counts }: { counts: string }) =>
@@ -69,9 +69,9 @@ export async function readCounts(
       for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], row.n);
     });
   }
-  const parts = cover(query.boundaries, FINE);
+  const parts = coverWithBuckets(query.boundaries, ALL_GRAINS);
   for (const { grain, from, to } of parts.buckets) {
-    for (const dimension of SERIES) {
+    for (const dimension of SERIES_DIMENSIONS) {
       read(
         statements.buckets,
         { grain, dimension, from, to },
@@ -85,13 +85,13 @@ export async function readCounts(
   for (const { from, to } of parts.rest) {
     const segment = segmentOf(query.boundaries, from);
     read(statements.edge[kind], { from, to }, (row: Group) =>
-      SERIES.forEach((dimension) => addSeries(segment, dimension, valuesOf(row)[dimension], row.n)),
+      SERIES_DIMENSIONS.forEach((dimension) => addSeries(segment, dimension, valuesOf(row)[dimension], row.n)),
     );
   }
   read(statements.tail[kind], { from: since, to: until }, (row: Omit<Group, "n"> & { created_at: number }) => {
     const values = valuesOf(row);
     for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], 1);
-    for (const dimension of SERIES)
+    for (const dimension of SERIES_DIMENSIONS)
       addSeries(segmentOf(query.boundaries, row.created_at), dimension, values[dimension], 1);
   });
   let waits: ActionCounts["waits"] = { count: 0, p50: null, p95: null };
@@ -103,7 +103,8 @@ export async function readCounts(
       .filter(([, count]) => count !== 0)
       .map(([value, count]) => ({ value, count }));
   for (const counts of series)
-    for (const dimension of SERIES) dropZeros(counts[dimension as "status" | "decision"] as Record<string, number>);
+    for (const dimension of SERIES_DIMENSIONS)
+      dropZeros(counts[dimension as "status" | "decision"] as Record<string, number>);
   return {
     status: listed("status"),
     decision: listed("decision"),
@@ -148,7 +149,7 @@ interface Span {
  * Covers each segment with whole buckets, coarsest first, and returns the uncovered rests. Joins adjacent buckets of the same
  * grain.
  */
-export function cover(
+export function coverWithBuckets(
   boundaries: readonly number[],
   grains: readonly number[],
 ): { buckets: (Span & { grain: number })[]; rest: Span[] } {

@@ -9,7 +9,7 @@ import type {
   StorageTransaction,
 } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { idAs } from "./forms.ts";
+import { toStoredActionId } from "./forms.ts";
 import * as schema from "./schema.ts";
 import type { Tables } from "./schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
@@ -45,7 +45,7 @@ const DUE = sql<boolean>`position in (
   )
   select coalesce(${urgent("= 0")}, ${urgent("> 0")}) from waiting where waiting.destination is not null)`;
 const decided = ({ packed }: Pick<SqlDialect, "packed">) =>
-  sql<boolean>`not exists (select 1 from actions where actions.id = ${idAs(packed, "deliveries.action_id")} and actions.status = 'pending_approval')`;
+  sql<boolean>`not exists (select 1 from actions where actions.id = ${toStoredActionId(packed, "deliveries.action_id")} and actions.status = 'pending_approval')`;
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
   return {

@@ -6,10 +6,10 @@ import type { SqlValue, Statement } from "./statement.ts";
 export type Insert = Statement & { readonly into: string };
 
 /** Error message for a bundle that a trigger refuses. */
-export const OUT_OF_LINE = "a bundle follows the last one, is covered by the head, and is not empty";
+export const INVALID_BUNDLE_MESSAGE = "a bundle follows the last one, is covered by the head, and is not empty";
 
 /** Columns of an entry that stay as they are when its bytes are moved into a bundle. */
-export const KEPT_COLUMNS = [
+export const UNCHANGED_COLUMNS = [
   "seq",
   "leaf_hash",
   "type",

@@ -1,4 +1,4 @@
-/** What plugins keep, as SQL. */
+/** SQL for the documents of plugins. */
 import { sql, type Kysely } from "kysely";
 import type { DocumentFilter, DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
 import { DOCUMENT_COLUMNS, type Tables } from "./schema.ts";

@@ -1,4 +1,4 @@
-/** What a database must do for `createSqlStorage`: connect, read, and run one transaction at a time. */
+/** The interface of a database for `createSqlStorage`: it connects, reads, and runs one transaction at a time. */
 import type { Storage, StorageError } from "../../contract/storage.ts";
 import type { MovedHead, SqlRow, SqlValue } from "./statement.ts";
 
@@ -29,7 +29,8 @@ export interface SqlEngine extends Pick<
   /** Runs one statement outside transactions. It sees what is committed, even while a transaction is open. */
   query: SqlQuery;
   /**
-   * Begins a transaction; there is one at a time. Where `exclusive` is false, `write` locks the row of `ledger_head`.
+   * Begins a transaction; there is one at a time. Where `exclusive` is false, `write` and `copy` lock
+   * the row of `ledger_head`.
    * `reads` run after the lock is acquired, in the same round trip; an engine without round trips ignores them.
    */
   begin(purpose: SqlPurpose, reads?: readonly SqlRead[]): Promise<SqlTransaction>;

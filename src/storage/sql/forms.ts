@@ -8,7 +8,7 @@
 import { sql, type RawBuilder } from "kysely";
 
 /** `hash`: 64 hex digits; `uuid`: the usual 36 characters. Both lowercase. */
-export type Form = "hash" | "uuid";
+export type PackedForm = "hash" | "uuid";
 
 const ACTION = {
   id: "uuid",
@@ -20,13 +20,13 @@ const ACTION = {
 } as const;
 
 /** The form of a column, by table. */
-export const FORMS: Readonly<Record<string, Readonly<Record<string, Form>>>> = {
+export const FORMS: Readonly<Record<string, Readonly<Record<string, PackedForm>>>> = {
   actions: ACTION,
   approvals: { action_id: "uuid" },
 };
 
 /** The form of bytes in a row, by the name of their column. No other column of these names holds bytes. */
-const READ: Readonly<Record<string, Form | undefined>> = { ...ACTION, action_id: "uuid" };
+const READ: Readonly<Record<string, PackedForm | undefined>> = { ...ACTION, action_id: "uuid" };
 
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 const NONE = 0x80;
@@ -41,7 +41,7 @@ const PLACES = {
 const LENGTH = { hash: 64, uuid: 36 } as const;
 
 /** Returns the text as bytes; null if it is not exactly of the form. */
-export function pack(form: Form, text: string): Uint8Array | null {
+export function pack(form: PackedForm, text: string): Uint8Array | null {
   if (text.length !== LENGTH[form]) return null;
   if (form === "uuid") for (const at of [8, 13, 18, 23]) if (text.charCodeAt(at) !== DASH) return null;
   const places = PLACES[form];
@@ -72,16 +72,16 @@ export function unpack(column: string, bytes: Uint8Array): string | undefined {
   return text;
 }
 
-/** The same in SQL. */
+/** SQL expressions that pack and unpack a column. */
 export interface PackedSql {
   /** Type of a column that holds packed text. */
   readonly type: string;
   /** Returns an expression that packs the text expression. */
-  pack(form: Form, text: string): string;
+  pack(form: PackedForm, text: string): string;
   /** Returns the condition that the column's value is packed if it can be. */
-  check(form: Form, column: string): string;
+  check(form: PackedForm, column: string): string;
 }
 
 /** Converts the id of an action, an expression of text, to the form that `actions` has it in. */
-export const idAs = (packed: PackedSql | null, text: string): RawBuilder<string> =>
+export const toStoredActionId = (packed: PackedSql | null, text: string): RawBuilder<string> =>
   sql.raw(packed === null ? text : packed.pack("uuid", text));

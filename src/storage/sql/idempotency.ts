@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionWrites, IdempotencyRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { joinEach, sameAsGiven } from "./join-each.ts";
+import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { IDEMPOTENCY_COLUMNS, type Tables } from "./schema.ts";
 import { bindRows, param, plain, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 
@@ -14,7 +14,7 @@ const NAME = { key_id: "text", route: "text", idempotency_key: "text" } as const
 export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
   const rows = db.selectFrom("idempotency").select(IDEMPOTENCY_COLUMNS);
   const names = db.selectFrom(dialect.given(param("names"), NAME) as never);
-  const isOfName = sameAsGiven("idempotency", Object.keys(NAME));
+  const isOfName = sameColumnsAsGiven("idempotency", Object.keys(NAME));
   return {
     idempotency: prepare(
       rows
@@ -23,7 +23,7 @@ export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDia
         .where("idempotency_key", "=", param("idempotency_key")),
     ),
     idempotencies: prepare(
-      joinEach(names, "inner", "idempotency", isOfName, dialect).select(
+      joinGivenRows(names, "inner", "idempotency", isOfName, dialect).select(
         IDEMPOTENCY_COLUMNS.map((column) => `idempotency.${column}`) as never,
       ),
     ),

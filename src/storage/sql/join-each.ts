@@ -15,7 +15,7 @@ interface Join {
 }
 
 /** Returns a condition that the row has the same values as "given" in these columns. */
-export const sameAsGiven = (table: keyof Tables, columns: readonly string[]): RawBuilder<boolean> =>
+export const sameColumnsAsGiven = (table: keyof Tables, columns: readonly string[]): RawBuilder<boolean> =>
   sql`${sql.join(
     columns.map((column) => sql`${sql.ref(`${table}.${column}`)} = ${sql.ref(`given.${column}`)}`),
     sql` and `,
@@ -26,7 +26,7 @@ export const sameAsGiven = (table: keyof Tables, columns: readonly string[]): Ra
  * by expected row counts, it gets a form that it can only run one lookup at a time. Otherwise the plan from the time when the
  * table was small would later read the whole table for each batch, under the ledger's lock, until the table is analyzed.
  */
-export function joinEach<Query>(
+export function joinGivenRows<Query>(
   query: Query,
   kind: "inner" | "left",
   table: keyof Tables,

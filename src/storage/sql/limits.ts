@@ -7,16 +7,16 @@
 import { sql, type Kysely } from "kysely";
 import type { LimitReads, LimitSpan, LimitUseRow, LimitWrites } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { joinEach, sameAsGiven } from "./join-each.ts";
+import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { LIMIT_USE_COLUMNS, type Tables } from "./schema.ts";
 import { bindRows, param, params, plain, prepare, prepareInsert, type SqlExecutor, type SqlRow } from "./statement.ts";
 
 /** The most uses that one total covers. */
-export const TOTAL_OF = 512;
+export const MAX_USES_PER_TOTAL = 512;
 /** A read of more single uses than this makes its transaction sum them up in totals. */
-const LOOSE = 3 * TOTAL_OF;
+const LOOSE = 3 * MAX_USES_PER_TOTAL;
 /** The most uses that one transaction sums up in totals. */
-const AT_ONCE = 16 * TOTAL_OF;
+const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
 // Doubles, which are exact up to 2^53 and do not overflow: in SQLite an integer sum above 2^63 is an error.
 const SUM = sql`coalesce(sum(cast(amount as double precision)), 0)`;
@@ -30,7 +30,7 @@ const SPAN = { n: "integer", ...KEY_COLUMNS, since: "integer" } as const;
 const CHANGE = { ...KEY_COLUMNS, at: "integer", uses: "integer", amount: "integer" } as const;
 const columnsOf = (given: object): string[] => Object.keys(given);
 
-const isOf = (table: "limit_uses" | "limit_totals") => sameAsGiven(table, KEY);
+const isOf = (table: "limit_uses" | "limit_totals") => sameColumnsAsGiven(table, KEY);
 /** Selects an aggregate of the totals that begin in the span. */
 const ofTotals = (what: string) =>
   sql.raw<number>(
@@ -40,13 +40,13 @@ const ofTotals = (what: string) =>
 export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
   const spans = () => db.selectFrom(dialect.given(param("spans"), SPAN) as never);
   const uses = (between: ReturnType<typeof sql<boolean>>) =>
-    joinEach(spans(), "inner", "limit_uses", sql<boolean>`${isOf("limit_uses")} and ${between}`, dialect).select([
+    joinGivenRows(spans(), "inner", "limit_uses", sql<boolean>`${isOf("limit_uses")} and ${between}`, dialect).select([
       sql<number>`given.n`.as("n"),
       sql<number>`1`.as("uses"),
       sql<number>`limit_uses.amount`.as("amount"),
       sql<number>`1`.as("loose"),
     ] as never);
-  const totals = joinEach(
+  const totals = joinGivenRows(
     spans(),
     "inner",
     "limit_totals",
@@ -156,7 +156,7 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
   const newest = sql.raw<number>(
     `(select max(t.from_at) from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at <= given.at)`,
   );
-  const changes = joinEach(
+  const changes = joinGivenRows(
     db.selectFrom(dialect.given(param("changes"), CHANGE) as never),
     "inner",
     "limit_totals",
@@ -312,12 +312,12 @@ export function totalsOf(
   const totals: { from_at: number; to_at: number; uses: number; amount: number }[] = [];
   let from_at = from ?? uses[0]?.at ?? 0;
   let [start, amount] = [0, 0];
-  for (let end = 0; end < uses.length - TOTAL_OF;) {
+  for (let end = 0; end < uses.length - MAX_USES_PER_TOTAL;) {
     // All uses of the next millisecond.
     const { at } = uses[end] as { at: number };
     let [next, sum] = [end, 0];
     while (next < uses.length && uses[next]?.at === at) sum += (uses[next++] as { amount: number }).amount;
-    const isFull = end > start && (next - start > TOTAL_OF || amount + sum > Number.MAX_SAFE_INTEGER);
+    const isFull = end > start && (next - start > MAX_USES_PER_TOTAL || amount + sum > Number.MAX_SAFE_INTEGER);
     if (isFull) {
       totals.push({ from_at, to_at: at, uses: end - start, amount });
       [from_at, start, amount] = [at, end, 0];

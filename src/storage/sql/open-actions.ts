@@ -19,7 +19,7 @@ export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key
 }
 
 /** Returns the name in the form in which names of agents are compared, or null for a name that has this form already. */
-export function agentFold(agentId: string): string | null {
+export function foldAgentName(agentId: string): string | null {
   const fold = foldName(agentId);
   return fold === agentId ? null : fold;
 }
@@ -32,6 +32,6 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
 export async function agentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   return (await db.all(names, {}))
     .map((row) => plain<{ agent_id: string; agent_fold: string | null }>(row))
-    .filter(({ agent_id, agent_fold }) => agentFold(agent_id) !== agent_fold)
+    .filter(({ agent_id, agent_fold }) => foldAgentName(agent_id) !== agent_fold)
     .map(({ agent_id }) => `the column agent_fold of actions of the agent "${agent_id}" was altered`);
 }

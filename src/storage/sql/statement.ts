@@ -4,7 +4,7 @@
  */
 import type { Compilable, Kysely } from "kysely";
 import { StorageError, type LedgerHead } from "../../contract/storage.ts";
-import { FORMS, pack, unpack, type Form } from "./forms.ts";
+import { FORMS, pack, unpack, type PackedForm } from "./forms.ts";
 import type { Tables } from "./schema.ts";
 
 /** Identifies the head that a transaction wrote. */
@@ -18,7 +18,7 @@ export interface Statement {
   /** One name for each placeholder, in order. */
   readonly names: readonly string[];
   /** Forms of the columns of these names, if any. */
-  readonly forms?: readonly (Form | undefined)[];
+  readonly forms?: readonly (PackedForm | undefined)[];
   /** The table, if the statement inserts a whole row; `names` are then its columns. */
   readonly into?: string;
 }
@@ -53,15 +53,15 @@ export interface SqlExecutor {
 
 class Param {
   readonly name: string;
-  readonly form: Form | undefined;
-  constructor(name: string, form: Form | undefined) {
+  readonly form: PackedForm | undefined;
+  constructor(name: string, form: PackedForm | undefined) {
     this.name = name;
     this.form = form;
   }
 }
 
 /** Returns a named placeholder. `form`: the form of the column that it is compared with, if it has one. */
-export function param<T = never>(name: string, form?: Form): T {
+export function param<T = never>(name: string, form?: PackedForm): T {
   return new Param(name, form) as T;
 }
 

@@ -6,27 +6,28 @@
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
-import { joinEach, sameAsGiven } from "./join-each.ts";
-import { idAs } from "./forms.ts";
+import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
+import { toStoredActionId } from "./forms.ts";
 import type { Tables } from "./schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
 /** Hours of every time zone start at a multiple of this. Used only for the time series. Milliseconds. */
-export const QUARTER = 900_000;
+export const QUARTER_HOUR = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
-export const SERIES: readonly Dimension[] = ["status", "decision"];
-export const WHOLE = [DAY, HOUR] as const;
-export const FINE = [DAY, HOUR, QUARTER] as const;
-const grainsOf = (dimension: Dimension): readonly number[] => (SERIES.includes(dimension) ? FINE : WHOLE);
+export const SERIES_DIMENSIONS: readonly Dimension[] = ["status", "decision"];
+export const COARSE_GRAINS = [DAY, HOUR] as const;
+export const ALL_GRAINS = [DAY, HOUR, QUARTER_HOUR] as const;
+const grainsOf = (dimension: Dimension): readonly number[] =>
+  SERIES_DIMENSIONS.includes(dimension) ? ALL_GRAINS : COARSE_GRAINS;
 
 const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision", "status"] as const;
 export type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
 
 // No division, because some databases return a fraction.
-const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER)})`;
+const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER_HOUR)})`;
 
 const BUCKET = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
 const COUNTED = { ...BUCKET, counts: "text" } as const;
@@ -62,11 +63,11 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("start", "<", param("to")),
     ),
     bucketsOf: prepare(
-      joinEach(
+      joinGivenRows(
         db.selectFrom(given(param("buckets"), BUCKET) as never),
         "inner",
         "action_sums",
-        sameAsGiven("action_sums", columnsOf(BUCKET)),
+        sameColumnsAsGiven("action_sums", columnsOf(BUCKET)),
         dialect,
       ).select([...columnsOf(BUCKET), "counts"].map((name) => `action_sums.${name}`) as never),
     ),
@@ -159,11 +160,11 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("id", "=", sql.lit(1)),
     ),
     foldedActions: prepare(
-      joinEach(
+      joinGivenRows(
         db.selectFrom(given(param("ids"), { id: "text" }) as never),
         "inner",
         "actions",
-        sql<boolean>`actions.id = ${idAs(packed, "given.id")}`,
+        sql<boolean>`actions.id = ${toStoredActionId(packed, "given.id")}`,
         dialect,
       )
         .select(["actions.id", "created_at", "agent_id", "submitted_by"] as never)
@@ -283,7 +284,7 @@ export function statusMoves(statements: SumStatements, db: SqlExecutor): StatusM
       for (const row of await db.all(statements.foldedActions, { ids })) {
         const action = plain<{ id: string; created_at: number; agent_id: string; submitted_by: string }>(row);
         for (const visible of visibles(action))
-          for (const grain of FINE)
+          for (const grain of ALL_GRAINS)
             for (const [from, to] of moves.get(action.id) ?? []) {
               const bucket = { grain, visible, dimension: "status" as const, start: action.created_at };
               changes.add(bucket, from, -1);

@@ -1,7 +1,7 @@
 /** What opens an entry's commitment, beside its proof: for whom, and what a verifier says of one that does not fit. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { check } from "../../../src/cli/verify.ts";
+import { verifyProofText } from "../../../src/cli/verify.ts";
 import { CommandError } from "../../../src/cli/command.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -21,14 +21,14 @@ test("a proof brings the request to whoever may read it, a verifier checks it, a
   const { vkey } = service.runtime.host.ledger;
   const { id, decision_hash: hash } = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
   const { body: proof } = await proofOf(hash, service.admin);
-  assert.deepEqual(check(JSON.stringify(proof), vkey, null).request, {
+  assert.deepEqual(verifyProofText(JSON.stringify(proof), vkey, null).request, {
     context: {},
     ...ALLOWED,
   });
 
   const lie = (opening: object): (() => unknown) => {
     const text = JSON.stringify({ ...proof, opening: { ...proof.opening, ...opening } });
-    return () => check(text, vkey, null);
+    return () => verifyProofText(text, vkey, null);
   };
   const notIt = (error: unknown): boolean => error instanceof CommandError && /commits to/.test(error.message);
   assert.throws(lie({ request: JSON.stringify({ ...JSON.parse(proof.opening.request), tool: "other" }) }), notIt);
@@ -40,7 +40,7 @@ test("a proof brings the request to whoever may read it, a verifier checks it, a
   const auditor = await keyWith("auditor", "provenance:read");
   const blind = (await proofOf(hash, auditor)).body;
   assert.equal(blind.opening, null, JSON.stringify(blind));
-  assert.equal(check(JSON.stringify(blind), vkey, null).request, null);
+  assert.equal(verifyProofText(JSON.stringify(blind), vkey, null).request, null);
 
   await service.call("POST", `/v1/actions/${id}/cancel`, { key: service.admin, body: {} });
   const erased = await service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "t" } });
@@ -48,7 +48,7 @@ test("a proof brings the request to whoever may read it, a verifier checks it, a
   const after = (await proofOf(hash, service.admin)).body;
   assert.deepEqual([after.opening.salt, after.opening.request], [null, null]);
   assert.ok(Date.parse(after.opening.erased_at) > 0);
-  assert.equal(check(JSON.stringify(after), vkey, null).request, null);
+  assert.equal(verifyProofText(JSON.stringify(after), vkey, null).request, null);
 });
 
 test("what people are asked about is kept as its author wrote it, and opened in its canonical form", async () => {
@@ -56,7 +56,7 @@ test("what people are asked about is kept as its author wrote it, and opened in 
   const body = { ...ASKED, params: { currency: "USD", amount: 500 } };
   const { decision_hash: hash } = (await service.call("POST", "/v1/actions", { body })).body;
   const { body: proof } = await proofOf(hash, service.admin);
-  assert.deepEqual(check(JSON.stringify(proof), vkey, null).request, { context: {}, ...body });
+  assert.deepEqual(verifyProofText(JSON.stringify(proof), vkey, null).request, { context: {}, ...body });
 });
 
 test("an entry that is about no action has nothing to open", async () => {

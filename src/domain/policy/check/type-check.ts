@@ -5,7 +5,7 @@
  */
 import { isCelError, plan, unparse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
-import { CEL, MAX_STEPS, OVERLOADS, RANGE } from "../condition/cel.ts";
+import { CEL, MAX_STEPS, FUNCTION_SIGNATURES, CHARGED_RANGE_FUNCTION } from "../condition/cel.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
 import { parseExpression, type ParsedExpression } from "../condition/cel-parse.ts";
 import { CALENDAR, wallClock } from "../condition/cel-time.ts";
@@ -31,7 +31,7 @@ type Expr = Parsed["expr"];
 type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr" }>["value"];
 type Call = Extract<Expr["exprKind"], { case: "callExpr" }>["value"];
 type Scope = ReadonlyMap<string, StaticType>;
-type CelTypeName = (typeof OVERLOADS)[number]["result"];
+type CelTypeName = (typeof FUNCTION_SIGNATURES)[number]["result"];
 
 const TEXT_OR_NULL = unionOf([STRING, { kind: "null" }]);
 
@@ -58,7 +58,7 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
   ["now", { kind: "timestamp" }],
 ]);
 
-/** What the value of an expression is used for: a `value` is one of `let`. */
+/** The use of an expression, which determines the types that are accepted. `value`: an expression in `let`. */
 export type Purpose = "condition" | "per" | "sum" | "value";
 
 const ACCEPTED: Readonly<Record<Exclude<Purpose, "value">, { kinds: readonly ScalarName[]; noun: string }>> = {
@@ -174,7 +174,7 @@ class TypeChecker {
     const { function: name, target, args } = call;
     const [first, second] = args as [Expr, Expr];
     switch (name) {
-      case RANGE:
+      case CHARGED_RANGE_FUNCTION:
         return this.infer(first, scope);
       case "_&&_":
       case "_||_":
@@ -263,7 +263,7 @@ class TypeChecker {
   }
 
   private overload(node: Expr, name: string, target: StaticType | undefined, args: readonly StaticType[]): StaticType {
-    const fitting = OVERLOADS.filter(
+    const fitting = FUNCTION_SIGNATURES.filter(
       (overload) =>
         overload.name === name &&
         overload.arguments.length === args.length &&

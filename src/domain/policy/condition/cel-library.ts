@@ -225,7 +225,7 @@ function decodeBase64(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 
-export const LIBRARY: readonly unknown[] = [
+export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   celMethod("charAt", STRING, [INT], STRING, charAt),
   celMethod("substring", STRING, [INT], STRING, substring),
   celMethod("substring", STRING, [INT, INT], STRING, substring),

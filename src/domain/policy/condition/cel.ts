@@ -19,7 +19,7 @@ import {
 } from "@bufbuild/cel";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
-import { LIBRARY } from "./cel-library.ts";
+import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
 import { NETWORK } from "./cel-network.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
 import { charge, lengthOf, withCost, type CelFunction, type Cost } from "./cel-meter.ts";
@@ -104,7 +104,7 @@ function calendarMethods(name: string): unknown[] {
 }
 
 /** Wraps the range of every comprehension and charges for its elements before the first is visited. */
-export const RANGE = "@range";
+export const CHARGED_RANGE_FUNCTION = "@range";
 
 const standardFunctions = [...celEnv().funcs] as unknown as CelFunction[];
 
@@ -135,7 +135,7 @@ const overrides = [
     return countCodePoints(this);
   }),
   celMethod("matches", STRING, [STRING], BOOL, matches),
-  celFunc(RANGE, [DYN, INT], DYN, (range, nodes) => {
+  celFunc(CHARGED_RANGE_FUNCTION, [DYN, INT], DYN, (range, nodes) => {
     if (isCelList(range) || isCelMap(range)) charge(range.size * Number(nodes));
     return range;
   }),
@@ -158,14 +158,14 @@ const overrides = [
   celFunc("_<=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) <= 0),
   celFunc("_>_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
-  ...LIBRARY,
+  ...CEL_LIBRARY_FUNCTIONS,
   ...NETWORK,
 ] as unknown as CelFunction[];
 
 const functions = [...standardFunctions, ...overrides].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
 
 /** Signatures of all functions, methods and operators, for the static check. */
-export const OVERLOADS: readonly Overload[] = functions as unknown as Overload[];
+export const FUNCTION_SIGNATURES: readonly Overload[] = functions as unknown as Overload[];
 
 interface Overload {
   readonly name: string;

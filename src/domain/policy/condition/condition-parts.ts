@@ -1,6 +1,6 @@
 /** Evaluates each subexpression of a condition for one request. Used only for explanations, not for decisions. */
 import { isCelError, plan, unparse, type CelInput } from "@bufbuild/cel";
-import { CEL, MAX_STEPS, RANGE } from "./cel.ts";
+import { CEL, MAX_STEPS, CHARGED_RANGE_FUNCTION } from "./cel.ts";
 import { Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression, type ParsedExpression } from "./cel-parse.ts";
 import { listIterationItems, printCelValue } from "./cel-print.ts";
@@ -151,7 +151,8 @@ function bodyOf({ exprKind }: Expr): Expr | null {
 function indexById(expr: Expr | undefined, byId: Map<bigint, Expr>): void {
   if (expr === undefined) return;
   const { exprKind: kind } = expr;
-  if (kind.case === "callExpr" && kind.value.function === RANGE) return indexById(kind.value.args[0], byId);
+  if (kind.case === "callExpr" && kind.value.function === CHARGED_RANGE_FUNCTION)
+    return indexById(kind.value.args[0], byId);
   byId.set(expr.id, expr);
   if (kind.case === "selectExpr") indexById(kind.value.operand, byId);
   if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) indexById(part, byId);

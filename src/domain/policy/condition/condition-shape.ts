@@ -1,7 +1,7 @@
 /** Validates a condition's syntax tree before it is ever evaluated. */
 import type { parse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
-import { listArities, FUNCTION_NAMES, RANGE } from "./cel.ts";
+import { listArities, FUNCTION_NAMES, CHARGED_RANGE_FUNCTION } from "./cel.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
 
 export const MAX_DEPTH = 64;
@@ -260,6 +260,9 @@ function chargeRange(range: Expr, step: number): Expr {
   return {
     $typeName: "cel.expr.Expr",
     id: range.id,
-    exprKind: { case: "callExpr", value: { $typeName: "cel.expr.Expr.Call", function: RANGE, args: [range, cost] } },
+    exprKind: {
+      case: "callExpr",
+      value: { $typeName: "cel.expr.Expr.Call", function: CHARGED_RANGE_FUNCTION, args: [range, cost] },
+    },
   };
 }

@@ -3,7 +3,7 @@ import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely
 import { SETTLED_INCARNATION } from "../../../contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
-import { KEPT_COLUMNS, OUT_OF_LINE } from "../dialect.ts";
+import { UNCHANGED_COLUMNS, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import { writerOf } from "../schema.ts";
 
 export const db = writerOf(new PostgresAdapter(), new PostgresQueryCompiler());
@@ -102,7 +102,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   bundleRules: () => [
     `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
       if length(new.bytes) = 0 and length(old.bytes) > 0 and ${[
-        ...KEPT_COLUMNS.map((column) => `new."${column}" is not distinct from old."${column}"`),
+        ...UNCHANGED_COLUMNS.map((column) => `new."${column}" is not distinct from old."${column}"`),
         `old.type not in (${FOLLOWED_TYPES.map(quoted).join(", ")})`,
       ].join(" and ")} then
         execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
@@ -114,7 +114,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
       execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
         into may using new.start;
       if may and length(new.bytes) > 0 then return new; end if;
-      raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${OUT_OF_LINE}`)}; end $$`,
+      raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}`)}; end $$`,
     `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
   ],
   neverShrinks: (table, column) => [

@@ -2,8 +2,8 @@
 import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
-import { KEPT_COLUMNS, OUT_OF_LINE } from "../dialect.ts";
-import type { Form } from "../forms.ts";
+import { UNCHANGED_COLUMNS, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
+import type { PackedForm } from "../forms.ts";
 import { writerOf } from "../schema.ts";
 
 export const db = writerOf(new SqliteAdapter(), new SqliteQueryCompiler());
@@ -12,7 +12,7 @@ export const db = writerOf(new SqliteAdapter(), new SqliteQueryCompiler());
 export const APPLICATION_ID = 0x41736e74;
 
 /** Returns an SQL condition that the text has exactly this form. */
-function isOf(form: Form, text: string): string {
+function isOf(form: PackedForm, text: string): string {
   if (form === "hash") return `length(${text}) = 64 and ${text} not glob '*[^0-9a-f]*'`;
   const digits = (count: number): string => "[0-9a-f]".repeat(count);
   return `${text} glob '${[8, 4, 4, 4, 12].map(digits).join("-")}'`;
@@ -56,7 +56,7 @@ export const sqliteDialect: SqlDialect = {
     `drop trigger "entries_no_update"`,
     `create trigger "entries_no_update" before update on "entries" when not (${[
       "length(new.bytes) = 0 and length(old.bytes) > 0",
-      ...KEPT_COLUMNS.map((column) => `new."${column}" is old."${column}"`),
+      ...UNCHANGED_COLUMNS.map((column) => `new."${column}" is old."${column}"`),
       `old.type not in (${FOLLOWED_TYPES.map((type) => `'${type}'`).join(", ")})`,
       "exists (select 1 from entry_bundles where start = old.seq - old.seq % 256)",
       "exists (select 1 from ledger_head where size >= old.seq - old.seq % 256 + 256)",
@@ -65,7 +65,7 @@ export const sqliteDialect: SqlDialect = {
       "length(new.bytes) > 0",
       "new.start = coalesce((select max(start) + 256 from entry_bundles), 0)",
       "exists (select 1 from ledger_head where size >= new.start + 256)",
-    ].join(" and ")}) begin select raise(abort, 'entry_bundles is append-only: ${OUT_OF_LINE}'); end`,
+    ].join(" and ")}) begin select raise(abort, 'entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}'); end`,
   ],
   neverShrinks: (table, column) => [
     `create trigger "${table}_no_shrink" before update on "${table}" when new."${column}" < old."${column}" begin select raise(abort, '${table} cannot go back: ${column} only grows'); end`,
