@@ -54,7 +54,7 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
 }
 
 /**
- * Throws Unacceptable unless the commit descends from the last accepted one. A signature does not prove that a commit is the
+ * Throws CommitRejected unless the commit descends from the last accepted one. A signature does not prove that a commit is the
  * newest, so anyone who can push could otherwise restore an older one.
  */
 export async function assertDescends(mirror: Mirror, commit: string, accepted: string): Promise<void> {
