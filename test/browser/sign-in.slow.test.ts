@@ -5,6 +5,7 @@ import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core"
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
+import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
 import { startPeople } from "../support/people.ts";
 import { ASKED, type Service } from "../support/service.ts";
 
@@ -143,6 +144,112 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     })()`);
     assert.deepEqual(answer, { results: [{ action_id: body.id, status: "approved", error: null }] });
     await context.close();
+  });
+
+  describe("in the console", () => {
+    let context: BrowserContext;
+    let page: Page;
+    let authenticator: { cdp: CDPSession; id: string };
+    before(async () => {
+      const policy = {
+        policy: "signed",
+        rules: [
+          { name: "deletions", tool: "postgres", effect: "require_approval", approval: { signature: "passkey" } },
+        ],
+      };
+      const { status } = await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy });
+      assert.equal(status, 201);
+      context = await browser.newContext();
+      ({ page } = await open(context, await invite("Grace", ["approver"])));
+      authenticator = await addAuthenticator(context, page);
+      await page.getByRole("button", { name: "Create a passkey" }).click();
+      await page.getByRole("link", { name: "Continue" }).click();
+      await page.getByText("User: Grace").waitFor();
+    });
+    after(() => context.close());
+
+    const submit = async (body: object): Promise<string> =>
+      (await service.call("POST", "/v1/actions", { key: service.agent, body: { ...ASKED, ...body } })).body
+        .id as string;
+    const read = async (id: string) => (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+    const approvalEntries = async (id: string) =>
+      (await service.call("GET", `/v1/events/page?type=approval&action_id=${id}`, { key: service.admin })).body
+        .events as { entry: { gesture: { kind: string; votes: string[] } | null } }[];
+
+    it("signs a vote where a rule requires it, and keeps the reason if the person does not confirm", async () => {
+      const id = await submit({ tool: "postgres", operation: "drop_table" });
+      await openRequest(page, id);
+      const setVerified = (isUserVerified: boolean) =>
+        authenticator.cdp.send("WebAuthn.setUserVerified", { authenticatorId: authenticator.id, isUserVerified });
+      await setVerified(false);
+      await vote(page, "Approve", "the table is a copy");
+      await page.getByText("the passkey did not sign, so no vote is recorded").waitFor();
+      assert.equal(await page.getByLabel("Reason").inputValue(), "the table is a copy");
+      assert.deepEqual((await read(id)).approvals, []);
+      await setVerified(true);
+      await vote(page, "Approve");
+      await rowOf(page, id).getByText("settled").waitFor();
+      const { status, approvals } = await read(id);
+      assert.deepEqual([status, approvals[0].reason], ["approved", "the table is a copy"]);
+      assert.deepEqual(
+        (await approvalEntries(id)).map(({ entry }) => entry.gesture?.kind),
+        ["passkey"],
+      );
+    });
+
+    it("signs the votes on a selection with one gesture, and reports the one that came too late", async () => {
+      const ids = [];
+      for (let amount = 601; amount <= 603; amount++) ids.push(await submit({ params: { amount, currency: "USD" } }));
+      await page.evaluate(() => (location.hash = "#/approvals"));
+      for (const id of ids) await rowOf(page, id).getByRole("checkbox").check();
+      // Settled between the challenge and the vote.
+      const [, , late] = ids as [string, string, string];
+      await page.route("**/v1/votes", async (route) => {
+        await service.call("POST", `/v1/actions/${late}/cancel`, { key: service.admin, body: {} });
+        await route.continue();
+      });
+      await page.getByLabel("Reason").fill("three small refunds");
+      await page.getByRole("button", { name: "Approve 3" }).click();
+      await page.getByText("2 approved; 1 not recorded: settled by someone else, or expired.").waitFor();
+      await page.unroute("**/v1/votes");
+      const [first, second] = await Promise.all(ids.slice(0, 2).map(async (id) => (await approvalEntries(id))[0]));
+      assert.equal(first?.entry.gesture?.votes.length, 3);
+      assert.deepEqual(first?.entry.gesture?.votes, second?.entry.gesture?.votes);
+    });
+
+    it("votes without a signature for a user who has no passkey, unless a rule requires one", async () => {
+      const [plainVote, signedVote] = [await submit({ params: { amount: 700 } }), await submit({ tool: "postgres" })];
+      await page.route("**/v1/votes/challenge", (route) =>
+        route.fulfill({ status: 403, json: { status: 403, code: "VOTE_SIGNATURE_INVALID", detail: "no passkey" } }),
+      );
+      await openRequest(page, plainVote);
+      await vote(page, "Approve", "small");
+      await rowOf(page, plainVote).getByText("settled").waitFor();
+      await openRequest(page, signedVote);
+      await vote(page, "Approve", "a copy");
+      await paneOf(page, signedVote).getByText("signature").first().waitFor();
+      await page.unroute("**/v1/votes/challenge");
+      assert.deepEqual(
+        [(await read(plainVote)).status, (await read(signedVote)).status],
+        ["approved", "pending_approval"],
+      );
+    });
+
+    it("asks a person with an API key to sign in where a rule requires a signature", async () => {
+      const id = await submit({ tool: "postgres", operation: "truncate" });
+      const { body } = await service.call("POST", "/v1/api-keys", {
+        key: service.admin,
+        body: { name: "desk", preset: "approver", owner: "Desk" },
+      });
+      const desk = await open(browser, `${origin}/#/approvals/${id}`);
+      await desk.page.getByLabel("API key").fill(body.key as string);
+      await desk.page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await paneOf(desk.page, id).getByText("an API key cannot sign").waitFor();
+      assert.equal(await desk.page.getByRole("button", { name: "Approve", exact: true }).count(), 0);
+      const link = await paneOf(desk.page, id).getByRole("link", { name: "Sign in as a user" }).getAttribute("href");
+      assert.equal(link, `/sign-in?return_to=${encodeURIComponent(`/#/approvals/${id}`)}`);
+      await desk.page.close();
+    });
   });
 
   it("opens the console with the session in every tab, on a phone too, and ends it in every tab", async () => {

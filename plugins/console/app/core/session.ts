@@ -11,6 +11,11 @@ const ANSWER_MS = 400;
 /** Credential of a user who signed in with a session cookie. The browser sends the cookie by itself. */
 export const COOKIE = "cookie";
 
+/** Returns the address of the page where people sign in. It returns to the page that is open now. */
+export function userSignInAddress(): string {
+  return `/sign-in?return_to=${encodeURIComponent(location.pathname + location.hash)}`;
+}
+
 type Listener = (credential: string | null, reason: string) => void;
 type Message = { type: "ask" } | { type: "key"; key: string } | { type: "out"; key: string; why: string };
 

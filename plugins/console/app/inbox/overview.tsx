@@ -7,7 +7,7 @@ import { groupByShape } from "./shape.ts";
 import { standingOf } from "./standing.ts";
 import { TEXTS } from "./strings.ts";
 import { GroupTable } from "./table.tsx";
-import { castVote, summarize, type Counts, type VoteResult } from "./vote.ts";
+import { castVotes, summarize, type Counts, type VoteResult } from "./vote.ts";
 import { VoteBar } from "./vote-bar.tsx";
 
 /** Tables on one page, and requests of all of them. */
@@ -53,12 +53,14 @@ export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps)
   const selected = new Set(items.map(({ action }) => action.id));
   const cast = async (approve: boolean, reason: string): Promise<boolean> => {
     const counts: Counts = { settled: 0, recorded: 0, late: 0, failed: 0 };
-    for (const [i, { action }] of items.entries()) {
-      setDone(i);
-      const result = await castVote(action, approve, reason);
+    let voted = 0;
+    setDone(0);
+    const actions = items.map(({ action }) => action);
+    await castVotes(actions, approve, reason, (id, result) => {
+      setDone(++voted);
       counts[result.kind] += 1;
-      onVoted(action.id, result);
-    }
+      onVoted(id, result);
+    });
     setDone(null);
     onDone(summarize(counts, approve));
     return counts.failed === 0;

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
 import { may } from "../core/me.ts";
+import { COOKIE, key, userSignInAddress } from "../core/session.ts";
 import { Badge, Copy, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -96,6 +97,14 @@ function Answer({ item, standing, handle, onVoted, onLeave }: Props & { standing
       </div>
     );
   if (standing !== "open") return <LostReason id={action.id} />;
+  if (requiresSignature(action) && key() !== COOKIE)
+    return (
+      <div class="pane-foot">
+        <Notice kind="busy">
+          {TEXTS.signatureRequired} <a href={userSignInAddress()}>Sign in as a user</a>
+        </Notice>
+      </div>
+    );
   return (
     <div class="pane-foot">
       <Problem error={item.error} />
@@ -112,6 +121,11 @@ function Answer({ item, standing, handle, onVoted, onLeave }: Props & { standing
       />
     </div>
   );
+}
+
+/** Whether a rule refuses votes that no passkey signed. */
+function requiresSignature({ approval_terms }: Action): boolean {
+  return approval_terms?.approvers.some(({ signature }) => signature === "passkey") === true;
 }
 
 /** Shows the reason that was typed for a request that was settled before the vote. */

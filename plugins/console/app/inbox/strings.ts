@@ -21,6 +21,8 @@ export const TEXTS = {
   notYours: "This key cannot vote on it: it belongs to the requester (same key, agent or owner).",
   notRecorded: (reason: string) =>
     `Your vote was not recorded.${reason === "" ? "" : ` Your reason is kept: “${reason}”.`}`,
+  signatureRequired:
+    "A policy requires votes on this that are signed with a passkey, and an API key cannot sign. Sign in as a user to vote.",
   rule: (needed: number) =>
     `A vote covers this exact request only. ${needed > 1 ? `${needed} people have to approve` : "One approval is enough"}; one rejection ends it.`,
   reason: "Reason",

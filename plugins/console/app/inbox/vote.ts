@@ -1,7 +1,9 @@
-/** Casts votes. Each vote is bound to the request hash that the page showed. */
+/** Casts votes. Each vote is bound to the request hash that the page showed. The votes of a session are signed. */
 import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
+import { COOKIE, key } from "../core/session.ts";
 import { outcomeOf, type Outcome } from "./outcome.tsx";
+import { castSignedVotes, MAX_SIGNED_VOTES, type SignedResult } from "./signed-votes.ts";
 
 export type VoteResult =
   /** The vote settled the request. */
@@ -17,28 +19,110 @@ const HASH_CHANGED =
   "the request has another hash than the one that this page shows; no vote was recorded; report this to the service's operator";
 const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it belongs to the requester";
 
-/** Reads the request again, compares its hash with the one shown, and votes. Rejects only for programming errors. */
+/** Votes on one request. Rejects only for programming errors. */
 export async function castVote(shown: Action, approve: boolean, reason: string): Promise<VoteResult> {
+  let result: VoteResult | undefined;
+  await castVotes([shown], approve, reason, (_, only) => (result = only));
+  return result as VoteResult;
+}
+
+/**
+ * Votes on requests, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` with one
+ * gesture; a user without one, and an API key, vote on each request by itself. Rejects only for programming errors.
+ */
+export async function castVotes(
+  shown: readonly Action[],
+  approve: boolean,
+  reason: string,
+  onResult: (id: string, result: VoteResult) => void,
+): Promise<void> {
+  const canSign = key() === COOKIE;
+  const size = canSign ? MAX_SIGNED_VOTES : 1;
+  for (let from = 0; from < shown.length; from += size) {
+    const open: Action[] = [];
+    for (const action of shown.slice(from, from + size)) {
+      const current = await readAgain(action, onResult);
+      if (current !== null) open.push(current);
+    }
+    if (open.length === 0) continue;
+    if (canSign && (await voteSigned(open, approve, reason, onResult))) continue;
+    for (const action of open) onResult(action.id, await voteUnsigned(action, approve, reason));
+  }
+}
+
+/** Reads a request again and compares its hash with the one shown. Returns null if no vote is possible, and reports why. */
+async function readAgain(shown: Action, onResult: (id: string, result: VoteResult) => void): Promise<Action | null> {
+  const refuse = (error: Error): null => (onResult(shown.id, { kind: "failed", error }), null);
   try {
     const current = await request("GET /v1/actions/{id}", { path: [shown.id] });
-    const before = outcomeOf(current);
-    if (before !== null) return { kind: "late", action: current, outcome: before };
-    if (current.request_hash !== shown.request_hash) return { kind: "failed", error: new Error(HASH_CHANGED) };
-    const token = current.approval_token;
-    if (token === undefined) return { kind: "failed", error: new Error(NOT_ALLOWED) };
-    const body = { token, approve, ...(reason === "" ? {} : { reason }) };
-    const action = await request("POST /v1/actions/{id}/approval", { path: [shown.id], body });
-    if (action.status === "pending_approval") return { kind: "recorded", action };
-    const text = approve ? "You approved it." : "You denied it.";
-    return { kind: "settled", action, outcome: { kind: approve ? "good" : "bad", text, isMine: true } };
+    const outcome = outcomeOf(current);
+    if (outcome !== null) return (onResult(shown.id, { kind: "late", action: current, outcome }), null);
+    if (current.request_hash !== shown.request_hash) return refuse(new Error(HASH_CHANGED));
+    if (current.approval_token === undefined) return refuse(new Error(NOT_ALLOWED));
+    return current;
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    // Settled, or expired.
-    if (error.status !== 409 && error.status !== 410) return { kind: "failed", error };
-    const current = await request("GET /v1/actions/{id}", { path: [shown.id] }).catch(() => null);
-    const outcome = (current === null ? null : outcomeOf(current)) ?? { kind: "busy", text: error.message };
-    return { kind: "late", action: current, outcome };
+    return refuse(asApiError(error));
   }
+}
+
+async function voteUnsigned(action: Action, approve: boolean, reason: string): Promise<VoteResult> {
+  try {
+    const body = { token: action.approval_token as string, approve, ...(reason === "" ? {} : { reason }) };
+    return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), approve);
+  } catch (error) {
+    return refusedResult(action.id, asApiError(error));
+  }
+}
+
+/** Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. */
+async function voteSigned(
+  actions: readonly Action[],
+  approve: boolean,
+  reason: string,
+  onResult: (id: string, result: VoteResult) => void,
+): Promise<boolean> {
+  let results: SignedResult[] | null;
+  try {
+    results = await castSignedVotes(actions, approve, reason);
+  } catch (problem) {
+    if (!(problem instanceof Error)) throw problem;
+    for (const { id } of actions)
+      onResult(id, problem instanceof ApiError ? await refusedResult(id, problem) : { kind: "failed", error: problem });
+    return true;
+  }
+  if (results === null) return false;
+  for (const [i, { id }] of actions.entries()) onResult(id, await signedResult(id, results[i], approve));
+  return true;
+}
+
+async function signedResult(id: string, result: SignedResult | undefined, approve: boolean): Promise<VoteResult> {
+  if (result === undefined)
+    return { kind: "failed", error: new Error("the service did not say what became of this vote") };
+  if (result.error !== null) return refusedResult(id, new ApiError({ status: 409, ...result.error }));
+  try {
+    return resultOf(await request("GET /v1/actions/{id}", { path: [id] }), approve);
+  } catch (error) {
+    return { kind: "failed", error: asApiError(error) };
+  }
+}
+
+function resultOf(action: Action, approve: boolean): VoteResult {
+  if (action.status === "pending_approval") return { kind: "recorded", action };
+  const text = approve ? "You approved it." : "You denied it.";
+  return { kind: "settled", action, outcome: { kind: approve ? "good" : "bad", text, isMine: true } };
+}
+
+/** Returns what a refused vote means: the request was settled or expired before, or the vote failed. */
+async function refusedResult(id: string, error: ApiError): Promise<VoteResult> {
+  if (error.status !== 409 && error.status !== 410) return { kind: "failed", error };
+  const current = await request("GET /v1/actions/{id}", { path: [id] }).catch(() => null);
+  const outcome = (current === null ? null : outcomeOf(current)) ?? { kind: "busy", text: error.message };
+  return { kind: "late", action: current, outcome };
+}
+
+function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  throw error;
 }
 
 export interface Counts {

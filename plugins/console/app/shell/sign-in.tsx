@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { takeMe } from "../core/me.ts";
-import { signIn } from "../core/session.ts";
+import { signIn, userSignInAddress } from "../core/session.ts";
 import { Problem } from "../ui/elements.tsx";
 
 /** @param props.why why the person was signed out; empty if they asked for it */
@@ -21,15 +21,14 @@ export function SignIn({ why }: { why: string }) {
   );
 }
 
-/** `/sign-in` offers passkeys, recovery codes and identity providers, and returns to the page that is open now. */
+/** The page that it links to offers passkeys, recovery codes and identity providers. */
 function UserSection() {
-  const address = `/sign-in?return_to=${encodeURIComponent(location.pathname + location.hash)}`;
   return (
     <section class="card" aria-labelledby="user-title">
       <h2 id="user-title">User</h2>
       <p class="quiet">With your passkey, or at your identity provider.</p>
       <p>
-        <a href={address}>Sign in as a user</a>
+        <a href={userSignInAddress()}>Sign in as a user</a>
       </p>
     </section>
   );

@@ -1,0 +1,97 @@
+/** Votes that a signed-in user signs with a passkey: one gesture for an ordered list (docs/approvals.md, "Signed votes"). */
+import type { Action, Api } from "../core/api-types.ts";
+import { ApiError, request } from "../core/api.ts";
+
+/** One signature covers at most this many votes. */
+export const MAX_SIGNED_VOTES = 50;
+
+type Votes = Api["POST /v1/votes"]["body"]["votes"];
+type Challenge = Api["POST /v1/votes/challenge"]["response"];
+export type SignedResult = Api["POST /v1/votes"]["response"]["results"][number];
+
+const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again";
+const OTHER_STATEMENT =
+  "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
+
+/**
+ * Signs and casts votes on up to `MAX_SIGNED_VOTES` actions. Returns the result of each, in their order; null if the user
+ * has no passkey for this site. Rejects with an Error if nothing was signed, and with an `ApiError` if the service refused.
+ */
+export async function castSignedVotes(
+  actions: readonly Pick<Action, "id">[],
+  approve: boolean,
+  reason: string,
+): Promise<SignedResult[] | null> {
+  const votes: Votes = actions.map(({ id }) => ({ action_id: id, approve, ...(reason === "" ? {} : { reason }) }));
+  const challenge = await startSigning(votes);
+  if (challenge === null) return null;
+  assertSameVotes(challenge, votes);
+  const body = { nonce: challenge.nonce, votes, response: await sign(challenge.options) };
+  return (await request("POST /v1/votes", { body })).results;
+}
+
+async function startSigning(votes: Votes): Promise<Challenge | null> {
+  try {
+    return await request("POST /v1/votes/challenge", { body: { votes } });
+  } catch (error) {
+    // Before anything is signed, this code says that there is no passkey to sign with.
+    if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
+    throw error;
+  }
+}
+
+function assertSameVotes({ statements, nonce }: Challenge, votes: Votes): void {
+  const areSame = votes.every(({ action_id, approve, reason = null }, i) => {
+    const statement = statements[i];
+    return (
+      statement?.action_id === action_id &&
+      statement.vote === (approve ? "approve" : "deny") &&
+      statement.reason === reason &&
+      statement.nonce === nonce
+    );
+  });
+  if (!areSame || statements.length !== votes.length) throw new Error(OTHER_STATEMENT);
+}
+
+type Signature = Api["POST /v1/votes"]["body"]["response"];
+interface Options {
+  challenge: string;
+  rpId: string;
+  userVerification: UserVerificationRequirement;
+  allowCredentials: readonly { id: string }[];
+}
+
+async function sign(options: Challenge["options"]): Promise<Signature> {
+  const { challenge, rpId, userVerification, allowCredentials } = options as unknown as Options;
+  const publicKey: PublicKeyCredentialRequestOptions = {
+    challenge: toBytes(challenge),
+    rpId,
+    userVerification,
+    allowCredentials: allowCredentials.map(({ id }) => ({ id: toBytes(id), type: "public-key" })),
+  };
+  const credential = await navigator.credentials.get({ publicKey }).catch((error: unknown) => {
+    // The person cancelled, waited too long, or has no device with this passkey at hand.
+    throw new Error(NOT_SIGNED, { cause: error });
+  });
+  if (!(credential instanceof PublicKeyCredential)) throw new Error(NOT_SIGNED);
+  const response = credential.response as AuthenticatorAssertionResponse;
+  return {
+    id: credential.id,
+    response: {
+      authenticatorData: toText(response.authenticatorData),
+      clientDataJSON: toText(response.clientDataJSON),
+      signature: toText(response.signature),
+    },
+  };
+}
+
+/** Decodes base64url. */
+function toBytes(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+}
+
+/** Encodes as base64url. */
+function toText(buffer: ArrayBuffer): string {
+  const letters = Array.from(new Uint8Array(buffer), (byte) => String.fromCharCode(byte)).join("");
+  return btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
