@@ -92,7 +92,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     });
     await assert.rejects(service.restart(), (error: unknown) => {
       assert.ok(error instanceof LedgerTampered, String(error));
-      return /behind the head/.test(error.message);
+      return /after the end of the ledger/.test(error.message);
     });
 
     const config = defaultConfig({ data: folder, policies: folder });
