@@ -43,7 +43,7 @@ export function createUsersAudit(origin: string): UsersAudit {
     if (id === null) return;
     const user = users.get(id);
     if (user === undefined) throw new RangeError(`it names the user ${id}, which does not exist`);
-    if (user.ended_at !== null) throw new RangeError(`it was made by the user ${id} after that user was removed`);
+    if (user.ended_at !== null) throw new RangeError(`it was made by the user ${id} after that user was ended`);
     if (body["type"] !== "approval") return;
     const { verdict } = body as unknown as ApprovalEntry;
     const isVote = verdict === "approve" || verdict === "deny";

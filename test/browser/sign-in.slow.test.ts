@@ -177,7 +177,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
         .events as { entry: { gesture: { kind: string; votes: string[] } | null } }[];
 
     it("signs a vote where a rule requires it, and keeps the reason if the person does not confirm", async () => {
-      const id = await submit({ tool: "postgres", operation: "drop_table" });
+      const id = await submit({ tool: "postgres", operation: "archive" });
       await openRequest(page, id);
       const setVerified = (isUserVerified: boolean) =>
         authenticator.cdp.send("WebAuthn.setUserVerified", { authenticatorId: authenticator.id, isUserVerified });
@@ -200,7 +200,9 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     it("signs the votes on a selection with one gesture, and reports the one that came too late", async () => {
       const ids = [];
       for (let amount = 601; amount <= 603; amount++) ids.push(await submit({ params: { amount, currency: "USD" } }));
-      await page.evaluate(() => (location.hash = "#/approvals"));
+      // Requests that arrive while another one is open are held back.
+      await page.goto(`${origin}/#/approvals`);
+      await page.reload();
       for (const id of ids) await rowOf(page, id).getByRole("checkbox").check();
       // Settled between the challenge and the vote.
       const [, , late] = ids as [string, string, string];
@@ -236,7 +238,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     });
 
     it("asks a person with an API key to sign in where a rule requires a signature", async () => {
-      const id = await submit({ tool: "postgres", operation: "truncate" });
+      const id = await submit({ tool: "postgres", operation: "archive old" });
       const { body } = await service.call("POST", "/v1/api-keys", {
         key: service.admin,
         body: { name: "desk", preset: "approver", owner: "Desk" },

@@ -213,7 +213,7 @@ test("the audit says which live keys may approve and make approvers, or have no 
   const both = await makeKey(ada, { preset: "admin" });
   const { warnings, faults } = await auditStore(service.storage, service.runtime.host.ledger.vkey);
   assert.deepEqual(faults, []);
-  assert.ok(warnings.some((line) => line.includes(both.id) && line.endsWith("make keys that approve")));
+  assert.ok(warnings.some((line) => line.includes(both.id) && line.endsWith("create keys that approve")));
   assert.ok(warnings.some((line) => line.includes('"ada"') && line.endsWith("has no owner")));
   assert.ok(!warnings.some((line) => line.includes(revoked.id)));
 });

@@ -35,6 +35,6 @@ test("storing, importing, activating and taking a folder warn of channels that n
   const imported = await call("POST", "/v1/policies/import-yaml", { yaml: JSON.stringify(asks("odd", "finanec")) });
   assert.deepEqual([imported.status, imported.warnings], [200, stored.warnings]);
 
-  const logged = service.logged.find((line) => line.includes("tell channels that the configuration does not have"));
+  const logged = service.logged.find((line) => line.includes("policies name channels that are not configured"));
   assert.ok(logged !== undefined && /"ops, support"|"support, ops"/.test(logged), "of the default set");
 });

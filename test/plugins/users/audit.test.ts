@@ -52,9 +52,9 @@ const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
     entry("created", user("ada", { identities: [{ issuer: "https://id.example", subject: "1" }] })),
     entry("created", user("bob", { identities: [{ issuer: "https://id.example", subject: "1" }] })),
   ],
-  "a vote of a user who was never created": [/never created/, vote],
+  "a vote of a user who was never created": [/does not exist/, vote],
   "a vote of a user who was ended": [
-    /ended before/,
+    /after that user was ended/,
     entry("created", user("ada")),
     entry("ended", user("ada", { ended_at: AT })),
     vote,
