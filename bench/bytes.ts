@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
-import { loadSqlite } from "../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../plugins/storage-sqlite/load-library.ts";
 import actions from "../plugins/actions/index.ts";
 import policyFiles from "../plugins/policy-files/index.ts";
 import { postgresStorage } from "../plugins/storage-postgres/index.ts";

@@ -4,7 +4,7 @@ import {
   type SqliteDatabase,
   type SqliteLibrary,
   type SqliteStatement,
-} from "../plugins/storage-sqlite/library.ts";
+} from "../plugins/storage-sqlite/load-library.ts";
 
 /** By the text of the statement. */
 export type Counts = { [sql: string]: { calls: number; rows: number } };

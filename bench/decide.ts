@@ -7,7 +7,7 @@
  */
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../src/domain/policy/compile/compile.ts";
 import { decide } from "../src/domain/policy/decide/decide.ts";
-import type { Facts, PolicyDocument, RuleDocument } from "../src/domain/policy/types.ts";
+import type { Facts, PolicyDocument, RuleDocument } from "../src/domain/policy/policy-types.ts";
 
 const SIZES = [10, 1_000, 10_000];
 const ROUNDS = Number(process.argv[2] ?? 40);

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import { loadSqlite } from "../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../plugins/storage-sqlite/load-library.ts";
 import type { Counts } from "./counters.ts";
 import type { Server } from "./load.ts";
 

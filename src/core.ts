@@ -83,7 +83,7 @@ export {
 export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/policy/decide/limit-facts.ts";
 
 // Policies and decisions
-export { findUnknownChannels } from "./domain/policy/check/channels.ts";
+export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
@@ -102,7 +102,7 @@ export { presentRequest } from "./domain/policy/decide/shown-first.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
 export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";
-export { PolicySchema } from "./domain/policy/parse/schema.ts";
+export { PolicySchema } from "./domain/policy/parse/policy-schema.ts";
 export type {
   Decision,
   Facts,
@@ -112,12 +112,18 @@ export type {
   PolicyDocument,
   RecordedFacts,
   RejectionFact,
-} from "./domain/policy/types.ts";
+} from "./domain/policy/policy-types.ts";
 export type { PolicyEdit } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
 export type { ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
 export type { BacktestCounts, BacktestReport } from "./contract/backtest.ts";
-export { BacktestResponse, FlipFields, SpanFields, parseSpan, renderBacktest } from "./http/resource/backtest.ts";
+export {
+  BacktestResponse,
+  FlipFields,
+  SpanFields,
+  parseSpan,
+  renderBacktest,
+} from "./http/resource/backtest-response.ts";
 export { parseCandidates } from "./http/resource/candidates.ts";
 
 // Grants
@@ -143,7 +149,7 @@ export {
 
 // Keys, agents and stops
 export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
-export { buildGrantEndEntry, buildKeyEntry, toPolicyChange } from "./domain/changes.ts";
+export { buildGrantEndEntry, buildKeyEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {
   assertionCounter,
   findAssertionFault,

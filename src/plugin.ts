@@ -83,7 +83,7 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 
 // Services of the core
 export type { PluginCommand, CommandContext } from "./contract/command.ts";
-export type { Document, DocumentReader, DocumentWriter } from "./contract/documents.ts";
+export type { Document, DocumentReader, DocumentWriter } from "./contract/plugin-documents.ts";
 export type { Credential, Host, Logger, OwnEntry, Session, Transaction, VisibleActions } from "./contract/host.ts";
 
 // Names that a plugin declares

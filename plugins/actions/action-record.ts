@@ -16,12 +16,12 @@ import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { type ComparedMember, compareRequest } from "./compare-request.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
-import type { PermitOutcome, Permit } from "./permits.ts";
-import { withCurrentStatus } from "./rows.ts";
+import type { PermitOutcome, Permit } from "./grant-permit.ts";
+import { withCurrentStatus } from "./visible-action.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
-import { approvalBlock, countedVotes } from "./approvers.ts";
+import { approvalBlock, countedVotes } from "./approver-plans.ts";
 import { selfRelationOf } from "./self-approval.ts";
 import { readHistory, recordAlteredError } from "./verify-record.ts";
 

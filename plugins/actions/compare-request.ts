@@ -9,7 +9,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { contentBytes } from "./rows.ts";
+import { contentBytes } from "./visible-action.ts";
 import type { ActionRecord } from "./schemas.ts";
 
 /** Members of an action's record that compare it with earlier actions. */

@@ -13,7 +13,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { rereadAction, visibleAction } from "./rows.ts";
+import { rereadAction, visibleAction } from "./visible-action.ts";
 import type { ContentFilter } from "./content-filter.ts";
 
 /** Rows held in memory at a time. Each may be as large as a request. */

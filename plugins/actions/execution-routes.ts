@@ -4,7 +4,7 @@ import { defineRoute, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { Expiry } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
-import { grantPermit } from "./permits.ts";
+import { grantPermit } from "./grant-permit.ts";
 import { actionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
 import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";

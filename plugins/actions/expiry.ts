@@ -4,7 +4,7 @@
  * at least every `MAX_INTERVAL`, because timers do not run while the machine sleeps. One process per store runs it.
  */
 import type { CoreHost, LeaderLease } from "../../src/core.ts";
-import { expireOverdue, expireUnstarted } from "./vote.ts";
+import { expireOverdue, expireUnstarted } from "./cast-vote.ts";
 
 /** Position ahead of every action. */
 const START = { approved_until: -1, decision_seq: -1 };

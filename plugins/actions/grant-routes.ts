@@ -33,7 +33,7 @@ import { endGrant } from "./grant-end.ts";
 import * as schema from "./grant-schemas.ts";
 import { suggestionRoute } from "./grant-suggestions.ts";
 import { mayGrant } from "./grant-use.ts";
-import { visibleAction } from "./rows.ts";
+import { visibleAction } from "./visible-action.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 
 const LIST = "grants";

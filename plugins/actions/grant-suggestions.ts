@@ -15,7 +15,7 @@ import {
 } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { assertNotErased, isOverdue, visibleAction } from "./rows.ts";
+import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
 import { IdParams } from "./schemas.ts";
 import { recordAlteredError } from "./verify-record.ts";
 

@@ -20,7 +20,7 @@ import {
   type Rights,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import { standingOf } from "./approvers.ts";
+import { standingOf } from "./approver-plans.ts";
 import { selfRelationOf, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */

@@ -4,7 +4,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { readRejection } from "./rejection.ts";
-import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
+import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
 import { selfRelationOf } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 

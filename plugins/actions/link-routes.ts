@@ -2,9 +2,9 @@
 import type { Static } from "@sinclair/typebox";
 import { type CoreHost, parseStoredRequest, presentRequest } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { voteOn } from "./vote.ts";
+import { voteOn } from "./cast-vote.ts";
 import { readVotes, policySetFor, renderVotes } from "./action-record.ts";
-import { withCurrentStatus } from "./rows.ts";
+import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
 import { readLink } from "./voter.ts";

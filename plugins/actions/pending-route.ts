@@ -4,7 +4,7 @@ import { type CoreHost, invalidCursor, listReply, readPage } from "../../src/cor
 import { decodeCursor, DEFAULT_LIMIT, defineRoute, nextLink, PAGE_QUERY, type Route } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { readRecord } from "./action-record.ts";
-import { contentBytes } from "./rows.ts";
+import { contentBytes } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
 
 const LIST = "approvals";

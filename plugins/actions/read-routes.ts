@@ -20,7 +20,7 @@ import {
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import type { Expiry } from "./expiry.ts";
 import { actionReply, readRecord, ACTION_RESPONSE, policySetFor } from "./action-record.ts";
-import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./rows.ts";
+import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { refreshCredential, type Waiters } from "./wait.ts";
 

@@ -30,8 +30,8 @@ import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { reapplyGrant } from "./grant-use.ts";
-import { readUse, releaseUses } from "./limits.ts";
-import { rereadAction } from "./rows.ts";
+import { readUse, releaseUses } from "./limit-usage.ts";
+import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
 export interface Redecision {

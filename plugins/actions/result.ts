@@ -14,7 +14,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { endGrantOnFailure } from "./grant-end.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotErased, actionNotFound } from "./rows.ts";
+import { assertNotErased, actionNotFound } from "./visible-action.ts";
 
 /** A request to record a result. */
 interface ResultCall {

@@ -10,10 +10,10 @@ import {
   type VoteStatement,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { assertNotErased, visibleAction } from "./rows.ts";
+import { assertNotErased, visibleAction } from "./visible-action.ts";
 import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
 import { readHistory, recordAlteredError } from "./verify-record.ts";
-import { voteOn } from "./vote.ts";
+import { voteOn } from "./cast-vote.ts";
 import { voteStatement } from "./voter.ts";
 
 type Votes = Static<typeof VoteChallengeBody>["votes"];

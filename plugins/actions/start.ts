@@ -21,10 +21,10 @@ import {
   resolveOutcome,
   type Redecision,
 } from "./redecision.ts";
-import { countedVotes } from "./approvers.ts";
-import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./permits.ts";
+import { countedVotes } from "./approver-plans.ts";
+import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
-import { assertNotErased, isOverdue, actionNotFound } from "./rows.ts";
+import { assertNotErased, isOverdue, actionNotFound } from "./visible-action.ts";
 
 /** A request to start an action. */
 interface StartCall {

@@ -23,11 +23,11 @@ import {
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { Expiry } from "./expiry.ts";
-import { readUses } from "./limits.ts";
-import { issueFirstPermit, grantPermit, type Permit } from "./permits.ts";
+import { readUses } from "./limit-usage.ts";
+import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { findActiveRejection } from "./rejection.ts";
-import { withCurrentStatus } from "./rows.ts";
+import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import {
   assertBinding,

@@ -18,7 +18,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { endGrantOnFailure } from "./grant-end.ts";
-import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
+import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
 import { matchesLedger, verifyAgainstLedger } from "./verify-record.ts";
 
 const PAGE = 100;

@@ -1,7 +1,7 @@
 /** Routes that vote on, cancel and list pending actions. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
-import { cancelAction, voteOn } from "./vote.ts";
+import { cancelAction, voteOn } from "./cast-vote.ts";
 import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";

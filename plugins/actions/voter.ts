@@ -16,7 +16,7 @@ import {
   type TokenCheckResult,
   type VoteStatement,
 } from "../../src/core.ts";
-import { assertMayConfirm } from "./approvers.ts";
+import { assertMayConfirm } from "./approver-plans.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";

@@ -6,7 +6,7 @@
 import type { CoreHost, JsonObject, LedgerTransaction } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { isOverdue } from "./rows.ts";
+import { isOverdue } from "./visible-action.ts";
 
 /** Grace period between two consecutive waits of one agent, in milliseconds. */
 const GRACE_MS = 3000;

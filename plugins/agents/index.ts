@@ -19,7 +19,7 @@ import {
   resumeAgent,
   suspendAgent,
   agentNotFound,
-} from "./changes.ts";
+} from "./agent-changes.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "agents";

@@ -1,7 +1,7 @@
 /** Access Evaluation and Access Evaluations (Authorization API 1.0, sections 6 and 7). */
 import { type GateOutcome, type JsonObject, submitAndStart, UnreadableRequest } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { readBody, readEvaluation, readEvaluations } from "./read.ts";
+import { readBody, readEvaluation, readEvaluations } from "./read-evaluations.ts";
 
 interface Decision {
   decision: boolean;

@@ -1,7 +1,7 @@
 /** Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending action. */
 import { type GateAction, readFault } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { requestsSameAccess, member, readBody, readEvaluation } from "./read.ts";
+import { requestsSameAccess, member, readBody, readEvaluation } from "./read-evaluations.ts";
 
 const ERROR = "urn:openid:authzen:access-request:error:";
 

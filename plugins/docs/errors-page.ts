@@ -1,7 +1,7 @@
 /** Where a problem's `type` leads: the table of docs/errors.md, with an anchor for each code. */
 import { readFile } from "node:fs/promises";
 import type { ErrorKind } from "../../src/plugin.ts";
-import { page } from "./pages.ts";
+import { page } from "./doc-pages.ts";
 
 const ROW = /^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm;
 

@@ -4,7 +4,7 @@ import { type AssetFile, createAssets, createDocument } from "../../src/core.ts"
 import { definePlugin, defineRoute, type Page } from "../../src/plugin.ts";
 import { Type } from "@sinclair/typebox";
 import { errorsPage } from "./errors-page.ts";
-import { FRAMED_ASSET, frameHeaders, framedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./pages.ts";
+import { FRAMED_ASSET, frameHeaders, framedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./doc-pages.ts";
 
 /** Files of other packages, put there by the build (.ci/vendor.mjs), also for a service that runs from its sources. */
 const VENDOR = new URL(

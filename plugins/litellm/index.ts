@@ -9,7 +9,7 @@ import {
   UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
-import { callsIn } from "./read.ts";
+import { callsIn } from "./read-calls.ts";
 
 const Options = Type.Object(
   {

@@ -10,7 +10,7 @@ import {
   UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
-import { callOfDocker, callOfMessage, type ToolCall } from "./read.ts";
+import { callOfDocker, callOfMessage, type ToolCall } from "./read-call.ts";
 
 const Options = Type.Object(
   {

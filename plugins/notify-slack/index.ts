@@ -1,6 +1,6 @@
 /** A notifier that posts approval requests to Slack with a button to the approval page, and updates the message when the request ends. */
 import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
-import { createSlackCall, SlackError } from "./api.ts";
+import { createSlackCall, SlackError } from "./slack-api.ts";
 import { show, showReminder, showStop, type Shown } from "./blocks.ts";
 
 /** Errors that mean that the earlier message is gone or cannot be changed. A new message is posted instead. */

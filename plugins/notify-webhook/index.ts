@@ -5,7 +5,7 @@ import type { Static } from "@sinclair/typebox";
 import { suggest } from "../../src/core.ts";
 import { definePlugin, type Feed, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
 import { isPublicAddress } from "./address.ts";
-import { bodyOf } from "./body.ts";
+import { bodyOf } from "./webhook-body.ts";
 import { post, type Answer, type Resolve, type Target } from "./send.ts";
 import { readSecret, signatureHeaders } from "./sign.ts";
 

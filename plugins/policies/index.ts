@@ -8,9 +8,9 @@ import {
   deletePolicy,
   importPolicies,
   updatePolicy,
-} from "./changes.ts";
+} from "./policy-changes.ts";
 import { dryRunRoute } from "./dry-run.ts";
-import { findPolicy, findVersion } from "./library.ts";
+import { findPolicy, findVersion } from "./stored-policies.ts";
 import { FILE_TYPES, parsePolicyBody, YAML_TYPES } from "./parse-body.ts";
 import * as schema from "./schemas.ts";
 import { shadowRoute } from "./shadow.ts";

@@ -2,8 +2,8 @@
 import { type CoreHost, findRuleWarnings, findUnknownChannels, type PolicyDocument } from "../../src/core.ts";
 import { type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
-import { etagOf } from "./changes.ts";
-import { documentOf, findVersion, managerOf } from "./library.ts";
+import { etagOf } from "./policy-changes.ts";
+import { documentOf, findVersion, managerOf } from "./stored-policies.ts";
 import type * as schema from "./schemas.ts";
 
 export async function policyReply(

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { type CoreHost, FlipFields, parseSpan, renderBacktest, SpanFields } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
-import { findPolicy } from "./library.ts";
+import { findPolicy } from "./stored-policies.ts";
 import { PolicyParams } from "./schemas.ts";
 
 /** Time limit of one request, in milliseconds. The response says where to continue. */

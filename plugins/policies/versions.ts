@@ -1,7 +1,7 @@
 /** Routes that list the versions of a policy and compare two of them. */
 import { type CoreHost, diffPolicies } from "../../src/core.ts";
 import { defineRoute, nextLink, type Route, slicePage, toRfc3339 } from "../../src/plugin.ts";
-import { documentOf, findPolicy, findVersion } from "./library.ts";
+import { documentOf, findPolicy, findVersion } from "./stored-policies.ts";
 import * as schema from "./schemas.ts";
 import { renderVersion } from "./policy-record.ts";
 

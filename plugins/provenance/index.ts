@@ -18,7 +18,7 @@ import {
 import { type Credential, defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 import * as schema from "./schemas.ts";
-import { entryBundle, hashTile } from "./tiles.ts";
+import { entryBundle, hashTile } from "./tile-replies.ts";
 
 const Options = Type.Object(
   {

@@ -12,7 +12,7 @@ import {
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
 import { reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
-import { createBacktests, NDJSON } from "./backtest.ts";
+import { createBacktests, NDJSON } from "./backtest-requests.ts";
 import { compareFields } from "./compare.ts";
 import { Answer, RangeBody, ReplayBody, ReplayedRange } from "./schemas.ts";
 

@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { BacktestResponse } from "../../src/core.ts";
-import { RangeFields } from "./backtest.ts";
+import { RangeFields } from "./backtest-requests.ts";
 
 export const ReplayBody = Type.Object(
   {

@@ -10,7 +10,7 @@ import {
   type Stop,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { liftStop, placeStop, findStop, stopNotFound } from "./changes.ts";
+import { liftStop, placeStop, findStop, stopNotFound } from "./stop-changes.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "stop";

@@ -2,8 +2,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 import type { Address } from "./dial.ts";
-import { toStorageError } from "./errors.ts";
-import type { Session } from "./session.ts";
+import { toStorageError } from "./postgres-errors.ts";
+import type { Session } from "./database-session.ts";
 
 /** Pause before a host that was refused is tried again, while another host has not answered. Milliseconds. */
 const TRY_AGAIN = 250;

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
-import { postgresStorage } from "./storage.ts";
+import { postgresStorage } from "./postgres-storage.ts";
 
-export { postgresStorage, type PostgresStorageOptions } from "./storage.ts";
+export { postgresStorage, type PostgresStorageOptions } from "./postgres-storage.ts";
 
 export default definePlugin({
   name: "storage-postgres",

@@ -1,7 +1,7 @@
 /** Compares indexes with their tables. A damaged index rejects valid keys, which reads of the table do not show. */
 import { StorageError } from "../../src/storage/index.ts";
-import { toStorageError } from "./errors.ts";
-import type { Session } from "./session.ts";
+import { toStorageError } from "./postgres-errors.ts";
+import type { Session } from "./database-session.ts";
 
 interface Index {
   oid: string;

@@ -1,6 +1,6 @@
 /** Sessions for reads. Queries share a session, a snapshot has one for itself. */
 import { StorageError } from "../../src/storage/index.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "./database-session.ts";
 
 export interface Pool {
   /** Runs the work on a session that other queries may use at the same time. */

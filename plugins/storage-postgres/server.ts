@@ -1,7 +1,7 @@
 /** Checks on every new connection that the server is safe to read from or write to. */
 import { randomUUID } from "node:crypto";
 import { StorageError } from "../../src/storage/index.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "./database-session.ts";
 
 export interface ServerChecks {
   /** The caller only reads, so the server's durability does not matter. */

@@ -11,7 +11,7 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { toStorageError } from "./errors.ts";
+import { toStorageError } from "./sqlite-errors.ts";
 
 /** Makes the folder (0700) when it is missing, and answers the file's path without symbolic links: one store, one lock. */
 export function prepareFolder(path: string): string {

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { definePlugin } from "../../src/plugin.ts";
-import { loadSqlite } from "./library.ts";
-import { sqliteStorage } from "./storage.ts";
+import { loadSqlite } from "./load-library.ts";
+import { sqliteStorage } from "./sqlite-storage.ts";
 
-export { sqliteStorage, type SqliteStorageOptions } from "./storage.ts";
+export { sqliteStorage, type SqliteStorageOptions } from "./sqlite-storage.ts";
 
 export default definePlugin({
   name: "storage-sqlite",

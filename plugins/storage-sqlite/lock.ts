@@ -7,9 +7,9 @@
  * lock's file by other means than SQLite drops them. Back up from another process.
  */
 import { StorageError } from "../../src/storage/index.ts";
-import { connect, type Connection } from "./connection.ts";
+import { connect, type Connection } from "./sqlite-connection.ts";
 import { createPrivately } from "./files.ts";
-import type { SqliteLibrary } from "./library.ts";
+import type { SqliteLibrary } from "./load-library.ts";
 
 export interface StoreLock {
   release(): void;

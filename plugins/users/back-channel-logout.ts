@@ -2,7 +2,7 @@
 import { type CoreHost, isJsonObject, type JsonValue, sha256Hex, utf8 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { markUsed } from "./challenges.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 import { LOGOUT_SECONDS, type Provider } from "./provider.ts";
 import type { Sessions } from "./sessions.ts";
 

@@ -13,7 +13,7 @@ import {
   fromBase64Url,
   toHex,
 } from "../../src/core.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 
 const RANDOM_BYTES = 16;
 const EXPIRY_BYTES = 6;

@@ -1,8 +1,8 @@
 /** What the claims of a provider say about a user: name, groups and roles. */
 import type { Role } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
-import { ERRORS } from "./errors.ts";
-import type { ProviderOptions } from "./options.ts";
+import { ERRORS } from "./user-errors.ts";
+import type { ProviderOptions } from "./user-options.ts";
 
 const MAX_NAME = 100;
 

@@ -2,13 +2,13 @@
 import { defineCorePlugin } from "../../src/core.ts";
 import { Type } from "../../src/plugin.ts";
 import { accessReviewRoute } from "./access-review/routes.ts";
-import { ERRORS } from "./errors.ts";
-import { Options, type ProviderOptions } from "./options.ts";
-import { signInPages } from "./pages.ts";
+import { ERRORS } from "./user-errors.ts";
+import { Options, type ProviderOptions } from "./user-options.ts";
+import { signInPages } from "./sign-in-pages.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { Provider } from "./provider.ts";
 import { providerRoutes } from "./provider-routes.ts";
-import { SCOPES } from "./scopes.ts";
+import { SCOPES } from "./user-scopes.ts";
 import { scimRoutes } from "./scim/routes.ts";
 import { Sessions } from "./sessions.ts";
 import { userRoutes } from "./user-routes.ts";

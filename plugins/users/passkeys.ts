@@ -8,7 +8,7 @@ import type {
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { type CoreHost, utf8, fromBase64Url, type Passkey, toBase64Url, type User } from "../../src/core.ts";
 import { assertChallenge, createChallenge } from "./challenges.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 import type { Site } from "./site.ts";
 
 /** EdDSA, ES256 and RS256, which `assent verify` can check too. */

@@ -2,7 +2,7 @@
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route } from "../../src/plugin.ts";
 import { endByLogoutToken } from "./back-channel-logout.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 import type { Provider } from "./provider.ts";
 import { finishProviderSignIn, spentCookie, startProviderSignIn } from "./provider-sign-in.ts";
 import * as schema from "./schemas.ts";

@@ -15,10 +15,10 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { assertChallenge, createChallenge, useChallenge } from "./challenges.ts";
-import { recordUser } from "./changes.ts";
+import { recordUser } from "./user-changes.ts";
 import { type Claims, type Profile, readProfile } from "./claims.ts";
 import { readCookie, setCookie, cookieName } from "./cookies.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 import type { Binding, Provider } from "./provider.ts";
 import type { Sessions } from "./sessions.ts";
 import type { SignedIn } from "./sign-in.ts";

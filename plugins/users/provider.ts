@@ -2,9 +2,9 @@
 import type { CoreHost } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { Claims } from "./claims.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 import type { Configuration, JWTPayload, JWTVerifyGetKey } from "./openid.ts";
-import type { ProviderOptions } from "./options.ts";
+import type { ProviderOptions } from "./user-options.ts";
 
 /** Seconds. */
 const TIMEOUT = 10;

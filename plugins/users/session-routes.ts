@@ -2,8 +2,8 @@
 import { type CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
 import { endedSessionCookie } from "./cookies.ts";
-import { findEnrolment } from "./changes.ts";
-import { ERRORS } from "./errors.ts";
+import { findEnrolment } from "./user-changes.ts";
+import { ERRORS } from "./user-errors.ts";
 import { registrationOptions, signInOptions } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import { assertSameSite, type Identified, type Sessions } from "./sessions.ts";

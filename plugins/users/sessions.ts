@@ -20,8 +20,8 @@ import {
   sessionCookie,
   type SessionCookie,
 } from "./cookies.ts";
-import { ERRORS } from "./errors.ts";
-import type { Options } from "./options.ts";
+import { ERRORS } from "./user-errors.ts";
+import type { Options } from "./user-options.ts";
 import type { Provider } from "./provider.ts";
 import { openText, sealText } from "./sealed-text.ts";
 import { siteOf, type Site } from "./site.ts";

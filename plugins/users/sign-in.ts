@@ -21,8 +21,8 @@ import {
   newRecoveryCodes,
   recordUser,
   sessionRequired,
-} from "./changes.ts";
-import { ERRORS } from "./errors.ts";
+} from "./user-changes.ts";
+import { ERRORS } from "./user-errors.ts";
 import { type NewPasskey, passkeyIdIn, verifyRegistration, verifySignIn } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";

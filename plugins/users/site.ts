@@ -1,6 +1,6 @@
 /** The origin at which people use the service. Passkeys and cookies are bound to it. */
 import { Refusal } from "../../src/plugin.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 
 export interface Site {
   /** Scheme, host and port, as browsers send it in `Origin`. */

@@ -11,8 +11,8 @@ import {
   removePasskey,
   resumeUser,
   sessionRequired,
-} from "./changes.ts";
-import { ERRORS } from "./errors.ts";
+} from "./user-changes.ts";
+import { ERRORS } from "./user-errors.ts";
 import { registrationOptions } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";

@@ -8,7 +8,7 @@ import {
   type Assent,
   type RefusalOutcome,
 } from "../client/index.ts";
-import { refuseUnknownOptions } from "../client/options.ts";
+import { refuseUnknownOptions } from "../client/unknown-options.ts";
 import { snapshotObject } from "../client/snapshot.ts";
 
 type Json = Record<string, unknown>;

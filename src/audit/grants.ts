@@ -13,7 +13,7 @@ import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decideEvaluation } from "../domain/policy/decide/decide.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import { findGrantUsage, findGrantUse } from "../domain/policy/decide/grant.ts";
-import type { Facts, GrantFact } from "../domain/policy/types.ts";
+import type { Facts, GrantFact } from "../domain/policy/policy-types.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
 import type { Stops } from "../domain/stops.ts";

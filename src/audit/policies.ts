@@ -7,7 +7,7 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { parsePolicies } from "../domain/policy/parse/parse.ts";
-import type { PolicySetDocument } from "../domain/policy/types.ts";
+import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { reportUnreadable } from "./ledger.ts";
 import { withSubject, reportDifferences, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
 

@@ -4,7 +4,7 @@ import type { Storage } from "../contract/storage.ts";
 import { vkeyAt } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { auditStore, type StoreAuditReport } from "../audit/store.ts";
+import { auditStore, type StoreAuditReport } from "../audit/audit-store.ts";
 import {
   verifyCheckpointFile,
   checkpointFile,
@@ -17,7 +17,7 @@ import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT, parse, usage, CommandError, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { repairsOf, repairStore, formatRepair } from "./repair.ts";
-import { assertCurrent, progress, withStore } from "./store.ts";
+import { assertCurrent, progress, withStore } from "./with-store.ts";
 
 export const audit: Command = {
   summary: "check a whole store against its ledger",

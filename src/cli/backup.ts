@@ -14,7 +14,7 @@ import { isLogKeyFile } from "../identity/log-keyring.ts";
 import { PERMIT_KEY_FILES } from "../identity/permit-keys.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
-import { withStore } from "./store.ts";
+import { withStore } from "./with-store.ts";
 
 /** Files of the data folder that a restored store needs to sign entries and permits and to verify approval links. */
 const SECRET_FILES: readonly string[] = ["secret", ...PERMIT_KEY_FILES];

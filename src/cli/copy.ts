@@ -6,7 +6,7 @@ import { readLogKeys } from "../ledger/sign/log-key-book.ts";
 import { UNFINISHED_COPY } from "../runtime/parts.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { configFrom } from "./serve.ts";
-import { progress, withStore } from "./store.ts";
+import { progress, withStore } from "./with-store.ts";
 
 const PAGE = 500;
 /** Rows of these tables never change, so a resumed copy skips those that the target already contains. */

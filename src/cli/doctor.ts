@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { AssentError, createAssent, type Assent } from "../client/index.ts";
-import { findUnknownChannels } from "../domain/policy/check/channels.ts";
+import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts";
 import { privilegesIn } from "../domain/scopes.ts";
 import { configFiles } from "../hook/hook-config.ts";
 import { loadPolicyFolder } from "../policies/folder.ts";
@@ -10,7 +10,7 @@ import { colour, CommandError, EXIT, parse, safe, usage, type Command } from "./
 import { availableKey, serviceUrl } from "./credentials.ts";
 import { invocation } from "./invocation.ts";
 import type { Me } from "./remote.ts";
-import { assertCurrent, assertStorable, withStore } from "./store.ts";
+import { assertCurrent, assertStorable, withStore } from "./with-store.ts";
 
 /** Timeout of one request, in seconds: short, because a person waits at the terminal. */
 const TIMEOUT = 10;

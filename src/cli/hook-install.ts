@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
 import { checkConfig } from "../hook/install/check-service.ts";
-import { readTextOrNull } from "../hook/install/doctor.ts";
+import { readTextOrNull } from "../hook/install/diagnose-hook.ts";
 import { lineDiff, readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { HOOK_FILE, isOnPath, isTemporaryInstall, hookCommand } from "../hook/install/hook-program.ts";
 import {

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from "../hook/hook-config.ts";
 import { HOSTS, type Host } from "../hook/hosts/answers.ts";
 import { askPolicies, checkConfig, createCheckClient, everydayCalls } from "../hook/install/check-service.ts";
-import { testInstalledHook } from "../hook/install/doctor.ts";
+import { testInstalledHook } from "../hook/install/diagnose-hook.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/host-settings.ts";
 import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";

@@ -1,6 +1,6 @@
 /** `assent hook setup|install|doctor|status`. */
 import { HOSTS } from "../hook/hosts/answers.ts";
-import { diagnoseHook } from "../hook/install/doctor.ts";
+import { diagnoseHook } from "../hook/install/diagnose-hook.ts";
 import { hookCommand } from "../hook/install/hook-program.ts";
 import { HookState, stateFolder } from "../hook/hook-state.ts";
 import { colour, EXIT, parse, safe, table, usage, type Output, type Verb } from "./command.ts";

@@ -7,7 +7,7 @@ import { ConfigError, ENVIRONMENT_VARIABLES, loadConfig } from "../config/index.
 import { renderEditorSchema, type EditorSchema } from "../config/editor-schemas.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
-import { assertStorable } from "./store.ts";
+import { assertStorable } from "./with-store.ts";
 
 /** Example policies of the package. */
 const POLICIES = fileURLToPath(new URL("../../policies/", import.meta.url));

@@ -9,7 +9,7 @@ import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { CommandError } from "./command.ts";
 import { programWords } from "./invocation.ts";
 import { startRuntime } from "./serve.ts";
-import { assertStorable } from "./store.ts";
+import { assertStorable } from "./with-store.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

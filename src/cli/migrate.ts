@@ -1,6 +1,6 @@
 import { EXIT, parse, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
-import { withStore } from "./store.ts";
+import { withStore } from "./with-store.ts";
 
 export const migrate: Command = {
   summary: "migrate a store to the current schema",

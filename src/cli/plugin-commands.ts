@@ -1,7 +1,7 @@
 /** Commands of the configured plugins: `assent <name of the plugin>`. */
 import { collectDeclarations } from "../runtime/plugins/declarations.ts";
 import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
-import { PluginError, assertUniqueNames } from "../runtime/plugins/options.ts";
+import { PluginError, assertUniqueNames } from "../runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../plugin.ts";
 import { CommandError, EXIT, safe, type Command } from "./command.ts";
 import { client, withServiceErrors } from "./remote.ts";

@@ -5,7 +5,7 @@ import type { Config } from "../config/index.ts";
 import type { RemovedRow, Storage } from "../contract/storage.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { CommandError, type Output } from "./command.ts";
-import { assertCurrent, withStore } from "./store.ts";
+import { assertCurrent, withStore } from "./with-store.ts";
 
 /** Name of the fact in `meta` that lists the repairs: a JSON array, oldest first. */
 const REPAIRS = "repairs";

@@ -5,7 +5,7 @@ import { LedgerTampered } from "../ledger/tampered.ts";
 import { ChannelError } from "../delivery/channels.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { EnvironmentError } from "../policies/pin-environment.ts";
-import { PluginError } from "../runtime/plugins/options.ts";
+import { PluginError } from "../runtime/plugins/plugin-options.ts";
 import { PluginLoadError } from "../runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { reportStrayErrors } from "../delivery/notifier-errors.ts";
@@ -13,7 +13,7 @@ import { onSignals, serve as serveHttp, ServerResponse, type Listening } from ".
 import { chooseKeyOutput, showFirstKeys } from "./first-keys.ts";
 import { initializeHere, isUninitialized } from "./init.ts";
 import { listen } from "./listen.ts";
-import { assertStorable } from "./store.ts";
+import { assertStorable } from "./with-store.ts";
 import { unlimitYoungGeneration } from "../serve/young-space.ts";
 import { CommandError, parse, usage, type Command } from "./command.ts";
 

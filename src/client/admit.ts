@@ -1,8 +1,8 @@
 /** Admission: submits a request, waits for approval and starts it. Every governed action passes through here. */
 import { newAttempt, type Assent } from "./client.ts";
-import { RequestRefused, timeoutError } from "./errors.ts";
+import { RequestRefused, timeoutError } from "./client-errors.ts";
 import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
-import type { ActionRecord, ActionRequest } from "./types.ts";
+import type { ActionRecord, ActionRequest } from "./action-types.ts";
 
 export interface AdmitOptions {
   /** Metadata such as trace, session and tool call. A duplicate request can have other metadata. */

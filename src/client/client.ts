@@ -1,6 +1,6 @@
 /** A method for each API call. */
-import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./errors.ts";
-import { refuseUnknownOptions } from "./options.ts";
+import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./client-errors.ts";
+import { refuseUnknownOptions } from "./unknown-options.ts";
 import { equalJson } from "./snapshot.ts";
 import { createTransport, deadline, isObject, pause, computeBackoff, type Call } from "./transport.ts";
 import { isHttpUrl } from "./url.ts";
@@ -18,7 +18,7 @@ import type {
   ApproveOptions,
   VoteOptions,
   WaitOptions,
-} from "./types.ts";
+} from "./action-types.ts";
 
 export interface AssentOptions {
   /** Default: ASSENT_URL, or http://127.0.0.1:8000. */

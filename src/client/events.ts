@@ -1,7 +1,7 @@
 /** Follows the ledger's events and reconnects when the connection ends (HTML standard, section 9.2). */
-import { AssentError, RequestRefused, Unauthorized, unreadableAnswer } from "./errors.ts";
+import { AssentError, RequestRefused, Unauthorized, unreadableAnswer } from "./client-errors.ts";
 import { deadline, pause, computeBackoff, readResponse, type Transport } from "./transport.ts";
-import type { EventQuery, LedgerEvent } from "./types.ts";
+import type { EventQuery, LedgerEvent } from "./action-types.ts";
 
 /** Seconds of silence after which a connection counts as lost. The service sends a comment every 15 seconds. */
 const SILENCE = 60;

@@ -1,10 +1,10 @@
 /** Wraps a function so that it runs only after a decision permits it. */
 import { admit, type Admission } from "./admit.ts";
 import { createAssent, type Assent } from "./client.ts";
-import { refuseUnknownOptions } from "./options.ts";
+import { refuseUnknownOptions } from "./unknown-options.ts";
 import type { RefusalOutcome } from "./refusal.ts";
 import { snapshotObject } from "./snapshot.ts";
-import type { ActionRecord, ActionResult } from "./types.ts";
+import type { ActionRecord, ActionResult } from "./action-types.ts";
 
 /** Thrown when the action must not run. The message says why and what to do next. */
 export class ActionRefused extends Error {

@@ -1,6 +1,13 @@
 /** `assent/client`: the `/v1` API on the web's fetch, for any runtime. */
 export { createAssent, newAttempt, type Assent, type AssentOptions } from "./client.ts";
-export { AssentError, ProofInvalid, RequestRefused, ServiceUnavailable, Unauthorized, type Problem } from "./errors.ts";
+export {
+  AssentError,
+  ProofInvalid,
+  RequestRefused,
+  ServiceUnavailable,
+  Unauthorized,
+  type Problem,
+} from "./client-errors.ts";
 export { admit, type Admission, type AdmitOptions } from "./admit.ts";
 export {
   ActionRefused,
@@ -36,4 +43,4 @@ export type {
   GrantTerms,
   VoteOptions,
   WaitOptions,
-} from "./types.ts";
+} from "./action-types.ts";

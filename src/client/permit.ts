@@ -1,4 +1,4 @@
-import type { ActionRequest } from "./types.ts";
+import type { ActionRequest } from "./action-types.ts";
 
 /** The request that the tool is about to run, as submitted, without `context`. */
 export type PermittedRequest = Pick<ActionRequest, "agent_id" | "tool" | "operation" | "params">;

@@ -3,7 +3,7 @@ import type { VerifySignature } from "../domain/checkpoint.ts";
 import { equalBytes, fromBase64, fromHex } from "../domain/hash.ts";
 import { currentVkey, openCheckpointFromPin, type LogKeyProof } from "../domain/log-keys.ts";
 import { hashLeaf, verifyInclusion } from "../domain/merkle.ts";
-import { ProofInvalid } from "./errors.ts";
+import { ProofInvalid } from "./client-errors.ts";
 import { isObject } from "./transport.ts";
 
 export interface ProvenEntry {

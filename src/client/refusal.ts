@@ -1,6 +1,6 @@
 /** Why an action may not run, and what its agent may do next. Each outcome asks for something else of the agent. */
-import type { AssentError } from "./errors.ts";
-import type { ActionRecord } from "./types.ts";
+import type { AssentError } from "./client-errors.ts";
+import type { ActionRecord } from "./action-types.ts";
 
 /**
  * `denied` by policy; `rejected` by a person, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,

@@ -7,7 +7,7 @@ import {
   Unauthorized,
   unreadableAnswer,
   type Problem,
-} from "./errors.ts";
+} from "./client-errors.ts";
 
 export interface TransportOptions {
   url: string;

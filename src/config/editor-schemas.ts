@@ -4,7 +4,7 @@
  */
 import type { TSchema } from "@sinclair/typebox";
 import { ConfigSchema } from "./index.ts";
-import { PolicySchema, PolicyTestSchema } from "../domain/policy/parse/schema.ts";
+import { PolicySchema, PolicyTestSchema } from "../domain/policy/parse/policy-schema.ts";
 
 export type EditorSchema = "policy" | "policy-test" | "config";
 

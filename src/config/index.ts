@@ -6,9 +6,9 @@ import { LineCounter, isScalar, parseDocument, visit, type Document } from "yaml
 import { isNoteName } from "../domain/checkpoint.ts";
 import { parseWitnessVkey } from "../domain/cosignature.ts";
 import { explainFault, siblingNames } from "../domain/validation.ts";
-import { ConfigSchema, type Config } from "./schema.ts";
+import { ConfigSchema, type Config } from "./config-schema.ts";
 
-export { ConfigSchema, type Config } from "./schema.ts";
+export { ConfigSchema, type Config } from "./config-schema.ts";
 
 /** A fault with its position, if known. `line` and `column` are 1-based. */
 interface ConfigFault {

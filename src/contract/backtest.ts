@@ -1,5 +1,5 @@
 /** Input and result of a backtest, which evaluates past requests against another policy set. */
-import type { Effect } from "../domain/policy/types.ts";
+import type { Effect } from "../domain/policy/policy-types.ts";
 import type { Visibility } from "../domain/visibility.ts";
 
 export interface BacktestRange {

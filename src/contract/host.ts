@@ -4,7 +4,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { User } from "../domain/users.ts";
 import type { Visibility } from "../domain/visibility.ts";
-import type { DocumentReader, DocumentWriter } from "./documents.ts";
+import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { ErrorKind } from "./errors.ts";
 import type { ActionFilter, ActionRow, EntryRow, KeyRow } from "./storage.ts";
 

@@ -3,7 +3,7 @@ import type { ActionRequest } from "../domain/actions.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import type { Grants } from "../domain/grants.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
-import type { Facts } from "../domain/policy/types.ts";
+import type { Facts } from "../domain/policy/policy-types.ts";
 import type { Stops } from "../domain/stops.ts";
 import type { Users } from "../domain/users.ts";
 import type { AppendedEntry, Credential } from "./host.ts";

@@ -1,6 +1,6 @@
 /** Policies for plugins: read, change and test the active policy set. */
 import type { PolicyChange } from "../domain/entries.ts";
-import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
+import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type { Credential } from "./host.ts";

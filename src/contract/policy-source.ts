@@ -1,4 +1,4 @@
-import type { PolicyDocument } from "../domain/policy/types.ts";
+import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 
 /** A policy from a source. `origin` is its location for messages: a path, or path@commit. */
 interface SourcedPolicy {

@@ -1,6 +1,6 @@
 /** Stops in effect, as plugins can read them. */
 import type { ActionRequest } from "../domain/actions.ts";
-import type { Facts } from "../domain/policy/types.ts";
+import type { Facts } from "../domain/policy/policy-types.ts";
 import type { Stops } from "../domain/stops.ts";
 
 /** The facts of a decision that concern stops. */

@@ -19,7 +19,7 @@ export * from "./storage/copying.ts";
 export type * from "./storage/deliveries.ts";
 export type * from "./storage/directory.ts";
 export type * from "./storage/documents.ts";
-export * from "./storage/errors.ts";
+export * from "./storage/storage-error.ts";
 export * from "./storage/ledger.ts";
 export type * from "./storage/limits.ts";
 export * from "./storage/methods.ts";

@@ -1,7 +1,7 @@
 /** Compiles and tests callers' policies on a separate thread, so that only the caller waits for their cost. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { Decision, Facts, PolicyDocument } from "../domain/policy/types.ts";
+import type { Decision, Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
 /** Unparsed policies: one as JSON with its JSON pointer in the request body, or one or more as YAML. */

@@ -7,7 +7,7 @@ import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
 import { findDeniedBy } from "./denied-by.ts";
 import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
-import type { Effect, ReasonCode, Risk } from "./policy/types.ts";
+import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import { parseRfc3339 } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */

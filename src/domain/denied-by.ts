@@ -1,6 +1,6 @@
 /** Determines who denied an action. The agent's next step depends on it. */
 import type { ActionStatus } from "./actions.ts";
-import type { Effect, ReasonCode } from "./policy/types.ts";
+import type { Effect, ReasonCode } from "./policy/policy-types.ts";
 
 export const DENIED_BY = ["policy", "person", "earlier_rejection", "stop"] as const;
 /** `policy` includes the service's own checks, such as a suspended agent or a revoked key. */

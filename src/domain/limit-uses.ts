@@ -5,7 +5,7 @@ import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { Evaluation } from "./policy/decide/evaluation.ts";
 import { findGrantUse } from "./policy/decide/grant.ts";
 import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
-import type { Decision, Effect, Facts } from "./policy/types.ts";
+import type { Decision, Effect, Facts } from "./policy/policy-types.ts";
 
 /** How long uses stay stored after they stop counting, in case the clock is set back. Milliseconds. */
 export const USE_RETENTION_MS = 86_400_000;

@@ -6,7 +6,7 @@
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
 import { commitSalted, type SaltedMembers } from "./kept.ts";
-import type { Facts, LimitFact, RecordedFacts } from "./policy/types.ts";
+import type { Facts, LimitFact, RecordedFacts } from "./policy/policy-types.ts";
 
 /** The committed limit usage, with a salt of 32 random bytes in hex. */
 interface Past {

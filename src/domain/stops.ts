@@ -5,7 +5,7 @@
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, StopEntry } from "./entries.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
-import type { Facts, StopFact } from "./policy/types.ts";
+import type { Facts, StopFact } from "./policy/policy-types.ts";
 import { parseRfc3339, toRfc3339 } from "./time.ts";
 
 /** Selects the actions that a stop applies to. An action must match all members; null matches everything. */

@@ -1,6 +1,6 @@
 /** Request format between the launcher and the process that decides: one line of JSON, then the host's payload. */
 import { loadConfig } from "./hook-config.ts";
-import { decideHookCall } from "./decide.ts";
+import { decideHookCall } from "./decide-tool-call.ts";
 import { isHost, type HookAnswer } from "./hosts/answers.ts";
 import { isObject, MAX_PAYLOAD_BYTES } from "./payload.ts";
 import { HookState, stateFolder } from "./hook-state.ts";

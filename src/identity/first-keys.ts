@@ -4,7 +4,7 @@ import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import type { KeyRow, StorageReader } from "../contract/storage.ts";
-import { buildKeyEntry } from "../domain/changes.ts";
+import { buildKeyEntry } from "../domain/change-entries.ts";
 import { PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { toRfc3339 } from "../domain/time.ts";

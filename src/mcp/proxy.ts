@@ -11,8 +11,8 @@ import { createDefinitionStore } from "./tools/accepted-definitions.ts";
 import { createCallGate } from "./decisions/decide-call.ts";
 import type { HttpEndpoint } from "./clients/http-endpoint.ts";
 import { createLineChannel } from "./transport/line-channel.ts";
-import { errorReply, parseMessage, type MessageError, type Reply } from "./transport/message.ts";
-import { refusalToolResult, proxyRefusal } from "./decisions/refusal.ts";
+import { errorReply, parseMessage, type MessageError, type Reply } from "./transport/rpc-message.ts";
+import { refusalToolResult, proxyRefusal } from "./decisions/refusal-result.ts";
 import type { SessionOptions } from "./session/client-session.ts";
 
 interface ProxyOptions {

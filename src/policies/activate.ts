@@ -6,7 +6,7 @@ import type { PlannedPolicySet, PolicyEdit } from "../contract/policies.ts";
 import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import { toPolicyChange } from "../domain/changes.ts";
+import { toPolicyChange } from "../domain/change-entries.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
@@ -18,7 +18,7 @@ import {
   PolicyCompileError,
   precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
-import type { PolicyDocument } from "../domain/policy/types.ts";
+import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { recordPolicySet } from "./record-policy-set.ts";

@@ -12,7 +12,7 @@ import {
   findUsedBefore,
   type MatchedLimit,
 } from "../domain/policy/decide/limit-facts.ts";
-import type { Effect, Facts } from "../domain/policy/types.ts";
+import type { Effect, Facts } from "../domain/policy/policy-types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 

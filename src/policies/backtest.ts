@@ -18,7 +18,7 @@ import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/val
 import { decide } from "../domain/policy/decide/decide.ts";
 import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { Decision, Effect, ShadowOutcome } from "../domain/policy/types.ts";
+import type { Decision, Effect, ShadowOutcome } from "../domain/policy/policy-types.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 import { createLimitSimulation, findUnrecordedLimits, type UnrecordedLimit } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";

@@ -12,7 +12,7 @@ import {
 } from "../domain/policy/compile/compile.ts";
 import { parsePolicies, validatePolicyDocument } from "../domain/policy/parse/parse.ts";
 import type { Candidates, ParsedPolicy } from "../contract/trials.ts";
-import type { PolicyDocument, PolicySetDocument } from "../domain/policy/types.ts";
+import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
 
 /** @param pointer JSON pointer of the policy in the body, for errors */
 function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {

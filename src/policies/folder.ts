@@ -22,7 +22,7 @@ import {
   type SharedDataFile,
 } from "../domain/policy/parse/shared-data.ts";
 import { runPolicyTest, type TestResult } from "../domain/policy/test/run-tests.ts";
-import type { PolicyDocument } from "../domain/policy/types.ts";
+import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { Place } from "../domain/policy/parse/yaml.ts";
 
 export interface PolicyFolder {

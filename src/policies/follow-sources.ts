@@ -1,7 +1,7 @@
 /** Loads the policies of all sources at startup, and again whenever a source changes. */
 import type { Logger } from "../contract/host.ts";
 import type { PolicySource } from "../contract/policy-source.ts";
-import type { PolicyService } from "./store.ts";
+import type { PolicyService } from "./policy-store.ts";
 
 const RETRY_MS = 5000;
 

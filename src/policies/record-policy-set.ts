@@ -5,7 +5,7 @@ import { toActor } from "../domain/actor.ts";
 import { canonicalBytes } from "../domain/canonical.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import type { JsonValue } from "../domain/json.ts";
-import type { PolicySetDocument } from "../domain/policy/types.ts";
+import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { toRfc3339 } from "../domain/time.ts";
 
 const LISTED_POLICIES = 200;

@@ -4,7 +4,7 @@ import type { ErrorCode, FieldError } from "../contract/errors.ts";
 import type { StorageReader } from "../contract/storage.ts";
 import type { VisibleReads } from "../contract/visible-reads.ts";
 import type { Candidates, ParsedPolicy, TrialCase, SerializedPolicySet } from "../contract/trials.ts";
-import type { Decision } from "../domain/policy/types.ts";
+import type { Decision } from "../domain/policy/policy-types.ts";
 
 /** Input and output of the jobs by name. */
 export interface Jobs {

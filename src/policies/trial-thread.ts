@@ -9,7 +9,7 @@ import type { SerializedPolicySet } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
-import type { Decision, PolicySetDocument } from "../domain/policy/types.ts";
+import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";

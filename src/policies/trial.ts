@@ -9,8 +9,8 @@ import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Candidates, ParsedPolicy, PolicyTrials, SerializedPolicySet, TrialCase } from "../contract/trials.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { Decision, PolicySetDocument } from "../domain/policy/types.ts";
-import { startThread } from "../threads.ts";
+import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
+import { startThread } from "./worker-thread.ts";
 import type { BacktestReader } from "./backtest.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 

@@ -12,7 +12,7 @@ import { createVisibleReads } from "../storage/visible-reads.ts";
 import { VERSION } from "../version.ts";
 import type { Parts } from "./parts.ts";
 import type { Declarations } from "./plugins/declarations.ts";
-import { createDocuments } from "./plugins/documents.ts";
+import { createDocuments } from "./plugins/plugin-documents.ts";
 import { transactFor } from "./plugins/transaction.ts";
 import { createVisibleActions } from "./plugins/visible-actions.ts";
 

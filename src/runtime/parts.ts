@@ -16,7 +16,7 @@ import type { Outbox } from "../delivery/outbox.ts";
 import { createKeyUse } from "../identity/key-use.ts";
 import { createKeys, type KeyService } from "../identity/keys.ts";
 import { createTrials } from "../policies/trial.ts";
-import { createPolicies, type PolicyService } from "../policies/store.ts";
+import { createPolicies, type PolicyService } from "../policies/policy-store.ts";
 import { pinEnvironment } from "../policies/pin-environment.ts";
 import { pinSecret } from "../identity/pin-secret.ts";
 import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";

@@ -32,9 +32,9 @@ import { verifyEd25519 } from "../identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
 import { openParts, type Disposer, type Parts } from "./parts.ts";
 import { collectDeclarations } from "./plugins/declarations.ts";
-import { assertGrants, assertUniqueNames } from "./plugins/options.ts";
+import { assertGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
 import { collectContributions } from "./plugins/registry.ts";
-import { createStorage } from "./plugins/storage.ts";
+import { createStorage } from "./plugins/create-storage.ts";
 
 /** Page of the plugin that signs people in. */
 const SIGN_IN_PATH = "/sign-in";

@@ -1,7 +1,7 @@
 /** The full audit that tests run at their end. */
 import type { StorageReader } from "../contract/storage.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { auditStore as audit, type StoreAuditReport } from "../audit/store.ts";
+import { auditStore as audit, type StoreAuditReport } from "../audit/audit-store.ts";
 
 /** Audits every entry and every row. `faults` is empty if the store is valid. */
 export function auditStore(reader: StorageReader, vkey?: string): Promise<StoreAuditReport> {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { pinLog } from "../../src/identity/pin-log.ts";
 import { assentHere, type Run } from "../support/cli.ts";

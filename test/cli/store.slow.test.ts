@@ -5,7 +5,7 @@ import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, st
 import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { COPIED_TABLES, type Storage } from "../../src/contract/storage.ts";

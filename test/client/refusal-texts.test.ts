@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { explainRefusal, ServiceUnavailable, type ActionRecord } from "../../src/client/index.ts";
 import { refusalText, serviceFailureText } from "../../src/hook/refusal-texts.ts";
-import { callRefusal, serviceErrorRefusal } from "../../src/mcp/decisions/refusal.ts";
+import { callRefusal, serviceErrorRefusal } from "../../src/mcp/decisions/refusal-result.ts";
 import { ROOT } from "../support/runtimes.ts";
 
 const REJECTION = { approver: "owner:alice", reason: "use npm run ship", holds_until: "2026-01-02T00:00:00.000Z" };

@@ -7,7 +7,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { parse } from "yaml";
 import { ConfigSchema } from "../../src/config/index.ts";
-import { PolicySchema, PolicyTestSchema } from "../../src/domain/policy/parse/schema.ts";
+import { PolicySchema, PolicyTestSchema } from "../../src/domain/policy/parse/policy-schema.ts";
 import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../../src/config/editor-schemas.ts";
 import { ROOT } from "../support/runtimes.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { totalsOf, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { actionRow, T0, useRow } from "../../src/testing/suite/rows.ts";
 
 const USES = 20_000;

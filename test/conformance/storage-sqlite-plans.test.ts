@@ -8,7 +8,7 @@ import type { Statement } from "../../src/storage/sql/statement.ts";
 import { prepareWrites } from "../../src/storage/sql/writes.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { db as writer, sqliteDialect } from "../../src/storage/sql/dialects/sqlite.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { ActionFilter } from "../../src/contract/storage.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

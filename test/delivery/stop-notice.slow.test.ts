@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { write } from "../../plugins/notify-email/mail.ts";
 import { showStop } from "../../plugins/notify-slack/blocks.ts";
-import { bodyOf } from "../../plugins/notify-webhook/body.ts";
+import { bodyOf } from "../../plugins/notify-webhook/webhook-body.ts";
 import type { StopMessage } from "../../src/contract/notifier.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { startService } from "../support/service.ts";

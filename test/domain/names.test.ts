@@ -10,7 +10,7 @@ import { explain } from "../../src/domain/policy/decide/explain.ts";
 import { findMatchedLimits } from "../../src/domain/policy/decide/limit-facts.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
 import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts";
-import type { PolicySetDocument } from "../../src/domain/policy/types.ts";
+import type { PolicySetDocument } from "../../src/domain/policy/policy-types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
 test("a name looks like what it is", () => {

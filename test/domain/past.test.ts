@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { restoreFacts, pastMatchesCommitments, commitFacts } from "../../src/domain/past.ts";
-import type { Facts } from "../../src/domain/policy/types.ts";
+import type { Facts } from "../../src/domain/policy/policy-types.ts";
 
 const PRINCIPAL = { key_id: "k", name: "agent", agent_id: null, owner: null };
 const LIMIT = { policy: "pay", limit: "a day", basis: "0123456789abcdef", used: 60_500_000 };

@@ -12,7 +12,7 @@ import {
 } from "../../src/domain/policy/compile/compile.ts";
 import { policiesForTool, rulesForTool } from "../../src/domain/policy/compile/rule-index.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
-import type { PolicyDocument, PolicySetMember } from "../../src/domain/policy/types.ts";
+import type { PolicyDocument, PolicySetMember } from "../../src/domain/policy/policy-types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
 const FULL: PolicyDocument = {

@@ -5,7 +5,7 @@ import { measureCoverage, type Coverage } from "../../src/domain/policy/test/cov
 import { evaluateAllPolicies, decide } from "../../src/domain/policy/decide/decide.ts";
 import { parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
-import type { PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
 const POLICIES = [

@@ -5,7 +5,7 @@ import { canonicalText } from "../../src/domain/canonical.ts";
 import type { JsonValue } from "../../src/domain/json.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
-import type { ApprovalTerms, Decision, Effect, Facts, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { ApprovalTerms, Decision, Effect, Facts, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
 const decideOn = (documents: PolicyDocument[], request = action("crm", "update"), facts: Facts = FACTS): Decision =>

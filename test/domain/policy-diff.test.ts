@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
-import type { PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
+import type { PolicyDocument, RuleDocument } from "../../src/domain/policy/policy-types.ts";
 
 const rule = (name: string, over: Partial<RuleDocument> = {}): RuleDocument => ({
   name,

@@ -16,7 +16,7 @@ import { FUNCTION_NAMES, MAX_STEPS } from "../../src/domain/policy/condition/cel
 import { MAX_PATTERN_INSTRUCTIONS } from "../../src/domain/policy/condition/cel-patterns.ts";
 import { parsePolicies, parsePolicyTests, parseSharedData } from "../../src/domain/policy/parse/parse.ts";
 import { selectEnvironment } from "../../src/domain/policy/parse/shared-data.ts";
-import { RuleSchema } from "../../src/domain/policy/parse/schema.ts";
+import { RuleSchema } from "../../src/domain/policy/parse/policy-schema.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import { ROOT } from "../support/runtimes.ts";
 
@@ -94,7 +94,7 @@ test("the conditions of the page hold and fail as they read", () => {
 });
 
 test("the page has every reason code, and no other", () => {
-  const types = readFileSync(`${ROOT}src/domain/policy/types.ts`, "utf8");
+  const types = readFileSync(`${ROOT}src/domain/policy/policy-types.ts`, "utf8");
   const [, union] = /^export type ReasonCode =([^;]*);/m.exec(types) as RegExpExecArray;
   const codes = [...(union as string).matchAll(/"([A-Z_]+)"/g)].map(([, code]) => code as string);
   const listed = [...page.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, code]) => code as string);

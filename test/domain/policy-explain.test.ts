@@ -7,7 +7,13 @@ import { evaluateConditionParts, type ConditionPart } from "../../src/domain/pol
 import { evaluateAllPolicies, decide } from "../../src/domain/policy/decide/decide.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
 import { withAssumedUsage } from "../../src/domain/policy/decide/limit-facts.ts";
-import type { Effect, Facts, LimitDocument, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
+import type {
+  Effect,
+  Facts,
+  LimitDocument,
+  PolicyDocument,
+  RuleDocument,
+} from "../../src/domain/policy/policy-types.ts";
 import { chance } from "../support/chance.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { validatePolicyDocument } from "../../src/domain/policy/parse/parse.ts";
-import type { ApprovalTerms, Facts, PolicyDocument, Risk } from "../../src/domain/policy/types.ts";
+import type { ApprovalTerms, Facts, PolicyDocument, Risk } from "../../src/domain/policy/policy-types.ts";
 
 const GRANTS = { for: "8h", count: 50 };
 const NOW = Date.parse("2026-03-02T10:00:00Z");

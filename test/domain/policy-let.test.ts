@@ -8,7 +8,7 @@ import { presentRequest } from "../../src/domain/policy/decide/shown-first.ts";
 import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
 import { parsePolicies, validatePolicyDocument } from "../../src/domain/policy/parse/parse.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import type { Decision } from "../../src/domain/policy/types.ts";
+import type { Decision } from "../../src/domain/policy/policy-types.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 
 const FACTS = { principal: { key_id: "k", name: "n", agent_id: null, owner: null } };

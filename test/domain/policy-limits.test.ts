@@ -11,7 +11,7 @@ import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
 import { withAssumedUsage, findMatchedLimits, MICROS_PER_UNIT } from "../../src/domain/policy/decide/limit-facts.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
 import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/decide/window.ts";
-import type { Facts, LimitFact, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { Facts, LimitFact, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 
 const NOW = Date.parse("2026-03-29T12:00:00Z");
 const PRINCIPAL = { key_id: "k-1", name: "bot", agent_id: null, owner: null };

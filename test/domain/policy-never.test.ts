@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { isNeverAllowed } from "../../src/domain/policy/check/never-allowed.ts";
-import type { RuleDocument } from "../../src/domain/policy/types.ts";
+import type { RuleDocument } from "../../src/domain/policy/policy-types.ts";
 import { chance } from "../support/chance.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 

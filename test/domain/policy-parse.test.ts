@@ -8,7 +8,7 @@ import {
 } from "../../src/domain/policy/parse/parse.ts";
 import { formatYaml } from "../../src/domain/policy/parse/format.ts";
 import { MAX_ALIASES, MAX_DOCUMENTS } from "../../src/domain/policy/parse/yaml.ts";
-import type { PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 
 const GOOD = "policy: a\nrules:\n  - name: r\n    effect: allow\n";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { diffPolicySets } from "../../src/domain/policy/diff/set-diff.ts";
-import type { Effect, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { Effect, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 
 const policy = (name: string, ...effects: Effect[]): PolicyDocument => ({
   policy: name,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { chance } from "../support/chance.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";

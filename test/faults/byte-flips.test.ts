@@ -4,7 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { isUnrecorded } from "../support/audit-flips.ts";
 import { chance } from "../support/chance.ts";

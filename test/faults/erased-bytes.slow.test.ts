@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { actionRow, appendSome, T0 } from "../../src/testing/suite/rows.ts";
 import { until } from "../support/wait.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { after, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type EntryRow, type Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";

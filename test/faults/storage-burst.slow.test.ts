@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import type { SqlEngine, SqlTransaction } from "../../src/storage/sql/engine.ts";
-import { createSqlStorage } from "../../src/storage/sql/storage.ts";
-import { postgresEngine } from "../../plugins/storage-postgres/engine.ts";
+import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
+import { postgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startService, type Answer, type Service } from "../support/service.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createSqlStorage, sqliteDialect } from "../../src/storage/sql/index.ts";
-import { sqliteEngine } from "../../plugins/storage-sqlite/engine.ts";
+import { sqliteEngine } from "../../plugins/storage-sqlite/sqlite-engine.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { actionRow, keyRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";

@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { postgresEngine } from "../../plugins/storage-postgres/engine.ts";
+import { postgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import type { SqlEngine } from "../../src/storage/sql/engine.ts";
-import { createSqlStorage } from "../../src/storage/sql/storage.ts";
+import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { MIGRATIONS, type Migration } from "../../src/storage/sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { actionRow, appendSome } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { ActionRow, Storage } from "../../src/contract/storage.ts";
 import { actionRow, approvalRow, entryRow, headRow, hexOf, T0 } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";

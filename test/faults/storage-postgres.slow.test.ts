@@ -9,7 +9,7 @@ import { runInNewContext } from "node:vm";
 import postgres from "postgres";
 import plugin, { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Address } from "../../plugins/storage-postgres/dial.ts";
-import { addressesOf, openSession } from "../../plugins/storage-postgres/session.ts";
+import { addressesOf, openSession } from "../../plugins/storage-postgres/database-session.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { makeCertificate } from "../support/receiver.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";

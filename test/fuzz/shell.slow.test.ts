@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import { parseShell } from "../../src/hook/shell/parse.ts";
+import { parseShell } from "../../src/hook/shell/parse-command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Nothing that repeats, runs beside, or is a command of bash's own: a line ends, and what it runs is told. */

@@ -6,7 +6,7 @@ import { before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
-import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { Decision, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";

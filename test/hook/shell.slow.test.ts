@@ -1,8 +1,8 @@
 /** What the hook reads in a line of shell: every command that runs, in whatever it is wrapped, and what cannot be told. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseShell } from "../../src/hook/shell/parse.ts";
-import type { ParsedShell, UnclearReason } from "../../src/hook/shell/types.ts";
+import { parseShell } from "../../src/hook/shell/parse-command.ts";
+import type { ParsedShell, UnclearReason } from "../../src/hook/shell/shell-types.ts";
 
 const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
 const commands = (text: string): string[] => read(text).commands.map(({ name, args }) => [name, ...args].join(" "));

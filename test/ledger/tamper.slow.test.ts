@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { ALLOWED, ASKED, POLICIES, startService, type Service } from "../support/service.ts";

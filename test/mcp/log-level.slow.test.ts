@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogLevel } from "../../src/mcp/upstreams/log-level.ts";
-import type { Reply } from "../../src/mcp/transport/message.ts";
+import type { Reply } from "../../src/mcp/transport/rpc-message.ts";
 import type { Upstream } from "../../src/mcp/upstreams/upstream.ts";
 import { until } from "../support/wait.ts";
 

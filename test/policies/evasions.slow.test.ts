@@ -7,7 +7,7 @@ import { findNameFault } from "../../src/domain/names.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { isGlob } from "../../src/domain/policy/compile/glob.ts";
-import type { Decision, Effect, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { Decision, Effect, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";

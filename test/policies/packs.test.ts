@@ -8,7 +8,7 @@ import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.
 import { measureCoverage } from "../../src/domain/policy/test/coverage.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { matchGlob } from "../../src/domain/policy/compile/glob.ts";
-import type { Decision, PolicyDocument } from "../../src/domain/policy/types.ts";
+import type { Decision, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";

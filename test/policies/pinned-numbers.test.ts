@@ -4,7 +4,7 @@ import { join } from "node:path";
 import test from "node:test";
 import type { PolicyTest } from "../../src/domain/policy/parse/parse.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
-import type { PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
+import type { PolicyDocument, RuleDocument } from "../../src/domain/policy/policy-types.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { ROOT } from "../support/runtimes.ts";
 

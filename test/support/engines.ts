@@ -4,7 +4,7 @@ import postgres from "postgres";
 import type { Migration } from "../../src/storage/sql/migrations.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { storeFolder } from "../faults/children/spawn.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "./postgres.ts";

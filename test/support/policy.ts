@@ -1,7 +1,7 @@
 /** Short ways to say policies, requests and decisions in tests. */
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import type { Facts, PolicyDocument, RuleDocument } from "../../src/domain/policy/types.ts";
+import type { Facts, PolicyDocument, RuleDocument } from "../../src/domain/policy/policy-types.ts";
 
 export const NOW = Date.UTC(2026, 0, 15, 10);
 export const FACTS: Facts = { principal: { key_id: "k1", name: "support", agent_id: null, owner: null } };

@@ -1,7 +1,7 @@
 /** A store's tables behind its back, as whoever may write to the database has them. */
 import postgres from "postgres";
 import { FORMS, pack, unpack, type PackedForm } from "../../src/storage/sql/forms.ts";
-import { loadSqlite } from "../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 
 export type RawValue = string | number | Uint8Array | null;
 export type RawRow = Record<string, RawValue>;

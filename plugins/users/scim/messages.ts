@@ -8,7 +8,7 @@ import {
   utf8,
 } from "../../../src/core.ts";
 import { Refusal, type Reply } from "../../../src/plugin.ts";
-import { ERRORS } from "../errors.ts";
+import { ERRORS } from "../user-errors.ts";
 
 export const CONTENT_TYPE = "application/scim+json";
 const CORE = "urn:ietf:params:scim:schemas:core:2.0:";

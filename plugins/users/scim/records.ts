@@ -13,8 +13,8 @@ import {
   utf8,
 } from "../../../src/core.ts";
 import { type DocumentReader, Refusal } from "../../../src/plugin.ts";
-import { ERRORS } from "../errors.ts";
-import type { ProviderOptions } from "../options.ts";
+import { ERRORS } from "../user-errors.ts";
+import type { ProviderOptions } from "../user-options.ts";
 
 export interface UserRecord {
   user_name: string;

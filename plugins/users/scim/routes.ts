@@ -1,12 +1,12 @@
 /** SCIM 2.0 for the providers that have `scim`: users and groups. */
 import type { CoreHost, JsonObject } from "../../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route, Type } from "../../../src/plugin.ts";
-import { ERRORS } from "../errors.ts";
-import type { ProviderOptions } from "../options.ts";
-import { SCOPES } from "../scopes.ts";
+import { ERRORS } from "../user-errors.ts";
+import type { ProviderOptions } from "../user-options.ts";
+import { SCOPES } from "../user-scopes.ts";
 import { TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
-import { type Group, ScimGroups } from "./groups.ts";
+import { type Group, ScimGroups } from "./scim-groups.ts";
 import {
   CONTENT_TYPE,
   GROUP_SCHEMA,
@@ -19,7 +19,7 @@ import {
   withScimErrors,
 } from "./messages.ts";
 import { isSameName } from "./records.ts";
-import { readUser, readUserPatch, type ScimUser, ScimUsers } from "./users.ts";
+import { readUser, readUserPatch, type ScimUser, ScimUsers } from "./scim-users.ts";
 
 const PROVIDER = Type.Object({ provider: Type.String({ maxLength: 40, description: "`id` of the provider." }) });
 const ONE = Type.Object({ ...PROVIDER.properties, id: Type.String({ maxLength: 100 }) });

@@ -14,7 +14,7 @@ import {
 import { createAgentIdResolver } from "../../mcp/decisions/agent-id.ts";
 import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { exitCodeOf, withServiceErrors } from "../remote.ts";
-import { FLAGS, settingOf, splitCommand } from "./options.ts";
+import { FLAGS, settingOf, splitCommand } from "./proxy-flags.ts";
 
 export async function accept(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);

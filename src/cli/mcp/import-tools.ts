@@ -1,12 +1,12 @@
 /** `assent policy import-tools`: prints the tools of MCP servers as the `tools:` of a policy. */
 import { stringify } from "yaml";
 import { validatePolicyDocument } from "../../domain/policy/parse/parse.ts";
-import type { ToolSchemaDocument } from "../../domain/policy/types.ts";
+import type { ToolSchemaDocument } from "../../domain/policy/policy-types.ts";
 import { fetchDefinitions } from "../../mcp/tools/acceptance.ts";
 import { INSTRUCTIONS_KEY } from "../../mcp/tools/accepted-definitions.ts";
-import { isObject } from "../../mcp/transport/message.ts";
+import { isObject } from "../../mcp/transport/rpc-message.ts";
 import { CommandError, EXIT, parse, safe, usage, type Verb } from "../command.ts";
-import { configOf, splitCommand } from "./options.ts";
+import { configOf, splitCommand } from "./proxy-flags.ts";
 
 /** `tools` of a policy has at most this many items. */
 const MAX_TOOLS = 1_000;

@@ -105,7 +105,7 @@ ${CLIENT}
 examples:
   assent mcp doctor --client claude-code
 `,
-  run: async (args, io) => (await import("./doctor.ts")).doctor(args, io),
+  run: async (args, io) => (await import("./check-gateway.ts")).doctor(args, io),
 };
 
 const VERBS: Readonly<Record<string, Verb>> = { install, uninstall, doctor, proxy, accept };

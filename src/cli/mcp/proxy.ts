@@ -2,7 +2,7 @@ import { createProxy } from "../../mcp/proxy.ts";
 import { onSignals, serve, type Listening } from "../../serve/index.ts";
 import { EXIT, parse, usage, type Output } from "../command.ts";
 import { listen } from "../listen.ts";
-import { FLAGS, listenOf, settingOf, splitCommand } from "./options.ts";
+import { FLAGS, listenOf, settingOf, splitCommand } from "./proxy-flags.ts";
 
 export async function proxy(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);

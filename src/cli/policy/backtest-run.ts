@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createAssent } from "../../client/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
-import type { PolicyDocument } from "../../domain/policy/types.ts";
+import type { PolicyDocument } from "../../domain/policy/policy-types.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
@@ -10,10 +10,10 @@ import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command
 import { availableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
-import { assertCurrent, withStore } from "../store.ts";
+import { assertCurrent, withStore } from "../with-store.ts";
 import { withStatus } from "../status.ts";
 import { markdown, text, type Result } from "./backtest-report.ts";
-import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions } from "./folder.ts";
+import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions } from "./folder-argument.ts";
 
 const DAY = 86_400_000;
 

@@ -1,12 +1,12 @@
 /** `assent policy check`: prints every fault of a policy folder. */
 import { ConfigError, loadConfig } from "../../config/index.ts";
-import { findUnknownChannels } from "../../domain/policy/check/channels.ts";
+import { findUnknownChannels } from "../../domain/policy/check/unknown-channels.ts";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
-import { formatFault } from "../../policies/store.ts";
+import { formatFault } from "../../policies/policy-store.ts";
 import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";
-import { FOLDER_OPTIONS, folderOf, folderOptions, printFaults, untestedRules } from "./folder.ts";
+import { FOLDER_OPTIONS, folderOf, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
 import { sarif } from "./sarif.ts";
 
 export const check: Verb = {

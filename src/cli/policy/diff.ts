@@ -5,7 +5,7 @@ import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/polic
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder.ts";
+import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
 import { cell } from "./markdown.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
 

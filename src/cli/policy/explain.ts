@@ -18,7 +18,7 @@ import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { textFlag } from "../remote.ts";
-import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions, printFaults } from "./folder.ts";
+import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions, printFaults } from "./folder-argument.ts";
 
 export const explain: Verb = {
   summary: "explain the decision on one action, down to each part of a condition",

@@ -9,7 +9,7 @@ import type { SharedData } from "../../domain/policy/parse/shared-data.ts";
 import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, safe, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { folderOf, printFaults } from "./folder.ts";
+import { folderOf, printFaults } from "./folder-argument.ts";
 import { invocation } from "../invocation.ts";
 
 interface Outcome {

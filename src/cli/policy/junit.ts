@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import type { Coverage } from "../../domain/policy/test/coverage.ts";
 import type { CheckedFolder } from "../../policies/folder.ts";
-import { fileByPolicy, pathOf } from "./folder.ts";
+import { fileByPolicy, pathOf } from "./folder-argument.ts";
 
 interface Case {
   name: string;

@@ -2,7 +2,7 @@
 import { relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { FaultKind, TextFault, WarningKind } from "../../domain/policy/parse/parse.ts";
-import { pathOf } from "./folder.ts";
+import { pathOf } from "./folder-argument.ts";
 
 /** SARIF rules, by which a reviewer filters and suppresses results. The ids are stable. */
 const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {

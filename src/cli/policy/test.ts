@@ -3,7 +3,14 @@ import { measureCoverage, type Coverage, type RuleCoverage } from "../../domain/
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
 import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { FOLDER_OPTIONS, fileByPolicy, folderOf, folderOptions, printFaults, untestedRules } from "./folder.ts";
+import {
+  FOLDER_OPTIONS,
+  fileByPolicy,
+  folderOf,
+  folderOptions,
+  printFaults,
+  untestedRules,
+} from "./folder-argument.ts";
 import { junit } from "./junit.ts";
 import { lcov } from "./lcov.ts";
 import { sarif } from "./sarif.ts";

@@ -1,6 +1,6 @@
 /** Counts over actions. */
 import type { ActionStatus } from "../../domain/actions.ts";
-import type { Effect } from "../../domain/policy/types.ts";
+import type { Effect } from "../../domain/policy/policy-types.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
 
 /** Selects the actions to count, by their creation time. */

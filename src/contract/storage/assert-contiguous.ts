@@ -1,4 +1,4 @@
-import { StorageError } from "./errors.ts";
+import { StorageError } from "./storage-error.ts";
 import type { EntryRow } from "./ledger.ts";
 
 /**

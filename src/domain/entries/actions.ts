@@ -2,7 +2,7 @@
 import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
 import type { Gesture } from "../gesture.ts";
-import type { Decision, RecordedFacts } from "../policy/types.ts";
+import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
 
 /** The credential that did something. Always taken from authentication, never from a request body. */
 export interface Actor {

@@ -12,7 +12,7 @@ import { readPatchPaths } from "./patch-paths.ts";
 import { toAbsolute, isInside, LinkFollower, realPath } from "./followed-paths.ts";
 import { shellQuote } from "../shell/quote.ts";
 import { usesWorkspaceGitSettings, readsUntrackedFiles, hasFolderArgument } from "./git-repository.ts";
-import type { ParsedShell } from "../shell/types.ts";
+import type { ParsedShell } from "../shell/shell-types.ts";
 import { CANONICAL_NAMES, searchesFileNames, toolKind, parseMcpToolName, type ToolKind } from "./canonical-tools.ts";
 
 /**
@@ -165,7 +165,7 @@ function commandText(value: unknown): string {
 
 /** Parses a command. The parser is loaded on first use. */
 async function parseCommand(text: string, cwd: string, location: CallLocation): Promise<ParsedShell> {
-  const { readShellText: readShell } = await import("../shell/parse.ts");
+  const { readShellText: readShell } = await import("../shell/parse-command.ts");
   const { parsed, folders } = readShell(text, { cwds: [cwd], home: location.home });
   const unclear = new Set(parsed.unclear);
   if (!(await location.isFolderCertain())) unclear.add("directory");

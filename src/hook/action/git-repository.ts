@@ -2,7 +2,7 @@
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
-import type { ShellCommand } from "../shell/types.ts";
+import type { ShellCommand } from "../shell/shell-types.ts";
 
 /**
  * Whether git would use settings that lie in the workspace itself: in a folder laid out like a bare repository, or

@@ -1,7 +1,7 @@
 /** Tracks the folders that a shell line may be in, and resolves file arguments. Pure; POSIX paths. */
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
-import type { ShellArgument } from "./types.ts";
-import type { ShellContext, UnclearReason } from "./types.ts";
+import type { ShellArgument } from "./shell-types.ts";
+import type { ShellContext, UnclearReason } from "./shell-types.ts";
 import { SYSTEM_FOLDERS } from "./command-tables.ts";
 
 const MAX_FOLDERS = 8;

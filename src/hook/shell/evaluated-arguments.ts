@@ -2,8 +2,8 @@
  * Builtins that evaluate their arguments as variable names or expressions, which may assign variables and run
  * commands.
  */
-import type { ShellArgument } from "./types.ts";
-import type { UnclearReason } from "./types.ts";
+import type { ShellArgument } from "./shell-types.ts";
+import type { UnclearReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
 /** Operators with a numeric operand. zsh evaluates an expression after `-t`, ksh after all of them. */

@@ -1,6 +1,6 @@
 /** Reads the commands that a command starts: by shells, wrappers, `find -exec`, `eval`. */
 import type { Directories } from "./directories.ts";
-import type { ShellArgument, UnclearReason } from "./types.ts";
+import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 import { evaluationReason } from "./evaluated-arguments.ts";
 import { fileArguments } from "./text-arguments.ts";
 import {

@@ -2,7 +2,7 @@
  * Finds the arguments that are not file names: patterns and scripts of `grep`, `rg` and `sed`, messages of `git`,
  * text of `echo`.
  */
-import type { ShellArgument } from "./types.ts";
+import type { ShellArgument } from "./shell-types.ts";
 
 /**
  * A `sed -n` script that only prints lines, by number or by pattern. Patterns are plain ASCII without "/", "\" and

@@ -7,7 +7,7 @@ import {
   type Word,
   type WordPart,
 } from "unbash";
-import type { UnclearReason } from "./types.ts";
+import type { UnclearReason } from "./shell-types.ts";
 
 interface WordValue {
   /** Value of the word, or its source text if `unclear` is set. */

@@ -1,5 +1,5 @@
 /** The client behind one request, for as long as the proxy works on that request. */
-import type { JsonObject, Reply } from "../transport/message.ts";
+import type { JsonObject, Reply } from "../transport/rpc-message.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 
 export interface Caller {

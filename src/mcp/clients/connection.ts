@@ -10,7 +10,7 @@ import {
   type JsonObject,
   type Reply,
   type Request,
-} from "../transport/message.ts";
+} from "../transport/rpc-message.ts";
 import { createStatelessEndpoint } from "./stateless-clients.ts";
 import { createPeer, type Channel, type IncomingRequest, type Peer } from "../transport/peer.ts";
 import { createClientSession, type ClientSession, type SessionOptions } from "../session/client-session.ts";

@@ -28,7 +28,7 @@ import {
   type Message,
   type Reply,
   type Request as RpcRequest,
-} from "../transport/message.ts";
+} from "../transport/rpc-message.ts";
 import { headerMismatch, paramHeaderMismatch } from "../transport/http-headers.ts";
 import { createStatelessEndpoint } from "./stateless-clients.ts";
 import { createPeer, type Channel } from "../transport/peer.ts";

@@ -3,7 +3,7 @@
  * questions; the client then sends the request again with the answers.
  */
 import type { Caller } from "./caller.ts";
-import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
+import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import { AnswerLostError } from "../transport/peer.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 

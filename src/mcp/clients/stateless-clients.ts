@@ -18,7 +18,7 @@ import {
   type JsonObject,
   type Reply,
   type Request,
-} from "../transport/message.ts";
+} from "../transport/rpc-message.ts";
 import type { IncomingRequest } from "../transport/peer.ts";
 import { createMultiRoundRequest, type MultiRoundRequest, type SendNotification } from "./multi-round-request.ts";
 import { createClientSession, type ClientSession, type SessionOptions } from "../session/client-session.ts";

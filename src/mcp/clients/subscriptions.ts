@@ -2,7 +2,14 @@
  * Serves `subscriptions/listen` of 2026-07-28: a request that stays open and carries the notifications that it asked
  * for.
  */
-import { META_KEY, isObject, type RequestId, type JsonObject, type Reply, type Request } from "../transport/message.ts";
+import {
+  META_KEY,
+  isObject,
+  type RequestId,
+  type JsonObject,
+  type Reply,
+  type Request,
+} from "../transport/rpc-message.ts";
 import type { IncomingRequest } from "../transport/peer.ts";
 
 type SendNotification = (method: string, params: JsonObject) => void;

@@ -4,7 +4,7 @@
  */
 import { isTraceparent } from "../../domain/meta.ts";
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
-import type { JsonObject } from "../transport/message.ts";
+import type { JsonObject } from "../transport/rpc-message.ts";
 
 /**
  * W3C Trace Context (SEP-414). It differs in each call, so no approval could cover it. `baggage` is not included

@@ -5,8 +5,8 @@
 import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../../client/index.ts";
 import { clipText } from "../../domain/text.ts";
 import type { Caller } from "../clients/caller.ts";
-import { isObject, type JsonObject } from "../transport/message.ts";
-import { callRefusal, proxyRefusal, serviceErrorRefusal, type Refusal } from "./refusal.ts";
+import { isObject, type JsonObject } from "../transport/rpc-message.ts";
+import { callRefusal, proxyRefusal, serviceErrorRefusal, type Refusal } from "./refusal-result.ts";
 
 export interface ToolCall {
   tool: string;

@@ -11,9 +11,9 @@ import {
   type RequestId,
   type JsonObject,
   type Reply,
-} from "../transport/message.ts";
+} from "../transport/rpc-message.ts";
 import { errorMessage } from "../transport/peer.ts";
-import { refusalToolResult, type Refusal } from "./refusal.ts";
+import { refusalToolResult, type Refusal } from "./refusal-result.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, Upstream } from "../upstreams/upstream.ts";
 

@@ -20,10 +20,10 @@ import {
   type Notification,
   type Reply,
   type Request,
-} from "../transport/message.ts";
+} from "../transport/rpc-message.ts";
 import { createLogLevel } from "../upstreams/log-level.ts";
 import { AnswerLostError } from "../transport/peer.ts";
-import { refusalToolResult, proxyRefusal } from "../decisions/refusal.ts";
+import { refusalToolResult, proxyRefusal } from "../decisions/refusal-result.ts";
 import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "../config/server-config.ts";
 import { createRequestRouter } from "./request-routing.ts";
 import { createTaskStore } from "./tasks.ts";

@@ -20,9 +20,14 @@ import {
   type JsonObject,
   type Reply,
   type Request,
-} from "../transport/message.ts";
+} from "../transport/rpc-message.ts";
 import { clipText } from "../../domain/text.ts";
-import { refusalToolResult, serverGoneRefusal, withheldToolRefusal, proxyRefusal } from "../decisions/refusal.ts";
+import {
+  refusalToolResult,
+  serverGoneRefusal,
+  withheldToolRefusal,
+  proxyRefusal,
+} from "../decisions/refusal-result.ts";
 import { readTaskSupport, type TaskStore } from "./tasks.ts";
 import { toClientTool, type Tool, type ToolCatalog } from "../tools/tool-catalog.ts";
 import type { Upstream } from "../upstreams/upstream.ts";

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../clients/caller.ts";
-import { ERROR_CODE, errorReply, isObject, readMeta, type JsonObject, type Reply } from "../transport/message.ts";
+import { ERROR_CODE, errorReply, isObject, readMeta, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import { AnswerLostError } from "../transport/peer.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 

@@ -8,7 +8,7 @@ import {
   type DefinitionStore,
 } from "./accepted-definitions.ts";
 import { listAllPages } from "../upstreams/merged-lists.ts";
-import { ERROR_CODE, LEGACY_VERSIONS, errorReply, isObject, type JsonObject } from "../transport/message.ts";
+import { ERROR_CODE, LEGACY_VERSIONS, errorReply, isObject, type JsonObject } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream } from "../upstreams/upstream.ts";
 

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { canonicalText } from "../../domain/canonical.ts";
-import { isObject, type JsonObject, type JsonValue } from "../transport/message.ts";
+import { isObject, type JsonObject, type JsonValue } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
 /** Key of the server's instructions among its tools. No tool can have an empty name. */

@@ -19,7 +19,7 @@ import {
   type NamedItem,
   type NameAssignments,
 } from "../upstreams/merged-lists.ts";
-import { isObject, type JsonObject } from "../transport/message.ts";
+import { isObject, type JsonObject } from "../transport/rpc-message.ts";
 import { GOVERNED_METHODS, type ServerConfig } from "../config/server-config.ts";
 import { readTaskSupport } from "../session/tasks.ts";
 import type { Upstream } from "../upstreams/upstream.ts";

@@ -1,6 +1,6 @@
 /** Connects to a server by URL over Streamable HTTP, with the transport of the official client SDK. */
 import { SdkHttpError, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
-import { isRequest, validateMessage, readMeta, META_KEY } from "./message.ts";
+import { isRequest, validateMessage, readMeta, META_KEY } from "./rpc-message.ts";
 import type { Channel } from "./peer.ts";
 import type { HttpTarget } from "../config/server-config.ts";
 

@@ -1,5 +1,5 @@
 /** HTTP headers of 2026-07-28. They repeat parts of the body for intermediaries that do not parse it. */
-import { META_KEY, isObject, readMeta, type JsonObject, type JsonValue, type Request } from "./message.ts";
+import { META_KEY, isObject, readMeta, type JsonObject, type JsonValue, type Request } from "./rpc-message.ts";
 
 /** Member of `params` that the Mcp-Name header repeats, by method. */
 const NAME_MEMBER: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 /** A channel over standard input and output: one message per line, UTF-8. */
 import type { Readable, Writable } from "node:stream";
 import { decodeUtf8 } from "../../domain/json.ts";
-import { ERROR_CODE, MessageError, type Message } from "./message.ts";
+import { ERROR_CODE, MessageError, type Message } from "./rpc-message.ts";
 import type { Channel } from "./peer.ts";
 
 /** Limit of one line. Bytes. */

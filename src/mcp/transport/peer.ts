@@ -13,7 +13,7 @@ import {
   type Notification,
   type Reply,
   type Request,
-} from "./message.ts";
+} from "./rpc-message.ts";
 
 /** Transports messages. */
 export interface Channel {

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { createLineChannel } from "./line-channel.ts";
-import { parseServerMessage } from "./message.ts";
+import { parseServerMessage } from "./rpc-message.ts";
 import type { Channel } from "./peer.ts";
 import type { ProcessTarget } from "../config/server-config.ts";
 

@@ -1,6 +1,6 @@
 /** Handles `logging/setLevel`: sends the level to all servers, and later to servers that connect afterwards. */
 import { LIST_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
-import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
+import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import type { Upstream } from "./upstream.ts";
 
 export function createLogLevel(log: (line: string) => void) {

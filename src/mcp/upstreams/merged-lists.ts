@@ -1,5 +1,5 @@
 /** Merges the lists of several servers: fetches all pages, and gives each item a unique name. */
-import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
+import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import type { Caller } from "../clients/caller.ts";
 import { AnswerLostError } from "../transport/peer.ts";
 import type { Upstream } from "./upstream.ts";

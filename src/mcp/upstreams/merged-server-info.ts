@@ -1,7 +1,7 @@
 /** Merges the capabilities and instructions of all servers into one description of the proxy. */
 import { VERSION } from "../../version.ts";
 import { LIST_KINDS } from "./upstream-pool.ts";
-import { isObject, type JsonObject } from "../transport/message.ts";
+import { isObject, type JsonObject } from "../transport/rpc-message.ts";
 import { TASKS_CAPABILITY } from "../session/tasks.ts";
 import type { Upstream } from "./upstream.ts";
 

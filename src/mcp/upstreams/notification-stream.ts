@@ -2,7 +2,7 @@
  * Receives the notifications of a server of 2026-07-28, which sends them only on an open `subscriptions/listen`
  * request.
  */
-import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/message.ts";
+import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import type { Peer } from "../transport/peer.ts";
 
 /** @param envelope adds the members that every request of 2026-07-28 carries */

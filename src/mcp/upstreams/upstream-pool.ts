@@ -1,6 +1,6 @@
 /** Connects a session to its servers, and reconnects lost ones. */
 import { INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
-import { isObject, type Notification, type Reply } from "../transport/message.ts";
+import { isObject, type Notification, type Reply } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream, type ClientFacts, type ServerQuestion, type Upstream } from "./upstream.ts";
 

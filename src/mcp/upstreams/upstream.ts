@@ -13,7 +13,7 @@ import {
   type JsonObject,
   type Notification,
   type Reply,
-} from "../transport/message.ts";
+} from "../transport/rpc-message.ts";
 import {
   createPeer,
   errorMessage,

@@ -8,7 +8,7 @@ import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
 import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
-import { PluginError } from "./options.ts";
+import { PluginError } from "./plugin-options.ts";
 
 export interface Declarations {
   /** The scopes of the core, then those of plugins. */

@@ -11,7 +11,7 @@ import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
 import { findContributionFault } from "./contributions.ts";
 import type { Declarations } from "./declarations.ts";
-import { parseOptions, pluginFailure, PluginError } from "./options.ts";
+import { parseOptions, pluginFailure, PluginError } from "./plugin-options.ts";
 
 interface Registry {
   readonly routes: readonly Route[];

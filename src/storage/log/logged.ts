@@ -11,7 +11,7 @@ import {
 } from "../../contract/storage.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import { readsOf } from "./reads.ts";
-import { TABLE_NAMES, SINGLE_ROW_KEY, type Disk, type Methods, type Pending, type Rows } from "./rows.ts";
+import { TABLE_NAMES, SINGLE_ROW_KEY, type Disk, type Methods, type Pending, type Rows } from "./row-types.ts";
 import { copyOf, PendingTable, StoredTable } from "./tables.ts";
 import { writesOf } from "./writes.ts";
 

@@ -22,7 +22,7 @@ import { canSee } from "../../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
 import { deliveryReads } from "./deliveries.ts";
 import { documentReads } from "./document-table.ts";
-import { SINGLE_ROW_KEY, type Methods, type Tables } from "./rows.ts";
+import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
 import { keyOf, type Table } from "./tables.ts";
 
 /** Compares idempotency keys by age, oldest first. */

@@ -16,7 +16,7 @@ import type {
 } from "../../contract/storage.ts";
 import { deliveryWrites } from "./deliveries.ts";
 import { documentWrites } from "./document-table.ts";
-import { SINGLE_ROW_KEY, type Methods, type Tables } from "./rows.ts";
+import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
 import { copyOf, keyOf, type Table } from "./tables.ts";
 
 /** Returns the change without undefined members, which change nothing. */

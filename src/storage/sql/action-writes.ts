@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/storage.ts";
 import { foldAgentName } from "./open-actions.ts";
-import { ACTION_COLUMNS, type Tables } from "./schema.ts";
+import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import type { StatusMoves } from "./sums.ts";
 

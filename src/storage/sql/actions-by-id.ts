@@ -4,7 +4,7 @@ import type { ActionReads, ActionRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./forms.ts";
 import { joinGivenRows } from "./join-each.ts";
-import { ACTION_COLUMNS, type Tables } from "./schema.ts";
+import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor } from "./statement.ts";
 
 /** No table has a column of this name. */

@@ -12,7 +12,7 @@ import { FOLLOWED_TYPES, MAX_ENTRY_BYTES } from "../../domain/entries.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 import { decodeEntryBundle, encodeEntryBundle, TILE_WIDTH } from "../../domain/tiles.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, prepare, type SqlExecutor } from "./statement.ts";
 
 /** How many of the newest entries keep their bytes in their rows: most reads of an action come soon after its decision. */

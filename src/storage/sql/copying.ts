@@ -10,8 +10,8 @@ import {
 import type { Bundles, EntryBytes } from "./bundles.ts";
 import { FORMS } from "./forms.ts";
 import { foldAgentName } from "./open-actions.ts";
-import * as schema from "./schema.ts";
-import type { Tables } from "./schema.ts";
+import * as schema from "./table-schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 import { joinHashes } from "./writes.ts";
 

@@ -15,8 +15,8 @@ import { CHANGEABLE } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { readLedger } from "./ledger-reads.ts";
 import type { Reads } from "./queries.ts";
-import * as schema from "./schema.ts";
-import type { Tables } from "./schema.ts";
+import * as schema from "./table-schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 type CutStatements = ReturnType<typeof prepareCut>;

@@ -10,8 +10,8 @@ import type {
 } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./forms.ts";
-import * as schema from "./schema.ts";
-import type { Tables } from "./schema.ts";
+import * as schema from "./table-schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDeliveryReads>;

@@ -1,7 +1,7 @@
 /** SQL for the documents of plugins. */
 import { sql, type Kysely } from "kysely";
 import type { DocumentFilter, DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
-import { DOCUMENT_COLUMNS, type Tables } from "./schema.ts";
+import { DOCUMENT_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDocumentReads>;

@@ -3,7 +3,7 @@ import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionWrites, IdempotencyRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
-import { IDEMPOTENCY_COLUMNS, type Tables } from "./schema.ts";
+import { IDEMPOTENCY_COLUMNS, type Tables } from "./table-schema.ts";
 import { bindRows, param, plain, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareIdempotencyReads>;

@@ -8,4 +8,4 @@ export type { Migration } from "./migrations.ts";
 export { createReader, decodeHead, prepareReads, type Reads } from "./queries.ts";
 export { schemaDifferences, type SchemaObject } from "./schema-faults.ts";
 export { bind, type MovedHead, type SqlRow, type SqlValue } from "./statement.ts";
-export { createSqlStorage, type SqlStorageOptions } from "./storage.ts";
+export { createSqlStorage, type SqlStorageOptions } from "./sql-storage.ts";

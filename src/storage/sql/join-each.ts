@@ -1,7 +1,7 @@
 /** Joins a list of requested values with the rows that have them. */
 import { sql, type RawBuilder } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./table-schema.ts";
 
 interface Joins {
   innerJoin(table: string, on: (join: Join) => unknown): unknown;

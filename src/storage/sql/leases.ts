@@ -3,7 +3,7 @@
  * processes differ.
  */
 import { sql, type Kysely, type RawBuilder } from "kysely";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, plain, prepare, type SqlExecutor } from "./statement.ts";
 
 /** Leases of ended processes are deleted after this time. Milliseconds. */

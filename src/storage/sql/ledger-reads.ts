@@ -4,8 +4,8 @@ import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
 import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";
 import { prepareBundleReads, type Bundles, type EntryReads } from "./bundles.ts";
 import { entriesOfType } from "./lists.ts";
-import * as schema from "./schema.ts";
-import type { Tables } from "./schema.ts";
+import * as schema from "./table-schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, plain, prepare, type Statement } from "./statement.ts";
 
 /** A literal, so that the planner can use the partial index. */

@@ -8,7 +8,7 @@ import { sql, type Kysely } from "kysely";
 import type { LimitReads, LimitSpan, LimitUseRow, LimitWrites } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
-import { LIMIT_USE_COLUMNS, type Tables } from "./schema.ts";
+import { LIMIT_USE_COLUMNS, type Tables } from "./table-schema.ts";
 import { bindRows, param, params, plain, prepare, prepareInsert, type SqlExecutor, type SqlRow } from "./statement.ts";
 
 /** The most uses that one total covers. */

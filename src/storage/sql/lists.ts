@@ -2,8 +2,8 @@
 import { sql, type Kysely, type SelectQueryBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import * as schema from "./schema.ts";
-import type { Tables } from "./schema.ts";
+import * as schema from "./table-schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
 
 /** A literal, so that the planner can use the partial index over pending actions. */

@@ -4,8 +4,8 @@
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlRead, SqlTransaction } from "./engine.ts";
-import * as schema from "./schema.ts";
-import type { Tables } from "./schema.ts";
+import * as schema from "./table-schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { bind, param, prepare, type SqlRow, type Statement } from "./statement.ts";
 
 /** Most leaf hashes that are read ahead. More of them are read again by the transaction itself. */

@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import { foldName } from "../../domain/names.ts";
 import { IS_OPEN, NAME_OF_AGENT, OPEN_UNTIL } from "./migrations/initial.ts";
-import { ACTION_COLUMNS, type Tables } from "./schema.ts";
+import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key_id", Statement> {

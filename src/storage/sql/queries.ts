@@ -18,7 +18,7 @@ import {
 } from "../../contract/storage.ts";
 import { foldName } from "../../domain/names.ts";
 import type { SqlDialect } from "./dialect.ts";
-import * as schema from "./schema.ts";
+import * as schema from "./table-schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
 import { prepareActionsById, readActionsById } from "./actions-by-id.ts";
@@ -40,7 +40,7 @@ import {
 import type { Bundles, EntryReads } from "./bundles.ts";
 import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
 import { prepareSums } from "./sums.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
 export const HASH_BYTES = 32;

@@ -5,7 +5,7 @@
 import type { Compilable, Kysely } from "kysely";
 import { StorageError, type LedgerHead } from "../../contract/storage.ts";
 import { FORMS, pack, unpack, type PackedForm } from "./forms.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./table-schema.ts";
 
 /** Identifies the head that a transaction wrote. */
 export type MovedHead = Pick<LedgerHead, "size" | "root" | "epoch">;

@@ -8,7 +8,7 @@ import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { toStoredActionId } from "./forms.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
 
 export const HOUR = 3_600_000;

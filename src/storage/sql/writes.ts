@@ -15,8 +15,8 @@ import { createTransactionLimits, prepareLimitWrites, type TransactionLimits } f
 import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
-import * as schema from "./schema.ts";
-import type { Tables } from "./schema.ts";
+import * as schema from "./table-schema.ts";
+import type { Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import { statusMoves, type StatusMoves } from "./sums.ts";
 

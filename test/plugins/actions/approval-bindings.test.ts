@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { cancelAction, voteOn } from "../../../plugins/actions/vote.ts";
+import { cancelAction, voteOn } from "../../../plugins/actions/cast-vote.ts";
 import { startAction } from "../../../plugins/actions/execute.ts";
 import { Refusal } from "../../../src/contract/errors.ts";
 import type { Credential } from "../../../src/contract/host.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
-import { loadSqlite } from "../../../plugins/storage-sqlite/library.ts";
+import { loadSqlite } from "../../../plugins/storage-sqlite/load-library.ts";
 import { ALLOWED, startService } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

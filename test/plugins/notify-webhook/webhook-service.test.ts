@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import notifyWebhook from "../../../plugins/notify-webhook/index.ts";
-import { PluginError } from "../../../src/runtime/plugins/options.ts";
+import { PluginError } from "../../../src/runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../../../src/plugin.ts";
 import { ASKING, HOSTILE_ACTION, startReceiver, type Receiver } from "../../support/receiver.ts";
 import { approve, startService, type Service } from "../../support/service.ts";

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { isPublicAddress } from "../../../plugins/notify-webhook/address.ts";
-import { bodyOf } from "../../../plugins/notify-webhook/body.ts";
+import { bodyOf } from "../../../plugins/notify-webhook/webhook-body.ts";
 import { createNotifier, readRetryAfter } from "../../../plugins/notify-webhook/index.ts";
 import { readSecret, signatureHeaders } from "../../../plugins/notify-webhook/sign.ts";
 import { NotifierError } from "../../../src/contract/notifier.ts";

@@ -13,7 +13,7 @@ import { ENTRY_TYPES, encodeEntry, type EntryBody, type LogKeyEntry } from "../.
 import { toHex } from "../../../src/domain/hash.ts";
 import { appendLogKey } from "../../../src/domain/log-keys.ts";
 import { policySetDigest } from "../../../src/domain/policy/compile/compile.ts";
-import type { PolicySetDocument } from "../../../src/domain/policy/types.ts";
+import type { PolicySetDocument } from "../../../src/domain/policy/policy-types.ts";
 import { computeActionDigest, commitDigest, encodeRequest } from "../../../src/domain/request.ts";
 import { verifyEd25519 } from "../../../src/identity/vault.ts";
 import { fillStore } from "../../support/every-row.ts";

@@ -1,5 +1,5 @@
 /** What an agent, or whoever speaks through it, would try against each pack, and what comes of it. */
-import type { Effect } from "../../../src/domain/policy/types.ts";
+import type { Effect } from "../../../src/domain/policy/policy-types.ts";
 import { cloud } from "./cloud.ts";
 import { codingAgents } from "./coding-agents/index.ts";
 import { customerData } from "./customer-data.ts";

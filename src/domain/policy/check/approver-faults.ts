@@ -1,6 +1,6 @@
 /** Finds faults in the approvers of a rule that the schema cannot express. */
 import { parseDuration } from "../../time.ts";
-import type { ApprovalTerms, ApproverTerms } from "../types.ts";
+import type { ApprovalTerms, ApproverTerms } from "../policy-types.ts";
 
 /** Votes that all stages of a rule together can require. */
 const MAX_VOTES = 20;

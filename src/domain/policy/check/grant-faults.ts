@@ -1,7 +1,7 @@
 /** Finds faults in `approval.grants`: a grant is the vote of one approver, so the rule must not require more. */
 import { parseDuration } from "../../time.ts";
 import { MAX_GRANT_MS } from "../parse/bounds.ts";
-import type { ApprovalTerms, RuleDocument } from "../types.ts";
+import type { ApprovalTerms, RuleDocument } from "../policy-types.ts";
 
 interface GrantFault {
   /** RFC 6901 pointer, from `approval`. */

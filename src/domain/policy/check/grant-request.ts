@@ -3,7 +3,7 @@ import { compileCondition, compileExpression } from "../condition/condition.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { Evaluation } from "../decide/evaluation.ts";
-import type { GrantTerms } from "../types.ts";
+import type { GrantTerms } from "../policy-types.ts";
 import type { ActionRequest } from "../../actions.ts";
 import { paramsTypeOf } from "./params-type.ts";
 import { findTypeFault } from "./type-check.ts";

@@ -1,7 +1,7 @@
 /** Determines the types of a policy's named values, and finds those that can never be evaluated. */
 import type { Expression, NamedValues } from "../condition/condition.ts";
 import { derivedSource, type NamedValueFault } from "../condition/named-values.ts";
-import type { PolicyDocument } from "../types.ts";
+import type { PolicyDocument } from "../policy-types.ts";
 import { DYN, typeOfJson, type StaticType } from "./static-types.ts";
 import { inferType, VARIABLE_TYPES } from "./type-check.ts";
 

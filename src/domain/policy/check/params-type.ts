@@ -1,7 +1,7 @@
 /** Determines the type of `params` in a rule from the tool schemas of its policy. */
 import { foldPatterns } from "../compile/name-patterns.ts";
 import { isGlob } from "../compile/glob.ts";
-import type { PolicyDocument, RuleDocument, ToolSchemaDocument } from "../types.ts";
+import type { PolicyDocument, RuleDocument, ToolSchemaDocument } from "../policy-types.ts";
 import { ANY_MAP, typeOfJsonSchema, unionOf, type StaticType } from "./static-types.ts";
 
 type Matchers = Pick<RuleDocument, "tool" | "operation">;

@@ -1,6 +1,6 @@
 /** Finds patterns that match no valid name. A rule with such a pattern would deny nothing while appearing to. */
 import { findGlobFault } from "../compile/glob.ts";
-import type { PolicyDocument } from "../types.ts";
+import type { PolicyDocument } from "../policy-types.ts";
 
 interface PatternFault {
   /** Name of the rule or limit; null for `applies_to`. */

@@ -2,7 +2,7 @@
 import { parseExpression } from "../condition/cel-parse.ts";
 import { isGlob, matchGlob } from "../compile/glob.ts";
 import { foldPatterns } from "../compile/name-patterns.ts";
-import type { PolicyDocument, RuleDocument } from "../types.ts";
+import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { findContradiction } from "./contradictions.ts";
 
 export interface RuleWarning {

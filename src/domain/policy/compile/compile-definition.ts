@@ -19,7 +19,7 @@ import { compileNamedValues } from "../condition/named-values.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
-import type { ApprovalTerms, ApproverTerms, LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
+import type { ApprovalTerms, ApproverTerms, LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { parsePreview } from "../decide/preview.ts";
 import { parseWindow } from "../decide/window.ts";
 

@@ -7,7 +7,12 @@ import { compileDefinition } from "./compile-definition.ts";
 import { foldName } from "../../names.ts";
 import { isGlob } from "./glob.ts";
 import type { CompiledPolicy, CompiledPolicySet, CompileFault } from "./compiled-policy.ts";
-import { POLICY_SET_FORMAT, type PolicyDocument, type PolicySetDocument, type PolicySetMember } from "../types.ts";
+import {
+  POLICY_SET_FORMAT,
+  type PolicyDocument,
+  type PolicySetDocument,
+  type PolicySetMember,
+} from "../policy-types.ts";
 
 export { DEFAULT_EXPIRY_MS, MICROS_PER_UNIT } from "./compile-definition.ts";
 

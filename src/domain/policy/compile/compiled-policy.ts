@@ -3,7 +3,7 @@ import type { ApproverPlan } from "../../approvers.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { PreviewPart } from "../decide/preview.ts";
 import type { Window } from "../decide/window.ts";
-import type { Effect, GrantTerms, PolicySetDocument, RequiredApproval, Risk } from "../types.ts";
+import type { Effect, GrantTerms, PolicySetDocument, RequiredApproval, Risk } from "../policy-types.ts";
 
 export interface CompiledRule {
   /** Position in its policy, which is the order of matching. */

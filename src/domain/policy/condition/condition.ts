@@ -23,7 +23,7 @@ import {
   type ExpressionShape,
 } from "./condition-shape.ts";
 import { foldName } from "../../names.ts";
-import type { Facts } from "../types.ts";
+import type { Facts } from "../policy-types.ts";
 
 export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_COMPREHENSION_NESTING, VARIABLES } from "./condition-shape.ts";
 export const MAX_EXPRESSION_LENGTH = 2_048;

@@ -1,7 +1,7 @@
 /** Compiles the named values of a policy (`let` and `data`), which its conditions read like variables. */
 import type { CelInput } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
-import type { PolicyDocument } from "../types.ts";
+import type { PolicyDocument } from "../policy-types.ts";
 import { NAMESPACES } from "./cel-parse.ts";
 import { toCelValue } from "./cel-values.ts";
 import { compileExpression, type Expression, type NamedValues } from "./condition.ts";

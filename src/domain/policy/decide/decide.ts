@@ -14,7 +14,16 @@ import { matchesAnyName } from "../compile/name-patterns.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
-import type { Decision, Effect, Facts, GrantTerms, ReasonCode, Risk, ShadowOutcome, StopFact } from "../types.ts";
+import type {
+  Decision,
+  Effect,
+  Facts,
+  GrantTerms,
+  ReasonCode,
+  Risk,
+  ShadowOutcome,
+  StopFact,
+} from "../policy-types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];

@@ -5,7 +5,7 @@ import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } f
 import { policiesForTool } from "../compile/rule-index.ts";
 import { Activation } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
-import type { Facts, ReasonCode } from "../types.ts";
+import type { Facts, ReasonCode } from "../policy-types.ts";
 
 /** The names of a request. */
 interface Names {

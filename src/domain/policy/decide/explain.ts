@@ -6,7 +6,7 @@ import { decide } from "./decide.ts";
 import { Evaluation } from "./evaluation.ts";
 import { isExceeded, matchLimit, evaluateLimits, MICROS_PER_UNIT, findUsedBefore } from "./limit-facts.ts";
 import { matchNames, foldPatterns } from "../compile/name-patterns.ts";
-import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../types.ts";
+import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../policy-types.ts";
 
 export interface MatcherExplanation {
   field: "tool" | "operation" | "agent";

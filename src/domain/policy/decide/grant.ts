@@ -7,7 +7,7 @@ import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { Activation, compileCondition, compileExpression } from "../condition/condition.ts";
-import type { Decision, Facts, GrantFact, LimitFact } from "../types.ts";
+import type { Decision, Facts, GrantFact, LimitFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { MICROS_PER_UNIT, toAmount, type MatchedLimit } from "./limit-facts.ts";
 

@@ -9,7 +9,7 @@ import type { CompiledLimit, CompiledPolicy, CompiledPolicySet } from "../compil
 import { MICROS_PER_UNIT } from "../compile/compile.ts";
 import { Evaluation, type LimitMatch } from "./evaluation.ts";
 import { matchNames } from "../compile/name-patterns.ts";
-import type { Facts, LimitFact } from "../types.ts";
+import type { Facts, LimitFact } from "../policy-types.ts";
 import { endOfWindow, startOfWindow } from "./window.ts";
 
 export { MICROS_PER_UNIT };

@@ -1,5 +1,5 @@
 import { DEFAULT_REJECTION_HOLDS_MS, DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
-import type { RequiredApproval } from "../types.ts";
+import type { RequiredApproval } from "../policy-types.ts";
 
 /** Returns how long an approval is valid. Milliseconds. */
 export function approvalValidityMs(terms: Partial<RequiredApproval> | null): number {

@@ -1,7 +1,7 @@
 /** Compares two versions of a policy by rules and effects rather than lines. */
 import { canonicalText } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
-import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
+import type { LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 
 interface FieldChange {
   field: string;

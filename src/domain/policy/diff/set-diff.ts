@@ -1,6 +1,6 @@
 /** Compares two policy sets by policies, rules and effects. */
 import { diffPolicies, type PolicyChange } from "./diff.ts";
-import type { Effect, PolicyDocument } from "../types.ts";
+import type { Effect, PolicyDocument } from "../policy-types.ts";
 
 export interface SetChange {
   kind: "policy_added" | "policy_removed" | "policy_changed";

@@ -6,7 +6,7 @@
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
 import type { CompileFault } from "../compile/compiled-policy.ts";
-import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutcome } from "../types.ts";
+import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutcome } from "../policy-types.ts";
 
 const MAX_SHADOW_POLICIES = 100;
 const MAX_CHANNELS = 100;

@@ -18,7 +18,7 @@ import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type Purpose } from "../check/type-check.ts";
 import { inferNamedTypes } from "../check/named-types.ts";
 import { DYN, type StaticType } from "../check/static-types.ts";
-import { PolicySchema, PolicyTestSchema, SampleActionSchema, SharedDataSchema } from "./schema.ts";
+import { PolicySchema, PolicyTestSchema, SampleActionSchema, SharedDataSchema } from "./policy-schema.ts";
 import {
   findDataFaults,
   findEnvironmentFaults,
@@ -26,7 +26,7 @@ import {
   type SharedData,
   type SharedDataFile,
 } from "./shared-data.ts";
-import type { LimitDocument, PolicyDocument, RuleDocument } from "../types.ts";
+import type { LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { parseWindow } from "../decide/window.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
 

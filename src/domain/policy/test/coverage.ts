@@ -1,6 +1,6 @@
 /** Measures which rules the policy tests reach. Pure: counts test results. */
 import type { TestResult } from "./run-tests.ts";
-import type { PolicyDocument } from "../types.ts";
+import type { PolicyDocument } from "../policy-types.ts";
 
 export interface RuleCoverage {
   policy: string;

@@ -1,7 +1,7 @@
 /** Compares a decision with the expectations of a policy test. */
 import { parseDuration } from "../../time.ts";
 import type { PolicyTest } from "../parse/parse.ts";
-import type { Decision } from "../types.ts";
+import type { Decision } from "../policy-types.ts";
 
 export type Expectation = PolicyTest["cases"][number]["expect"];
 type ExpectedApproval = NonNullable<Expectation["approval"]>;

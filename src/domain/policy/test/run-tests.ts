@@ -7,7 +7,7 @@ import { evaluateAllPolicies, decide, type Finding } from "../decide/decide.ts";
 import { withAssumedUsage, findUnknownLimit } from "../decide/limit-facts.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import { findDifferences } from "./expectations.ts";
-import type { Decision, Facts, PolicyDocument } from "../types.ts";
+import type { Decision, Facts, PolicyDocument } from "../policy-types.ts";
 
 export interface TestResult {
   name: string;

@@ -4,7 +4,7 @@ import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { UNCHANGED_COLUMNS, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import type { PackedForm } from "../forms.ts";
-import { writerOf } from "../schema.ts";
+import { writerOf } from "../table-schema.ts";
 
 export const db = writerOf(new SqliteAdapter(), new SqliteQueryCompiler());
 

@@ -1,5 +1,5 @@
 /** Calls of a coding agent, as the hook makes them. */
-import { parseShell } from "../../../../src/hook/shell/parse.ts";
+import { parseShell } from "../../../../src/hook/shell/parse-command.ts";
 import type { Evasion, Outcome } from "../index.ts";
 
 export const WORKSPACE = "/work/app";

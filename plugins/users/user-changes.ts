@@ -25,7 +25,7 @@ import {
   type UserEntry,
   type Users,
 } from "../../src/core.ts";
-import { ERRORS } from "./errors.ts";
+import { ERRORS } from "./user-errors.ts";
 import type { Sessions } from "./sessions.ts";
 
 export const MAX_PASSKEYS = 20;

@@ -15,10 +15,10 @@ import {
   utf8,
 } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
-import { ERRORS } from "../errors.ts";
-import { SCOPES } from "../scopes.ts";
+import { ERRORS } from "../user-errors.ts";
+import { SCOPES } from "../user-scopes.ts";
 import { member, type PatchOperation, readMemberIds, textOf } from "./messages.ts";
-import { isManagedBy, type ScimUsers } from "./users.ts";
+import { isManagedBy, type ScimUsers } from "./scim-users.ts";
 
 export interface Group {
   id: string;

@@ -1,7 +1,7 @@
 import type { Storage } from "../../src/storage/index.ts";
 import { createSqlStorage, type Migration, postgresDialect, rowTriggersDialect } from "../../src/storage/sql/index.ts";
-import { postgresEngine } from "./engine.ts";
-import type { SessionOptions } from "./session.ts";
+import { postgresEngine } from "./postgres-engine.ts";
+import type { SessionOptions } from "./database-session.ts";
 
 export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`. */

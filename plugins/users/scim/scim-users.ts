@@ -13,11 +13,11 @@ import {
   type Users,
 } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
-import { cancelOpen, endUserIn, recordUser } from "../changes.ts";
+import { cancelOpen, endUserIn, recordUser } from "../user-changes.ts";
 import { displayName, mapProviderGroups } from "../claims.ts";
-import { ERRORS } from "../errors.ts";
-import type { ProviderOptions } from "../options.ts";
-import { SCOPES } from "../scopes.ts";
+import { ERRORS } from "../user-errors.ts";
+import type { ProviderOptions } from "../user-options.ts";
+import { SCOPES } from "../user-scopes.ts";
 import type { Sessions } from "../sessions.ts";
 import { member, type PatchOperation, readActive, textOf } from "./messages.ts";
 import { ScimRecords, type UserRecord } from "./records.ts";

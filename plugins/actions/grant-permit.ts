@@ -15,7 +15,7 @@ import {
   toActor,
   toBase64Url,
 } from "../../src/core.ts";
-import { countedVotes } from "./approvers.ts";
+import { countedVotes } from "./approver-plans.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
@@ -27,7 +27,7 @@ import {
   type Redecision,
 } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotErased, rereadAction, visibleAction } from "./rows.ts";
+import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
 
 /** Maximum number of permits of one action. Each adds an entry to the ledger. */
 const MAX_PERMITS = 100;

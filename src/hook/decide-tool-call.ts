@@ -4,7 +4,7 @@ import { toCanonicalAction } from "./action/canonical-action.ts";
 import { HookConfigError, type HookConfig } from "./hook-config.ts";
 import type { HookEnvironment, HookEvent } from "./hook-event.ts";
 import { needsDecision, DIALECTS, detectHost, type HookAnswer, type Host } from "./hosts/answers.ts";
-import { readEvent } from "./hosts/events.ts";
+import { readEvent } from "./hosts/host-events.ts";
 import { truncate, PayloadError, readPayload, rejectAmbiguousJson, type JsonObject } from "./payload.ts";
 import type { HookState } from "./hook-state.ts";
 import { serviceFailureText, refusalText, pendingText } from "./refusal-texts.ts";

@@ -5,8 +5,8 @@
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
 import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";
 import { sql } from "kysely";
-import { toStorageError } from "./errors.ts";
-import type { Session } from "./session.ts";
+import { toStorageError } from "./postgres-errors.ts";
+import type { Session } from "./database-session.ts";
 
 const server = postgresDialect.server as NonNullable<typeof postgresDialect.server>;
 const NOW = postgresDialect.now;

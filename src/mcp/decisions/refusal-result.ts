@@ -8,7 +8,7 @@ import {
   type AssentError,
   type RefusalOutcome,
 } from "../../client/index.ts";
-import type { JsonObject } from "../transport/message.ts";
+import type { JsonObject } from "../transport/rpc-message.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 
 export interface Refusal {

@@ -8,7 +8,7 @@ import postgres from "postgres";
 import { StorageError } from "../../src/storage/index.ts";
 import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
 import { dial, type Address } from "./dial.ts";
-import { losesConnection, toStorageError } from "./errors.ts";
+import { losesConnection, toStorageError } from "./postgres-errors.ts";
 
 export interface SessionOptions {
   /** May name several hosts: see `addressesOf`. */

@@ -13,7 +13,15 @@ import {
 } from "../../src/core.ts";
 import { assertIfMatch, type Credential, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow } from "../../src/storage/index.ts";
-import { assertNotManaged, documentOf, findPolicy, findVersion, planSave, save, type PlannedSave } from "./library.ts";
+import {
+  assertNotManaged,
+  documentOf,
+  findPolicy,
+  findVersion,
+  planSave,
+  save,
+  type PlannedSave,
+} from "./stored-policies.ts";
 
 /** Returns the ETag, which changes with the latest and with the active version. */
 export function etagOf(row: PolicyRow): string {

@@ -2,7 +2,7 @@
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { StorageHost } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
-import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./options.ts";
+import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./plugin-options.ts";
 
 /**
  * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one plugin

@@ -26,12 +26,12 @@ import {
   noLongerAllowedError,
   combinedPlans,
 } from "./redecision.ts";
-import { assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approvers.ts";
+import { assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approver-plans.ts";
 import { recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
-import { releaseUses } from "./limits.ts";
+import { releaseUses } from "./limit-usage.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./rows.ts";
+import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
 import { isSubmitter } from "./self-approval.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 

@@ -15,7 +15,7 @@ import { createDirectoryAudit } from "./directory.ts";
 import { createKeysAudit } from "./log-keys.ts";
 import { createPoliciesAudit } from "./policies.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type EntryBody } from "./report.ts";
-import { auditRows } from "./rows.ts";
+import { auditRows } from "./audit-rows.ts";
 import { createGrantsAudit } from "./grants.ts";
 import { createStopsAudit } from "./stops.ts";
 import { createUsersAudit } from "./users.ts";

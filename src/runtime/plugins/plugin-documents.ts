@@ -1,6 +1,6 @@
 /** Documents of one plugin, which the store separates by the plugin's name. */
 import type { Documents } from "../../contract/core-host.ts";
-import type { Document, DocumentReader, DocumentWriter } from "../../contract/documents.ts";
+import type { Document, DocumentReader, DocumentWriter } from "../../contract/plugin-documents.ts";
 import type { DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
 import type { JobTransaction } from "../../ledger/commit/job-transaction.ts";
 import { canonicalText } from "../../domain/canonical.ts";

@@ -1,6 +1,6 @@
 /** Finds channels that policies name and the configuration does not define. */
 import { suggest } from "../../suggest.ts";
-import type { PolicyDocument } from "../types.ts";
+import type { PolicyDocument } from "../policy-types.ts";
 
 interface UnknownChannel {
   policy: string;

@@ -13,7 +13,7 @@ import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
 import { NestedCommands } from "./nested-commands.ts";
 import { textArguments } from "./text-arguments.ts";
-import type { ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./types.ts";
+import type { ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
 import { hasExpansion, joinParts, wordValue } from "./word-values.ts";
 import { isHarmlessAssignment } from "./command-tables.ts";
 

@@ -23,16 +23,16 @@ import {
   type SqlRow,
   type SqlTransaction,
 } from "../../src/storage/sql/index.ts";
-import { toStorageError } from "./errors.ts";
+import { toStorageError } from "./postgres-errors.ts";
 import type { Address } from "./dial.ts";
 import { firstUsable } from "./hosts.ts";
 import { indexFaults } from "./integrity.ts";
 import { createAnnouncer } from "./announcer.ts";
-import { schemaFaults } from "./schema.ts";
+import { schemaFaults } from "./schema-faults.ts";
 import { createPool, type Pool } from "./pool.ts";
-import { createProcesses } from "./processes.ts";
+import { createProcesses } from "./process-table.ts";
 import { assertSessions, checkServer } from "./server.ts";
-import { addressesOf, openSession, type Result, type Session, type SessionOptions } from "./session.ts";
+import { addressesOf, openSession, type Result, type Session, type SessionOptions } from "./database-session.ts";
 
 export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   poolSize: number;

@@ -25,8 +25,8 @@ import {
   PolicyCompileError,
   precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
-import { findUnknownChannels } from "../domain/policy/check/channels.ts";
-import type { PolicySetDocument } from "../domain/policy/types.ts";
+import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts";
+import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { type BacktestReader, reportShadowPolicy } from "./backtest.ts";
 import type { PolicyTrials } from "../contract/trials.ts";
 import { checkBundle } from "./bundle.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "../../src/plugin.ts";
 import type { Storage } from "../../src/storage/index.ts";
 import { createSqlStorage, type Migration, sqliteDialect } from "../../src/storage/sql/index.ts";
-import { sqliteEngine } from "./engine.ts";
+import { sqliteEngine } from "./sqlite-engine.ts";
 
 export interface SqliteStorageOptions {
   /** The database file. Its folder is made when missing. `-wal`, `-shm` and `.lock` files stand beside it. */

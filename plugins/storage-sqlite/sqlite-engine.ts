@@ -12,12 +12,12 @@ import { resolve } from "node:path";
 import type { Logger } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 import { APPLICATION_ID, type SqlEngine, type SqlTransaction } from "../../src/storage/sql/index.ts";
-import { connectStore, type Connection } from "./connection.ts";
-import { primaryCode, spoilsConnection, toStorageError } from "./errors.ts";
+import { connectStore, type Connection } from "./sqlite-connection.ts";
+import { primaryCode, spoilsConnection, toStorageError } from "./sqlite-errors.ts";
 import { createPrivately, identityOf, prepareFolder } from "./files.ts";
-import { loadSqlite, type SqliteLibrary } from "./library.ts";
+import { loadSqlite, type SqliteLibrary } from "./load-library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
-import { schemaFaults } from "./schema.ts";
+import { schemaFaults } from "./schema-faults.ts";
 
 interface OpenStore {
   path: string;

@@ -1,7 +1,7 @@
 /** Reads the schema of a store for the audit. */
 import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/index.ts";
-import { sqlStateOf } from "./errors.ts";
-import type { Session } from "./session.ts";
+import { sqlStateOf } from "./postgres-errors.ts";
+import type { Session } from "./database-session.ts";
 
 /**
  * Tables, columns, indexes, constraints and triggers of the tables with these names in the current schema, and the functions

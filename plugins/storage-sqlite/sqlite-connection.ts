@@ -1,7 +1,7 @@
 /** One connection with its prepared statements. Synchronous, because the library is. */
 import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
-import { toStorageError } from "./errors.ts";
-import type { SqliteLibrary, SqliteStatement } from "./library.ts";
+import { toStorageError } from "./sqlite-errors.ts";
+import type { SqliteLibrary, SqliteStatement } from "./load-library.ts";
 
 export interface Connection {
   all(sql: string, values: SqlValue[]): SqlRow[];

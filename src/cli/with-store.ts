@@ -3,8 +3,8 @@ import type { Config } from "../config/index.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLogger } from "../serve/log.ts";
 import { loadPlugins, PluginLoadError } from "../runtime/plugins/loader.ts";
-import { PluginError } from "../runtime/plugins/options.ts";
-import { createStorage } from "../runtime/plugins/storage.ts";
+import { PluginError } from "../runtime/plugins/plugin-options.ts";
+import { createStorage } from "../runtime/plugins/create-storage.ts";
 import { CommandError, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 

@@ -1,7 +1,7 @@
 /** Reads the schema of a store for the audit: SQLite keeps the text of every statement that made a part of it. */
 import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/index.ts";
-import { connect, type Connection } from "./connection.ts";
-import type { SqliteLibrary } from "./library.ts";
+import { connect, type Connection } from "./sqlite-connection.ts";
+import type { SqliteLibrary } from "./load-library.ts";
 
 /** Statistics of ANALYZE are the only tables that SQLite adds by itself. */
 const OBJECTS = `select type || ' ' || name as name, tbl_name || ': ' || coalesce(sql, '') as definition

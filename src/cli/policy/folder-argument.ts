@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import type { RuleCoverage } from "../../domain/policy/test/coverage.ts";
-import { formatFault } from "../../policies/store.ts";
+import { formatFault } from "../../policies/policy-store.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
 import { CommandError, safe, usage, type Output } from "../command.ts";
 
