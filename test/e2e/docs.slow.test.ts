@@ -1,4 +1,4 @@
-/** What the pages show works as shown: the plugin of docs/plugins.md from outside the package, the file of docs/configuration.md. */
+/** The examples of the pages work as printed: the plugin of docs/plugins.md, and the files of docs/configuration.md and docs/notifications.md. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ const block = (page: string, language: string): string => {
   return found;
 };
 
-test("docs/plugins.md: a plugin of one's own, by path and with options", async () => {
+test("the example plugin of docs/plugins.md loads by its path, with options, alongside the built-in plugins", async () => {
   const folder = temporaryFolder("assent-docs-");
   mkdirSync(join(folder, "plugins"));
   mkdirSync(join(folder, "node_modules"));
@@ -33,19 +33,21 @@ test("docs/plugins.md: a plugin of one's own, by path and with options", async (
   try {
     const answer = await fetch(`${service.url}/v1/hello`);
     assert.equal(((await answer.json()) as { greeting: string }).greeting, "good morning");
-    assert.equal((await fetch(`${service.url}/v1/actions`)).status, 401, "the built-in ones are there beside it");
+    assert.equal((await fetch(`${service.url}/v1/actions`)).status, 401, "the built-in plugins are loaded too");
   } finally {
     await stopProcess(service);
     rmSync(folder, { recursive: true, force: true });
   }
 });
 
-test("docs/configuration.md: the example file is taken", () => {
+test("the first example of docs/configuration.md and of docs/notifications.md is a valid configuration without any environment variable", () => {
   const folder = temporaryFolder("assent-docs-");
   try {
     writeFileSync(join(folder, "assent.yaml"), block("configuration.md", "yaml"));
-    const { config } = loadConfig({ cwd: folder, env: { ASSENT_TOKEN_SECRET: "k3Yw9vQe7RtBnM2xLs8ZpDf4GhJc6VaU" } });
+    const { config } = loadConfig({ cwd: folder, env: {} });
     assert.deepEqual([config.server.port, config.policies], [8000, join(folder, "policies")]);
+    writeFileSync(join(folder, "assent.yaml"), block("notifications.md", "yaml"));
+    assert.deepEqual(Object.keys(loadConfig({ cwd: folder, env: {} }).config.channels), ["finance"]);
   } finally {
     rmSync(folder, { recursive: true });
   }
