@@ -1,24 +1,24 @@
 /** Combines sequencer, proofs, checkpoints and tail into one object for the rest of the core and the plugins. */
-import type { Vault } from "../contract/core-host.ts";
-import type { Logger } from "../contract/host.ts";
-import type { Ledger, SignedCheckpoint } from "../contract/ledger.ts";
-import { Refusal } from "../contract/errors.ts";
-import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
-import { currentVkey } from "../domain/log-keys.ts";
-import { NO_STOPS } from "../domain/stops.ts";
-import { NO_GRANTS } from "../domain/grants.ts";
-import { NO_USERS } from "../domain/users.ts";
 import { auditLedger } from "../audit/ledger.ts";
-import { appendCheckpoints } from "./witness/appended-checkpoints.ts";
+import type { Vault } from "../contract/core-host.ts";
+import { Refusal } from "../contract/errors.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Job, Ledger, LogKeyView, Prefetch, SignedCheckpoint, UrgentJob } from "../contract/ledger.ts";
+import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
+import { NO_GRANTS } from "../domain/grants.ts";
+import { currentVkey, type LogKeyProof } from "../domain/log-keys.ts";
+import { NO_STOPS } from "../domain/stops.ts";
+import { NO_USERS } from "../domain/users.ts";
 import type { BatchContext } from "./commit/batch.ts";
-import { createCheckpoints, storedCheckpoint } from "./sign/checkpoints.ts";
 import type { LedgerClock } from "./commit/clock.ts";
-import { createContinuity } from "./commit/continuity.ts";
-import { createProofReader } from "./reader.ts";
 import { RollCall } from "./commit/roll-call.ts";
 import { Sequencer, type SequencerOptions } from "./commit/sequencer.ts";
+import { CommitFollower } from "./follow-commits.ts";
+import type { HeadReader } from "./head-reader.ts";
+import { createProofReader, type ProofReader } from "./reader.ts";
 import { sharedRead } from "./shared-read.ts";
-import { createTail } from "./tail.ts";
+import { CheckpointStore } from "./sign/checkpoint-store.ts";
+import { createCheckpoints, storedCheckpoint, type Checkpoints } from "./sign/checkpoints.ts";
 import {
   compareWithCheckpointFile,
   openCheckpointFile,
@@ -26,15 +26,11 @@ import {
   type CheckpointFile,
 } from "./sign/kept-checkpoint.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
+import { createTail, type Listener, type Tail } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
+import { appendCheckpoints, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
 import { witnessedCheckpoint } from "./witness/witnesses.ts";
 
-/** Time after which a signature is stored by itself if no batch stores it earlier. Milliseconds. */
-const STORE_CHECKPOINT_DELAY_MS = 200;
-/** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
-const CATCH_UP_INTERVAL_MS = 500;
-/** The same interval for stores that do not announce commits. */
-const POLL_INTERVAL_MS = 250;
 /** Minimum interval at which a process that only reads stores what it has seen. Milliseconds. */
 const STORE_SEEN_INTERVAL_MS = 1000;
 
@@ -43,6 +39,8 @@ const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
 export interface LedgerOptions {
   storage: Storage;
+  /** Of the same storage. */
+  heads: HeadReader;
   /** Identifies this process among those that share the store. */
   instance: string;
   verify: Vault["verify"];
@@ -89,120 +87,128 @@ export interface OpenLedger extends Ledger {
 
 /** Verifies the stored ledger, then accepts jobs. Rejects with LedgerTampered. */
 export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
-  const { storage, logKeys, origin, log } = options;
-  const verify: Vault["verify"] = (...args) => options.verify(...args);
-  const start = await storage.head();
-  const continuity = createContinuity(start, storage);
-  storage.onConnection?.((reader) => continuity.check(reader));
+  const { storage, logKeys, heads } = options;
+  const start = await heads.refresh();
   const report = await auditLedger(storage, {
     from: Math.max(0, start.size - options.verifyAtStart),
     keys: () => logKeys.keys(),
-    verify,
+    verify: options.verify,
     allowUnsigned: options.acceptRollback,
   });
   if (report.faults.length > 0) throw new LedgerTampered(report.faults);
+  const signed = await storedCheckpoint(storage, logKeys.keys(), options.verify);
+  const ledger = new ProcessLedger(options, start, signed);
+  await ledger.start(start);
+  return ledger;
+}
 
-  const proofs = createProofReader(storage);
-  const kept = keptCheckpoints(options);
-  /** Timer of the write that stores the newest signature. */
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  const checkpoints = createCheckpoints({
-    origin,
-    signers: (size) => logKeys.signers(size),
-    proofs,
-    start: await storedCheckpoint(storage, logKeys.keys(), verify),
-    async keep(note) {
-      for (const place of kept) await place.keep(note);
-    },
-    signed() {
-      appended?.changed();
-      planStore();
-    },
-    failed(error, size) {
-      if (error instanceof StorageError && error.kind === "unavailable")
-        return log.warn("the committed head could not be signed yet", { size, error: error.message });
-      sequencer.halt(
-        `the committed head (size ${size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
-      );
-    },
-  });
-  const rollCall =
-    storage.processes === undefined
-      ? null
-      : new RollCall({
-          storage: { write: (work) => storage.write(work), processes: storage.processes },
-          instance: options.instance,
-          newest() {
-            const [seen, signed] = [continuity.seen(), checkpoints.latest()];
-            return signed !== null && signed.size > seen.size ? signed : seen;
-          },
-          acceptRollback: options.acceptRollback,
-          log,
-        });
-  for (const place of kept) {
-    try {
-      await compareWithCheckpointFile(place, {
-        size: start.size,
-        keys: logKeys.keys(),
-        verify,
-        rootAt: (size) => proofs.rootAt(size),
-        acceptRollback: options.acceptRollback,
-        log,
-      });
-    } catch (error) {
-      // Report it to the other processes, so that those that have seen less do not continue with this database either.
-      if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
-        await rollCall?.reportNewest(error.seen).catch(() => undefined);
-      throw error;
-    }
-  }
-  const { checkpointLog } = options;
-  const appended =
-    checkpointLog == null
-      ? null
-      : appendCheckpoints(
-          checkpointLog.path,
-          checkpointLog.everyMs,
-          () => checkpoints.latest(),
-          options.clock.now,
-          log,
-        );
-  // The first batch stores this signature with its entries, so entries without a checkpoint show that it was removed.
-  if (start.size === 0 && checkpoints.latest() === null) await checkpoints.sign(() => Promise.resolve(start));
-  const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
-  if (last !== undefined) options.clock.observeEntryTime(last.created_at);
-  const tail = createTail(storage, start.size, log, (newest) => options.clock.observeEntryTime(newest.created_at));
-  const readHead = sharedRead(() => continuity.observe(() => storage.head()));
+/** The ledger of one process. */
+class ProcessLedger implements OpenLedger {
+  readonly origin: string;
+  /** Signs the committed head, once for all who ask at the same time. */
+  readonly checkpoint: () => Promise<SignedCheckpoint>;
+  private readonly options: LedgerOptions;
+  private readonly proofs: ProofReader;
+  private readonly tail: Tail;
+  private readonly kept: readonly CheckpointFile[];
+  private readonly appended: AppendedCheckpoints | null;
+  private readonly checkpoints: Checkpoints;
+  private readonly checkpointStore: CheckpointStore;
+  /** Null if one process has the store to itself. */
+  private readonly rollCall: RollCall | null;
+  private readonly sequencer: Sequencer;
+  private readonly follower: CommitFollower;
+  private readonly batchListeners = new Set<(lockedMs: number) => void>();
+  private seenKeptAt = 0;
 
-  /** Stores the newest signature soon, unless a batch stores it earlier. */
-  function planStore(): void {
-    timer ??= setTimeout(() => void storeCheckpoint(), STORE_CHECKPOINT_DELAY_MS);
-    timer.unref?.();
-  }
-
-  async function storeCheckpoint(): Promise<void> {
-    timer = null;
-    const waiting = checkpoints.unstored();
-    // The signature of an empty log is stored with the first batch.
-    if (waiting === null || waiting.size === 0) return;
-    try {
-      await storage.write(async (tx) => {
-        if ((await tx.head()).server?.isSettled === false)
-          throw new StorageError("unavailable", "the processes have not agreed on the database yet");
-        await tx.putCheckpoint(waiting.size, waiting.note);
-      });
-      checkpoints.stored(waiting.size);
-    } catch (error) {
-      // It stays in memory, and the next batch stores it.
-      log.warn("the newest checkpoint could not be stored yet", { size: waiting.size, error: String(error) });
-    }
-  }
-
-  const batches = new Set<(lockedMs: number) => void>();
-  const sequencer: Sequencer = new Sequencer(
-    {
+  constructor(options: LedgerOptions, start: StoredHead, signed: SignedCheckpoint | null) {
+    const { storage, heads, log, clock } = options;
+    this.options = options;
+    this.origin = options.origin;
+    this.proofs = createProofReader(storage);
+    this.tail = createTail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
+    this.kept = keptCheckpoints(options);
+    this.checkpoints = this.createCheckpoints(signed);
+    this.checkpointStore = new CheckpointStore(storage, this.checkpoints, log);
+    this.appended = this.createAppended();
+    this.rollCall = this.createRollCall();
+    this.sequencer = new Sequencer(this.sequencerOptions(), start);
+    this.follower = new CommitFollower({
       storage,
+      heads,
+      tail: this.tail,
+      rollCall: this.rollCall,
+      keepSeen: () => this.keepSeen(),
       log,
+    });
+    this.checkpoint = sharedRead(() => this.signHead());
+  }
+
+  /** Compares the store with what is kept outside it, then follows other processes. Rejects with LedgerTampered. */
+  async start(start: StoredHead): Promise<void> {
+    const { storage, clock } = this.options;
+    await this.compareWithKept(start);
+    // The first batch stores this signature with its entries, so entries without a checkpoint show that it was removed.
+    if (start.size === 0 && this.checkpoints.latest() === null)
+      await this.checkpoints.sign(() => Promise.resolve(start));
+    const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
+    if (last !== undefined) clock.observeEntryTime(last.created_at);
+    await this.follower.start();
+  }
+
+  private createCheckpoints(signed: SignedCheckpoint | null): Checkpoints {
+    const { origin, logKeys, log } = this.options;
+    return createCheckpoints({
+      origin,
+      signers: (size) => logKeys.signers(size),
+      proofs: this.proofs,
+      start: signed,
+      keep: async (note) => {
+        for (const file of this.kept) await file.keep(note);
+      },
+      signed: () => {
+        this.appended?.changed();
+        this.checkpointStore.schedule();
+      },
+      failed: (error, size) => {
+        if (error instanceof StorageError && error.kind === "unavailable")
+          return log.warn("the committed head could not be signed yet", { size, error: error.message });
+        this.sequencer.halt(
+          `the committed head (size ${size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
+        );
+      },
+    });
+  }
+
+  private createAppended(): AppendedCheckpoints | null {
+    const { checkpointLog, clock, log } = this.options;
+    if (checkpointLog == null) return null;
+    const newest = (): SignedCheckpoint | null => this.checkpoints.latest();
+    return appendCheckpoints(checkpointLog.path, checkpointLog.everyMs, newest, clock.now, log);
+  }
+
+  private createRollCall(): RollCall | null {
+    const { storage, heads, instance, acceptRollback, log } = this.options;
+    if (storage.processes === undefined) return null;
+    return new RollCall({
+      storage: { write: (work) => storage.write(work), processes: storage.processes },
+      instance,
+      newest: () => {
+        const [seen, signed] = [heads.continuity.seen(), this.checkpoints.latest()];
+        return signed !== null && signed.size > seen.size ? signed : seen;
+      },
+      acceptRollback,
+      log,
+    });
+  }
+
+  private sequencerOptions(): SequencerOptions {
+    const { options, checkpoints, checkpointStore } = this;
+    const { logKeys, heads } = options;
+    return {
+      storage: options.storage,
+      heads,
+      log: options.log,
       clock: options.clock,
       maxBatch: options.maxBatch,
       jobMs: options.jobMs ?? DEFAULT_JOB_TIMEOUT_MS,
@@ -223,183 +229,158 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
       unstoredCheckpoint: () => checkpoints.unstored(),
       checkpointStored: (size) => checkpoints.stored(size),
       extendsHistory: (head) => checkpoints.extendsHistory(head),
-      rootAt: (size) => proofs.rootAt(size),
+      rootAt: (size) => this.rootAt(size),
       signed: () => checkpoints.latest(),
-      seen: () => continuity.seen(),
-      agree: () => rollCall?.awaitAgreement() ?? Promise.resolve(),
-      committed(entries, head, base) {
-        continuity.advance(head);
+      seen: () => heads.continuity.seen(),
+      agree: () => this.rollCall?.awaitAgreement() ?? Promise.resolve(),
+      committed: (entries, head, base) => {
+        heads.continuity.advance(head);
         logKeys.took(entries);
-        tail.committed(entries);
+        this.tail.committed(entries);
         checkpoints.committed(head, base);
       },
-      held: (lockedMs) => batches.forEach((listener) => listener(lockedMs)),
-      idle: planStore,
-    },
-    start,
-  );
+      held: (lockedMs) => this.batchListeners.forEach((listener) => listener(lockedMs)),
+      idle: () => checkpointStore.schedule(),
+    };
+  }
 
-  // Commits of other processes. The store announces them if it can, but the head is also read at intervals, because an
-  // announcement can be lost. This also finds own commits whose outcome is unknown.
-  let looking: Promise<void> | null = null;
-  let again = false;
-  function catchUp(): void {
-    again = true;
-    looking ??= (async () => {
-      while (again) {
-        again = false;
-        try {
-          await tail.reached((await readHead()).size);
-        } catch (error) {
-          log.warn("the ledger's head could not be read; subscribers wait", { error: String(error) });
-        }
+  private async compareWithKept(start: StoredHead): Promise<void> {
+    const { logKeys, verify, acceptRollback, log } = this.options;
+    for (const file of this.kept) {
+      try {
+        await compareWithCheckpointFile(file, {
+          size: start.size,
+          keys: logKeys.keys(),
+          verify,
+          rootAt: (size) => this.rootAt(size),
+          acceptRollback,
+          log,
+        });
+      } catch (error) {
+        // Report it to the other processes, so that those that have seen less do not continue with this database either.
+        if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
+          await this.rollCall?.reportNewest(error.seen).catch(() => undefined);
+        throw error;
       }
-      looking = null;
-    })();
-  }
-  function changed(size?: number): void {
-    // Usually the head of this process's own commit, which subscribers already know.
-    if (size !== undefined && size <= tail.announced()) return;
-    if (size === undefined || tail.listening()) catchUp();
-    else tail.moved(size);
-  }
-  let keptAt = 0;
-  /** Signs and keeps what other processes committed, because this process may be the only one that remembers it. */
-  async function keepSeen(): Promise<void> {
-    const signed = checkpoints.latest()?.size ?? 0;
-    if (continuity.seen().size <= signed || performance.now() - keptAt < STORE_SEEN_INTERVAL_MS) return;
-    keptAt = performance.now();
-    await checkpoint();
-  }
-  let keeping: Promise<void> | null = null;
-  async function keepNewest(): Promise<void> {
-    try {
-      await looking;
-      await keepSeen();
-    } catch (error) {
-      log.debug("the newest checkpoint could not be kept", { error: String(error) });
     }
   }
-  let polling: Promise<void> | null = null;
-  /** Checks whether the database was replaced, and reads what other processes committed. */
-  function poll(): void {
-    if (rollCall === null) return catchUp();
-    polling ??= rollCall
-      .poll()
-      .then(({ size }) => {
-        if (size > tail.announced()) catchUp();
-        // Not awaited, because these reads hang if the server does. The next poll finds out which server replaced it.
-        keeping ??= keepNewest().finally(() => (keeping = null));
-      })
-      .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
-      .finally(() => (polling = null));
-  }
-  const unwatch =
-    storage.watch === undefined
-      ? null
-      : await storage.watch((size) => {
-          changed(size);
-          // The connection was lost, and may lead to another database now.
-          if (size === undefined) poll();
-        });
-  const catching = setInterval(
-    () => {
-      if (!storage.exclusive || sequencer.lastHead() === null) poll();
-    },
-    storage.watch === undefined && !storage.exclusive ? POLL_INTERVAL_MS : CATCH_UP_INTERVAL_MS,
-  );
-  catching.unref?.();
 
-  poll();
-
-  async function head(): Promise<StoredHead> {
-    const lastHead = sequencer.lastHead();
-    return storage.exclusive && lastHead !== null ? lastHead : readHead();
+  /** Signs and keeps what other processes committed, because this process may be the only one that remembers it. */
+  private async keepSeen(): Promise<void> {
+    const signed = this.checkpoints.latest()?.size ?? 0;
+    const { size } = this.options.heads.continuity.seen();
+    if (size <= signed || performance.now() - this.seenKeptAt < STORE_SEEN_INTERVAL_MS) return;
+    this.seenKeptAt = performance.now();
+    await this.checkpoint();
   }
 
-  const checkpoint = sharedRead(async (): Promise<SignedCheckpoint> => {
-    const halted = sequencer.halted();
+  private async signHead(): Promise<SignedCheckpoint> {
+    const halted = this.sequencer.halted();
     if (halted !== null) throw new StorageError("corrupt", halted);
-    return checkpoints.sign(followed);
-  });
+    return this.checkpoints.sign(() => this.followedHead());
+  }
 
   /** Returns the head of a database that the processes agreed on, after reading the log's keys up to it. */
-  async function followed(): Promise<LedgerHead> {
-    let read = await head();
+  private async followedHead(): Promise<LedgerHead> {
+    let read = await this.head();
     if (read.server?.isSettled === false) {
-      await rollCall?.awaitAgreement();
-      read = await head();
+      await this.rollCall?.awaitAgreement();
+      read = await this.head();
       if (read.server?.isSettled === false)
         throw new StorageError("unavailable", "the processes have not agreed on the database yet");
     }
-    await logKeys.follow(storage, read.epoch);
+    await this.options.logKeys.follow(this.options.storage, read.epoch);
     return read;
   }
 
-  return {
-    get vkey() {
-      return currentVkey(logKeys.keys());
-    },
-    async logKeys() {
-      await followed();
-      return viewLogKeys(logKeys.keys());
-    },
-    logKeyProofs: ({ size }) => proveLogKeys(logKeys.keys(), size, storage, proofs),
-    origin,
-    transact: (job, prefetch) => sequencer.transact(job, prefetch),
-    transactFirst: (job) => sequencer.transactFirst(job),
-    head,
-    checkpoint,
-    halted: () => sequencer.halted(),
-    clockAhead: () => options.clock.ahead(),
-    subscribe(listener) {
-      const stop = tail.subscribe(listener, continuity.seen().size);
-      // Announcements of other processes' entries were ignored while there were no subscribers.
-      if (!storage.exclusive) catchUp();
-      return stop;
-    },
-    onBatch(listener) {
-      batches.add(listener);
-      return () => void batches.delete(listener);
-    },
-    onRecorded: (listener) => tail.onRecorded(listener),
-    onGrowth: (listener) => tail.onGrowth(listener),
-    lag: async () => (tail.listening() ? Math.max(0, (await head()).size - tail.delivered()) : 0),
-    rootAt: (size) => proofs.rootAt(size),
-    async witnessed() {
-      await followed();
-      return witnessedCheckpoint(storage, logKeys.keys(), verify);
-    },
-    async inclusion(index, under) {
-      const signed = under ?? (await checkpoint());
-      if (index >= signed.size)
-        throw new Refusal("INVALID_RANGE", `index ${index} is not below the ledger's size ${signed.size}`);
-      const { size } = signed;
-      const path = await proofs.inclusion(index, size);
-      return {
-        index,
-        size,
-        path,
-        checkpoint: signed,
-        log_keys: await proveLogKeys(logKeys.keys(), size, storage, proofs),
-      };
-    },
-    consistency: (first, second) => proofs.consistency(first, second),
-    async close() {
-      clearInterval(catching);
-      await unwatch?.();
-      await looking;
-      await polling;
-      await keeping;
-      await sequencer.drain();
-      await tail.settled();
-      await checkpoints.close();
-      if (timer !== null) clearTimeout(timer);
-      await storeCheckpoint();
-      await appended?.close();
-      await rollCall?.leave();
-    },
-  };
+  get vkey(): string {
+    return currentVkey(this.options.logKeys.keys());
+  }
+
+  async logKeys(): Promise<LogKeyView[]> {
+    await this.followedHead();
+    return viewLogKeys(this.options.logKeys.keys());
+  }
+
+  logKeyProofs({ size }: SignedCheckpoint): Promise<LogKeyProof[]> {
+    return proveLogKeys(this.options.logKeys.keys(), size, this.options.storage, this.proofs);
+  }
+
+  transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T> {
+    return this.sequencer.transact(job, prefetch);
+  }
+
+  transactFirst<T>(job: UrgentJob<T>): Promise<T> {
+    return this.sequencer.transactFirst(job);
+  }
+
+  head(): Promise<StoredHead> {
+    return this.options.heads.read();
+  }
+
+  halted(): string | null {
+    return this.sequencer.halted();
+  }
+
+  clockAhead(): number {
+    return this.options.clock.ahead();
+  }
+
+  subscribe(listener: Listener): () => void {
+    const stop = this.tail.subscribe(listener, this.options.heads.continuity.seen().size);
+    // Announcements of other processes' entries were ignored while there were no subscribers.
+    if (!this.options.storage.exclusive) this.follower.catchUp();
+    return stop;
+  }
+
+  onBatch(listener: (lockedMs: number) => void): () => void {
+    this.batchListeners.add(listener);
+    return () => void this.batchListeners.delete(listener);
+  }
+
+  onRecorded(listener: Listener): () => void {
+    return this.tail.onRecorded(listener);
+  }
+
+  onGrowth(listener: (size: number) => void): () => void {
+    return this.tail.onGrowth(listener);
+  }
+
+  async lag(): Promise<number> {
+    return this.tail.listening() ? Math.max(0, (await this.head()).size - this.tail.delivered()) : 0;
+  }
+
+  rootAt(size: number): Promise<Uint8Array> {
+    return this.proofs.rootAt(size);
+  }
+
+  async witnessed(): Promise<SignedCheckpoint | null> {
+    await this.followedHead();
+    return witnessedCheckpoint(this.options.storage, this.options.logKeys.keys(), this.options.verify);
+  }
+
+  async inclusion(index: number, under?: SignedCheckpoint): ReturnType<Ledger["inclusion"]> {
+    const signed = under ?? (await this.checkpoint());
+    if (index >= signed.size)
+      throw new Refusal("INVALID_RANGE", `index ${index} is not below the ledger's size ${signed.size}`);
+    const { size } = signed;
+    const path = await this.proofs.inclusion(index, size);
+    return { index, size, path, checkpoint: signed, log_keys: await this.logKeyProofs(signed) };
+  }
+
+  consistency(first: number, second: number): Promise<Uint8Array[]> {
+    return this.proofs.consistency(first, second);
+  }
+
+  async close(): Promise<void> {
+    await this.follower.stop();
+    await this.sequencer.drain();
+    await this.tail.settled();
+    await this.checkpoints.close();
+    await this.checkpointStore.close();
+    await this.appended?.close();
+    await this.rollCall?.leave();
+  }
 }
 
 /** Lists the places where this process keeps the newest checkpoint. */

@@ -16,7 +16,8 @@ import type { Outbox } from "../delivery/outbox.ts";
 import { createKeyUse } from "../identity/key-use.ts";
 import { createKeys, type KeyService } from "../identity/keys.ts";
 import { createTrials } from "../policies/trial.ts";
-import { createPolicies, type PolicyService } from "../policies/policy-store.ts";
+import { PolicySets } from "../policies/policy-sets.ts";
+import { PolicyStore, type PolicyService } from "../policies/policy-store.ts";
 import { pinEnvironment } from "../policies/pin-environment.ts";
 import { pinSecret } from "../identity/pin-secret.ts";
 import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
@@ -29,6 +30,7 @@ import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { currentVkey, listVkeys } from "../domain/log-keys.ts";
 import type { LedgerClock } from "../ledger/commit/clock.ts";
+import { HeadReader } from "../ledger/head-reader.ts";
 import { createLogKeyBook, type LogKeyBook } from "../ledger/sign/log-key-book.ts";
 import { checkpointFile } from "../ledger/sign/kept-checkpoint.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
@@ -84,7 +86,7 @@ export const UNFINISHED_COPY = "unfinished_copy";
  * Opens all parts. Adds to `opened` how each part is closed, so that parts that opened before a failure can be closed too.
  */
 export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
-  const { config, storage, sources, log, newId } = options;
+  const { config, storage, log, newId } = options;
   const clock = options.clock.now;
   await storage.open();
   if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "")
@@ -99,9 +101,8 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   await followLog(storage, book, ring, origin);
   await pinSecret(storage, vault, log, options.acceptSecret);
   await pinEnvironment(storage, config.environment, log, options.acceptEnvironment);
-  // The ledger's batches use keys and policies, which in turn read the ledger's head. So the ledger is assigned later.
-  let ledger: OpenLedger | null = null;
-  const head = () => (ledger === null ? storage.head() : ledger.head());
+  const heads = await HeadReader.open(storage);
+  const head = () => heads.read();
   const keyUse = createKeyUse(storage, log);
   opened.push({ name: "key use", close: () => keyUse.stop() });
   const directory = createDirectory();
@@ -141,23 +142,10 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const visibleReads = createBacktestReader(storage);
   const trials = createTrials({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: () => trials.close() });
-  const policies = createPolicies({
+  const policySets = new PolicySets(storage, head);
+  const ledger = await openLedger({
     storage,
-    visibleReads,
-    trials,
-    head,
-    clock,
-    log,
-    sources,
-    channels: Object.keys(config.channels),
-    newId,
-    ledger: () => {
-      if (ledger === null) throw new Error("the ledger is not open yet");
-      return ledger;
-    },
-  });
-  const opening = await openLedger({
-    storage,
+    heads,
     instance: options.instance,
     verify: vault.verify,
     logKeys: book,
@@ -175,7 +163,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     acceptRollback: options.acceptRollback,
     outbox: options.outbox.write,
     entryFault: options.declared.entryFault,
-    policies: (tx, digest) => policies.within(tx, digest),
+    policies: (tx, digest) => policySets.within(tx, digest),
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     stops: directory.stops,
@@ -184,11 +172,22 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     confirmSession: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
-  ledger = opening;
-  opened.push({ name: "ledger", close: () => opening.close() });
+  opened.push({ name: "ledger", close: () => ledger.close() });
+  const policies = new PolicyStore({
+    storage,
+    sets: policySets,
+    visibleReads,
+    trials,
+    clock,
+    log,
+    sources: options.sources,
+    channels: Object.keys(config.channels),
+    newId,
+    ledger,
+  });
   return {
     storage,
-    ledger: opening,
+    ledger,
     policies,
     keys,
     users,
@@ -197,8 +196,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     grants,
     vault,
     permits,
-    rotateLogKey: (rotation) =>
-      rotateLogKey({ ledger: opening, book, ring, signsPermits: permits.signs, clock }, rotation),
+    rotateLogKey: (rotation) => rotateLogKey({ ledger, book, ring, signsPermits: permits.signs, clock }, rotation),
     processes: createProcesses(storage, options.instance),
   };
 }

@@ -279,7 +279,9 @@ test("looks while an attempt is under way write nothing", async () => {
   );
   let look = (): void => {};
   run({
-    ledger: { ...ledger, onGrowth: (listener: () => void) => ((look = listener), () => {}) } as unknown as Ledger,
+    ledger: Object.assign(Object.create(ledger) as Ledger, {
+      onGrowth: (listener: () => void) => ((look = listener), () => {}),
+    }),
   });
   await comes(() => attempts.length === 1);
   const looks = made.faults.calls("nextScheduledDelivery");
@@ -294,15 +296,13 @@ test("looks while an attempt is under way write nothing", async () => {
 test("stopping waits for no pause and leaves what was under way to the next start", async () => {
   await put(row(1));
   let written = false;
-  const failing = {
-    ...ledger,
+  const failing = Object.assign(Object.create(ledger) as Ledger, {
     transact: (job: never) => (written ? ledger.transact(job) : Promise.reject(new Error("the store is away"))),
-  } as Ledger;
+  });
   run({
-    ledger: {
-      ...failing,
+    ledger: Object.assign(Object.create(failing) as Ledger, {
       transact: (job: never) => (attempts.length > 0 ? failing.transact(job) : ledger.transact(job)),
-    } as Ledger,
+    }),
   });
   await comes(() => logged.some((line) => line.includes("could not be stored")));
   assert.deepEqual(attempts, ["delivery-1"], "it is not sent again at once");

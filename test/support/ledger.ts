@@ -9,6 +9,7 @@ import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { createLedgerClock, type LedgerClock } from "../../src/ledger/commit/clock.ts";
 import { openLedger, type LedgerOptions, type OpenLedger } from "../../src/ledger/index.ts";
+import { HeadReader } from "../../src/ledger/head-reader.ts";
 import { createLogKeyBook, type LogKeyBook } from "../../src/ledger/sign/log-key-book.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { newSigner } from "./keys.ts";
@@ -30,9 +31,10 @@ export const logKeysOf = (origin: string, { publicKey, sign }: Omit<NoteSigner, 
 export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() {} });
 
 /** Opens the ledger of a store that is open, as a process does that has no policies. */
-export function openLedgerOn(storage: Storage, options: Partial<LedgerOptions> = {}): Promise<OpenLedger> {
+export async function openLedgerOn(storage: Storage, options: Partial<LedgerOptions> = {}): Promise<OpenLedger> {
   return openLedger({
     storage,
+    heads: await HeadReader.open(storage),
     instance: randomUUID(),
     verify: verifyEd25519,
     logKeys: logKeysOf(options.origin ?? "ledger.example"),

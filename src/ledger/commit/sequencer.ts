@@ -26,6 +26,7 @@ import { equalBytes } from "../../domain/hash.ts";
 import { rootFromEdge } from "../../domain/merkle.ts";
 import { emptyPolicySet } from "../../domain/policy/compile/compile.ts";
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
+import type { HeadReader } from "../head-reader.ts";
 import type { LedgerClock } from "./clock.ts";
 import { extendsTrustedHead, mayExtend, isSameHead, type TrustedHistory } from "./continuity.ts";
 import { insertAfterUrgent, takeBatch, JobFailed, JobNotPrepared, type QueuedJob } from "./job.ts";
@@ -33,6 +34,7 @@ import { createPreparations, type Preparations } from "./preparations.ts";
 
 export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
+  heads: HeadReader;
   log: Logger;
   clock: LedgerClock;
   maxBatch: number;
@@ -90,8 +92,6 @@ export class Sequencer {
   private readonly preparations: Preparations;
   private queue: QueuedJob[] = [];
   private running: Promise<void> | null = null;
-  /** The last committed head; null if the content of the store is uncertain. */
-  private last: LedgerHead | null;
   /** The last head that this process committed, or verified to extend its own. */
   private trusted: LedgerHead;
   /** The newest signed checkpoint that `trusted` is known to extend. */
@@ -105,7 +105,7 @@ export class Sequencer {
 
   constructor(options: SequencerOptions, start: LedgerHead) {
     this.options = options;
-    this.last = start;
+    options.heads.lastCommitted = start;
     this.trusted = start;
     this.base = options.signed();
     this.preparations = createPreparations({
@@ -121,10 +121,6 @@ export class Sequencer {
 
   transactFirst<T>(job: UrgentJob<T>): Promise<T> {
     return this.enqueueJob(job, true);
-  }
-
-  lastHead(): LedgerHead | null {
-    return this.last;
   }
 
   /** Returns why the ledger no longer accepts writes; null if it does. */
@@ -236,7 +232,7 @@ export class Sequencer {
   }
 
   private answer(result: BatchResult): void {
-    this.last = result.head;
+    this.options.heads.lastCommitted = result.head;
     this.trusted = result.head;
     for (const outcome of result.outcomes) {
       if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
@@ -294,7 +290,7 @@ export class Sequencer {
       if (error instanceof JobNotPrepared) return { outcome: "job not prepared", unprepared: error };
       if (error instanceof PreparationRequired) return { outcome: "batch not prepared", missing: error };
       if (error instanceof Unsettled) return { outcome: "unsettled" };
-      this.last = null;
+      options.heads.lastCommitted = null;
       if (error instanceof StorageError && error.kind === "conflict") return { outcome: "conflict", error };
       this.refuse(live, error);
       return { outcome: "refused" };
@@ -336,7 +332,8 @@ export class Sequencer {
     const head = await tx.head();
     if (head.server?.isSettled === false) throw new Unsettled();
     await this.assertContinuity(tx, head);
-    this.othersWrite = this.last === null || !isSameHead(head, this.last);
+    const last = this.options.heads.lastCommitted;
+    this.othersWrite = last === null || !isSameHead(head, last);
     // The last entry may be of another process whose clock is ahead.
     if (head.size > 0 && this.othersWrite) {
       const [newest] = await tx.entries(head.size - 1, head.size);
@@ -351,7 +348,8 @@ export class Sequencer {
    * policies that no entry activated.
    */
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
-    const { options, last } = this;
+    const { options } = this;
+    const last = options.heads.lastCommitted;
     if (mayExtend(options.seen(), head) && (head.size === 0 || equalBytes(rootFromEdge(head.edge), head.root))) {
       if (last !== null && isSameHead(head, last)) return;
       const signed = options.signed();

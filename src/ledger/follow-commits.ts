@@ -1,0 +1,117 @@
+/**
+ * Follows the commits of other processes. The store announces them if it can, but the head is also read at intervals, because
+ * an announcement can be lost. This also finds own commits whose outcome is unknown.
+ */
+import type { Logger } from "../contract/host.ts";
+import type { Storage } from "../contract/storage.ts";
+import type { RollCall } from "./commit/roll-call.ts";
+import type { HeadReader } from "./head-reader.ts";
+import type { Tail } from "./tail.ts";
+
+/** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
+const CATCH_UP_INTERVAL_MS = 500;
+/** The same interval for stores that do not announce commits. */
+const POLL_INTERVAL_MS = 250;
+
+interface CommitFollowerOptions {
+  storage: Pick<Storage, "exclusive" | "watch">;
+  heads: HeadReader;
+  tail: Tail;
+  /** Null if one process has the store to itself. */
+  rollCall: RollCall | null;
+  /** Signs and keeps what other processes committed. */
+  keepSeen(): Promise<void>;
+  log: Logger;
+}
+
+export class CommitFollower {
+  private readonly options: CommitFollowerOptions;
+  private interval: ReturnType<typeof setInterval> | null = null;
+  private unwatch: (() => Promise<void> | void) | null = null;
+  private reading: Promise<void> | null = null;
+  private mustReadAgain = false;
+  private polling: Promise<void> | null = null;
+  private keeping: Promise<void> | null = null;
+
+  constructor(options: CommitFollowerOptions) {
+    this.options = options;
+  }
+
+  async start(): Promise<void> {
+    const { storage, heads } = this.options;
+    if (storage.watch !== undefined) {
+      this.unwatch = await storage.watch((size) => {
+        this.announced(size);
+        // The connection was lost, and may lead to another database now.
+        if (size === undefined) this.poll();
+      });
+    }
+    this.interval = setInterval(
+      () => {
+        if (!storage.exclusive || heads.lastCommitted === null) this.poll();
+      },
+      storage.watch === undefined && !storage.exclusive ? POLL_INTERVAL_MS : CATCH_UP_INTERVAL_MS,
+    );
+    this.interval.unref?.();
+    this.poll();
+  }
+
+  async stop(): Promise<void> {
+    if (this.interval !== null) clearInterval(this.interval);
+    await this.unwatch?.();
+    await this.reading;
+    await this.polling;
+    await this.keeping;
+  }
+
+  /** Reads the head, and again if this is called meanwhile, and reports it to the tail. */
+  catchUp(): void {
+    this.mustReadAgain = true;
+    this.reading ??= this.readHeads();
+  }
+
+  private async readHeads(): Promise<void> {
+    const { heads, tail, log } = this.options;
+    while (this.mustReadAgain) {
+      this.mustReadAgain = false;
+      try {
+        await tail.reached((await heads.refresh()).size);
+      } catch (error) {
+        log.warn("the ledger's head could not be read; subscribers wait", { error: String(error) });
+      }
+    }
+    this.reading = null;
+  }
+
+  private announced(size?: number): void {
+    const { tail } = this.options;
+    // Usually the head of this process's own commit, which subscribers already know.
+    if (size !== undefined && size <= tail.announced()) return;
+    if (size === undefined || tail.listening()) this.catchUp();
+    else tail.moved(size);
+  }
+
+  /** Checks whether the database was replaced, and reads what other processes committed. */
+  private poll(): void {
+    const { rollCall, tail, log } = this.options;
+    if (rollCall === null) return this.catchUp();
+    this.polling ??= rollCall
+      .poll()
+      .then(({ size }) => {
+        if (size > tail.announced()) this.catchUp();
+        // Not awaited, because these reads hang if the server does. The next poll finds out which server replaced it.
+        this.keeping ??= this.keepSeen().finally(() => (this.keeping = null));
+      })
+      .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
+      .finally(() => (this.polling = null));
+  }
+
+  private async keepSeen(): Promise<void> {
+    try {
+      await this.reading;
+      await this.options.keepSeen();
+    } catch (error) {
+      this.options.log.debug("the newest checkpoint could not be kept", { error: String(error) });
+    }
+  }
+}

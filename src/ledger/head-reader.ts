@@ -1,0 +1,36 @@
+/** Reads the committed head for all parts of this process. */
+import type { LedgerHead, Storage, StoredHead } from "../contract/storage.ts";
+import { createContinuity, type Continuity } from "./commit/continuity.ts";
+import { sharedRead } from "./shared-read.ts";
+
+export class HeadReader {
+  /** Verifies that each head that is read extends the earlier ones. */
+  readonly continuity: Continuity;
+  /** The head at the start, then the one that this process committed last; null if the content of the store is uncertain. */
+  lastCommitted: LedgerHead | null = null;
+  private readonly isExclusive: boolean;
+  private readonly readStored: () => Promise<StoredHead>;
+
+  private constructor(storage: Storage, start: StoredHead) {
+    this.continuity = createContinuity(start, storage);
+    this.isExclusive = storage.exclusive;
+    this.readStored = sharedRead(() => this.continuity.observe(() => storage.head()));
+  }
+
+  /** Reads the head of a store that is open, and verifies it on each later connection. */
+  static async open(storage: Storage): Promise<HeadReader> {
+    const heads = new HeadReader(storage, await storage.head());
+    storage.onConnection?.((reader) => heads.continuity.check(reader));
+    return heads;
+  }
+
+  /** Returns the committed head. If no other process writes to the store, it needs no read. */
+  async read(): Promise<StoredHead> {
+    return this.isExclusive && this.lastCommitted !== null ? this.lastCommitted : this.readStored();
+  }
+
+  /** Reads the head from the store. */
+  refresh(): Promise<StoredHead> {
+    return this.readStored();
+  }
+}

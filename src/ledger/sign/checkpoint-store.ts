@@ -1,0 +1,50 @@
+/** Stores the newest signature some time after it was made, unless a batch stores it earlier. */
+import type { Logger } from "../../contract/host.ts";
+import { StorageError, type Storage } from "../../contract/storage.ts";
+import type { Checkpoints } from "./checkpoints.ts";
+
+/** Time after which a signature is stored by itself if no batch stores it earlier. Milliseconds. */
+const STORE_CHECKPOINT_DELAY_MS = 200;
+
+export class CheckpointStore {
+  private readonly storage: Pick<Storage, "write">;
+  private readonly checkpoints: Pick<Checkpoints, "unstored" | "stored">;
+  private readonly log: Logger;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(storage: Pick<Storage, "write">, checkpoints: Pick<Checkpoints, "unstored" | "stored">, log: Logger) {
+    this.storage = storage;
+    this.checkpoints = checkpoints;
+    this.log = log;
+  }
+
+  /** Stores the newest signature soon. */
+  schedule(): void {
+    this.timer ??= setTimeout(() => void this.store(), STORE_CHECKPOINT_DELAY_MS);
+    this.timer.unref?.();
+  }
+
+  /** Stores the newest signature now. */
+  async close(): Promise<void> {
+    if (this.timer !== null) clearTimeout(this.timer);
+    await this.store();
+  }
+
+  private async store(): Promise<void> {
+    this.timer = null;
+    const waiting = this.checkpoints.unstored();
+    // The signature of an empty log is stored with the first batch.
+    if (waiting === null || waiting.size === 0) return;
+    try {
+      await this.storage.write(async (tx) => {
+        if ((await tx.head()).server?.isSettled === false)
+          throw new StorageError("unavailable", "the processes have not agreed on the database yet");
+        await tx.putCheckpoint(waiting.size, waiting.note);
+      });
+      this.checkpoints.stored(waiting.size);
+    } catch (error) {
+      // It stays in memory, and the next batch stores it.
+      this.log.warn("the newest checkpoint could not be stored yet", { size: waiting.size, error: String(error) });
+    }
+  }
+}

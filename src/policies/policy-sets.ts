@@ -1,0 +1,81 @@
+/**
+ * Reads policy sets, and compiles each once. Sets and versions are immutable and kept forever, so that any decision can be
+ * made again.
+ */
+import type { ActivePolicies } from "../contract/active-policies.ts";
+import { PreparationRequired } from "../contract/ledger.ts";
+import { StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
+import { sha256Hex, utf8 } from "../domain/hash.ts";
+import {
+  compilePolicySet,
+  emptyPolicySet,
+  isPrecompiled,
+  precompilePolicySet,
+} from "../domain/policy/compile/compile.ts";
+import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
+import { findSetSource } from "./activate.ts";
+
+/** Number of compiled sets that are kept besides the active one, for replays of old decisions. */
+const KEPT_SETS = 16;
+
+export class PolicySets {
+  private readonly storage: StorageReader;
+  private readonly head: () => Promise<LedgerHead>;
+  private readonly compiled = new Map<string, ActivePolicies>();
+  private readonly empty: ActivePolicies = { digest: null, compiled: emptyPolicySet(), source: null };
+  private active = this.empty;
+
+  constructor(storage: StorageReader, head: () => Promise<LedgerHead>) {
+    this.storage = storage;
+    this.head = head;
+  }
+
+  /** Returns the active set under the lock, for the sequencer. Rejects with PreparationRequired. */
+  within(tx: StorageReader, digest: string | null): Promise<ActivePolicies> {
+    return this.activate(tx, digest, true);
+  }
+
+  /** Returns the active set at the committed head. */
+  async current(): Promise<ActivePolicies> {
+    return this.activate(this.storage, (await this.head()).policy_set, false);
+  }
+
+  /** Returns any set that was ever active; null for an unknown digest. */
+  byDigest(digest: string | null): Promise<ActivePolicies | null> {
+    return this.find(this.storage, digest, false);
+  }
+
+  private async activate(reader: StorageReader, digest: string | null, locked: boolean): Promise<ActivePolicies> {
+    if (digest === this.active.digest) return this.active;
+    const next = await this.find(reader, digest, locked);
+    if (next === null) throw new StorageError("corrupt", `the active policy set ${digest ?? ""} is not in the store`);
+    // Read anew with each switch: a set can come back, from another commit.
+    const source = digest === null ? null : await findSetSource(reader, digest);
+    this.active = { ...next, source };
+    return this.active;
+  }
+
+  private async find(reader: StorageReader, digest: string | null, locked: boolean): Promise<ActivePolicies | null> {
+    if (digest === null) return this.empty;
+    const kept = this.compiled.get(digest);
+    if (kept !== undefined) return kept;
+    const row = await reader.policySet(digest);
+    if (row === null) return null;
+    if (sha256Hex(utf8(row.document)) !== digest)
+      throw new StorageError("corrupt", `the stored policy set ${digest} does not hash to its digest`);
+    const document = JSON.parse(row.document) as PolicySetDocument;
+    if (locked && !isPrecompiled(document))
+      throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
+    const set: ActivePolicies = { digest, compiled: compilePolicySet(document), source: null };
+    this.compiled.set(digest, set);
+    this.evictOldest(digest);
+    return set;
+  }
+
+  private evictOldest(newest: string): void {
+    for (const oldest of this.compiled.keys()) {
+      if (this.compiled.size <= KEPT_SETS) break;
+      if (oldest !== this.active.digest && oldest !== newest) this.compiled.delete(oldest);
+    }
+  }
+}
