@@ -161,8 +161,9 @@ export {
   type VoteStatement,
 } from "./domain/gesture.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
-export { isSameOwner, isValidOwner, principalOfOwner } from "./domain/owner.ts";
+export { isSameOwner, isValidOwner, principalOfOwner, principalOfUser } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
+export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops } from "./domain/stops.ts";
 
 // Users
@@ -243,6 +244,7 @@ export {
   requiresSignature,
   samePlans,
   satisfiesPlans,
+  stageChannels,
 } from "./domain/approvers.ts";
 export { canonicalBytes, canonicalText } from "./domain/canonical.ts";
 export {

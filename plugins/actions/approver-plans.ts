@@ -12,6 +12,7 @@ import {
   modeOf,
   namedGroups,
   principalOfOwner,
+  principalOfUser,
   principalsBehindVote,
   principalsOfKeys,
   type RecordedApproval,
@@ -26,18 +27,39 @@ export function countedVotes(host: CoreHost, approvals: readonly RecordedApprova
   return approvals.map((vote) => ({ ...vote, principals: principalsBehindVote(host, vote) }));
 }
 
-/** Returns the groups of the approver for which a vote on this action can count, and whether the requester is in none of them. */
+/** An approver: the principal of the vote, the key or user, and the groups. */
+export interface Approver {
+  principal: string;
+  key_id: string;
+  groups: readonly string[];
+}
+
+/**
+ * Returns the groups and rotas of the approver for which a vote on this action can count, and whether the requester is in
+ * none of the groups.
+ * @param at time of the vote, which decides who is on call. Milliseconds
+ */
 export function standingOf(
   host: CoreHost,
   row: SubmittedAction,
-  groups: readonly string[],
+  approver: Approver,
   plans: readonly ApproverPlan[],
+  at: number,
 ): Pick<CountedVote, "groups" | "independent"> {
   const named = namedGroups(plans);
+  const groups = [...approver.groups, ...rotasOf(host, approver, at)].sort();
   return {
     groups: groups.filter((group) => named.includes(group) && host.groups.covers(group, row)),
-    independent: isIndependent(host, row, groups),
+    independent: isIndependent(host, row, approver.groups),
   };
+}
+
+/** Returns the rotas in which the approver is on call. A key that users made is on call only while they are, too. */
+function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): string[] {
+  const makers = listKeyMakers(key_id, (id) => host.keys.recordedKey(id))
+    .filter(({ isUser }) => isUser === true)
+    .map(({ id }) => host.groups.onCall(principalOfUser(id), at));
+  return host.groups.onCall(principal, at).filter((rota) => makers.every((rotas) => rotas.includes(rota)));
 }
 
 /** False if the requester is unknown, because the submitting key has no owner. */
@@ -126,7 +148,7 @@ export function approvalBlock(
     return { code: "ALREADY_VOTED", detail: `${principal} has already voted on this action`, groups: [] };
   const now = host.clock();
   const vote = {
-    ...standingOf(host, row, credential.groups, plans),
+    ...standingOf(host, row, { principal, key_id: key.id, groups: credential.groups }, plans, now),
     principals: principalsBehindVote(host, { principal, key_id: key.id }),
     self: self !== null,
     // Whether the vote will be signed is decided with the vote.

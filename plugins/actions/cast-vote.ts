@@ -26,7 +26,7 @@ import {
   noLongerAllowedError,
   combinedPlans,
 } from "./redecision.ts";
-import { assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approver-plans.ts";
+import { type Approver, assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approver-plans.ts";
 import { recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseUses } from "./limit-usage.ts";
@@ -75,7 +75,7 @@ export async function voteOn(
     assertPending(row);
     const outcome = vote.approve
       ? await countApproval(host, tx, row, history, voter)
-      : countRejection(host, row, history, voter);
+      : countRejection(host, row, history, voter, tx.now);
     if ("ended" in outcome) return outcome.ended;
     if (vote.grant !== undefined && who !== null) {
       const [terms, reason] = [vote.grant, vote.reason ?? null];
@@ -99,6 +99,8 @@ function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   );
 }
 
+const approverOf = ({ actor: { principal, key_id }, groups }: Voter): Approver => ({ principal, key_id, groups });
+
 /** A vote that is about to be recorded. */
 interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
   /** The action before the vote. */
@@ -114,12 +116,18 @@ interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
   grants: GrantTerms | null;
 }
 
-function countRejection(host: CoreHost, row: ActionRow, history: VerifiedHistory, { groups }: Voter): VoteOutcome {
+function countRejection(
+  host: CoreHost,
+  row: ActionRow,
+  history: VerifiedHistory,
+  voter: Voter,
+  now: number,
+): VoteOutcome {
   const { first, newest, approvals, requirement } = history;
   return {
     row,
     status: "denied",
-    ...standingOf(host, row, groups, requirement?.approvers ?? []),
+    ...standingOf(host, row, approverOf(voter), requirement?.approvers ?? [], now),
     approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
     holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
@@ -136,9 +144,10 @@ async function countApproval(
   tx: LedgerTransaction,
   row: ActionRow,
   history: VerifiedHistory,
-  { actor, self, groups, gesture }: Voter,
+  voter: Voter,
 ): Promise<VoteOutcome | { ended: ActionRow }> {
   const { first, newest } = history;
+  const { actor, self, gesture } = voter;
   const earlier = countedVotes(host, history.approvals);
   const people = earlier.map(({ principals }) => principals);
   const before = countPeople(people);
@@ -158,7 +167,7 @@ async function countApproval(
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies of now may not allow a self-confirmation that those of the decision did.
   assertMayConfirm({ self, gesture }, approvers);
-  const standing = standingOf(host, row, groups, approvers);
+  const standing = standingOf(host, row, approverOf(voter), approvers, tx.now);
   const vote = {
     ...standing,
     principals: people.at(-1) ?? [],

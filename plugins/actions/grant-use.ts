@@ -118,7 +118,9 @@ async function findStanding(
   const rights = await host.keys.rightsOf(tx, grant.by.key_id);
   if (rights === null || !mayGrant(rights, grant)) return null;
   if (!canSee(rights.visibility, action) || selfRelationOf(host, action, rights) !== null) return null;
-  const { groups, independent } = standingOf(host, action, rights.groups, decision.approval?.approvers ?? []);
+  const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
+  const plans = decision.approval?.approvers ?? [];
+  const { groups, independent } = standingOf(host, action, approver, plans, tx.now);
   return { groups: [...groups].sort(), independent };
 }
 

@@ -9,6 +9,7 @@ import { grantRoutes } from "./grant-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetention } from "./retention.ts";
 import { createUnknownOutcomes } from "./unknown-outcome.ts";
+import { rotaRoute } from "./rota-route.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
 import { createWaiters } from "./wait.ts";
@@ -50,6 +51,7 @@ export default defineCorePlugin({
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
         ...grantRoutes(host, TAG),
+        rotaRoute(host, TAG),
       ],
       async start() {
         await expiry.start();

@@ -11,6 +11,7 @@ import {
   voteDigest,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
+  stageChannels,
   type SelfRelation,
   toActor,
   type TokenCheckResult,
@@ -167,7 +168,8 @@ async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: Act
   for (const { type, bytes } of entries) {
     if (type !== "decision" && type !== "redecision") continue;
     const { status, decision } = decodeEntry<DecisionEntry | RedecisionEntry>(bytes);
-    if (status === "pending_approval") named.push(...(decision.approval?.notify ?? []));
+    if (status !== "pending_approval") continue;
+    named.push(...(decision.approval?.notify ?? []), ...stageChannels(decision.approval?.approvers ?? []));
   }
   return named;
 }

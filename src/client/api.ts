@@ -152,6 +152,8 @@ export interface Action {
           count: number;
           group: string | null;
         })[];
+        /** Channels notified when it opens. */
+        notify?: string[];
       })[];
     })[];
     /** Groups of which another approval would count now; null: of anyone. */

@@ -22,6 +22,13 @@ export const Channel = Type.Object(
               maxLength: 200,
               description: "Who decides with the link that is sent; the same name as the `owner` of their API keys.",
             }),
+            member: Type.Optional(
+              Type.String({
+                minLength: 1,
+                maxLength: 200,
+                description: "How the channel's rota names the person, if not by `owner`, such as `user:<id>`.",
+              }),
+            ),
             to: To,
             notifier: NotifierName,
           },
@@ -34,6 +41,12 @@ export const Channel = Type.Object(
       Type.Array(Type.Object({ to: To, notifier: NotifierName }, { additionalProperties: false }), {
         maxItems: 100,
         description: "Seen by several people: told, with a link that needs a key.",
+      }),
+    ),
+    rota: Type.Optional(
+      Type.String({
+        description:
+          "Notifies only those of the people who are on call in this rota, and whoever takes over while the action is pending.",
       }),
     ),
     remind_before: Type.Optional(

@@ -4,6 +4,7 @@ import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { Channel } from "./channel.ts";
 import { GroupsSchema } from "./groups-schema.ts";
+import { RotaSchema } from "./rota-schema.ts";
 import { ServerSchema } from "./server-schema.ts";
 import { StopSchema } from "./stop-schema.ts";
 
@@ -179,6 +180,7 @@ export const ConfigSchema = Type.Object(
       { default: {}, additionalProperties: false, description: "Approvals." },
     ),
     groups: GroupsSchema,
+    rota: RotaSchema,
     stop: StopSchema,
     channels: Type.Record(Type.String(), Channel, {
       default: {},

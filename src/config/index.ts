@@ -7,6 +7,7 @@ import { isNoteName } from "../domain/checkpoint.ts";
 import { parseWitnessVkey } from "../domain/cosignature.ts";
 import { explainFault, siblingNames } from "../domain/validation.ts";
 import { ConfigSchema, type Config } from "./config-schema.ts";
+import { readRotas } from "./rota-schema.ts";
 
 export { ConfigSchema, type Config } from "./config-schema.ts";
 
@@ -108,6 +109,15 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
       },
     ]);
   }
+  const { faults: rotaFaults } = readRotas(settings.rota, settings.groups);
+  if (rotaFaults.length > 0)
+    throw new ConfigError(
+      rotaFaults.map(({ pointer, message }) => ({
+        origin: path,
+        ...place(lines, offsetOf(document, pointer)),
+        message: `${pointer}: ${message}`,
+      })),
+    );
   for (const [i, { vkey }] of settings.ledger.witnesses.entries()) {
     try {
       parseWitnessVkey(vkey);

@@ -4,6 +4,7 @@
  */
 import type { PasskeyAssertion } from "../domain/gesture.ts";
 import type { JsonObject } from "../domain/json.ts";
+import type { Rota } from "../domain/rota.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
@@ -73,6 +74,10 @@ export interface Groups {
    * of those allows; a group without limits does not lift the limits of another.
    */
   visibility(groups: readonly string[]): Visibility;
+  /** The rotas of the configuration, by name. No group has the name of a rota. */
+  readonly rotas: ReadonlyMap<string, Rota>;
+  /** Returns the rotas in which the principal is on call at `at` (milliseconds). Sorted. */
+  onCall(principal: string, at: number): readonly string[];
 }
 
 /** Users, as the ledger records them. */

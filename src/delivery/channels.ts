@@ -2,7 +2,9 @@
 import type { Config } from "../config/index.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Channels } from "../contract/core-host.ts";
+import { principalOfMember } from "../domain/groups.ts";
 import { isValidOwner, ownerIdentity } from "../domain/owner.ts";
+import type { Rota } from "../domain/rota.ts";
 import { suggest } from "../domain/suggest.ts";
 import { parseDuration } from "../domain/time.ts";
 
@@ -14,9 +16,14 @@ export interface Recipient {
   person: string | null;
 }
 
+/** A recipient of a channel, with the principal by which a rota names the person; null for a place. */
+export type ChannelRecipient = Recipient & { member: string | null };
+
 export interface Channel {
   name: string;
-  recipients: readonly Recipient[];
+  recipients: readonly ChannelRecipient[];
+  /** Of the people only those on call are notified. Null: all of them. */
+  rota: Rota | null;
   /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
   remindBefore: number | null;
   escalate: { to: string; after: number } | null;
@@ -32,7 +39,11 @@ export class ChannelError extends Error {
 const LONE_SURROGATE = /\p{Cs}/u;
 
 /** Returns the configured channels by name. Throws ChannelError for faults that the schema cannot express. */
-export function readChannels(config: Config["channels"], notifiers: readonly Notifier[]): ReadonlyMap<string, Channel> {
+export function readChannels(
+  config: Config["channels"],
+  notifiers: readonly Notifier[],
+  rotas: ReadonlyMap<string, Rota> = new Map(),
+): ReadonlyMap<string, Channel> {
   const byName = new Map(notifiers.map((notifier) => [notifier.name, notifier]));
   const channels = new Map<string, Channel>();
   for (const [name, given] of Object.entries(config)) {
@@ -61,13 +72,17 @@ export function readChannels(config: Config["channels"], notifiers: readonly Not
       if (!isValidOwner(owner) || LONE_SURROGATE.test(owner))
         throw new ChannelError(name, `"${owner}" is not a valid owner name`);
     const recipients = [
-      ...(given.people ?? []).map(({ notifier, to, owner }) => recipient(notifier, to, owner)),
-      ...(given.places ?? []).map(({ notifier, to }) => recipient(notifier, to, null)),
+      ...(given.people ?? []).map(({ notifier, to, owner, member = owner }) => ({
+        ...recipient(notifier, to, owner),
+        member: principalOfMember(member),
+      })),
+      ...(given.places ?? []).map(({ notifier, to }) => ({ ...recipient(notifier, to, null), member: null })),
     ];
     if (recipients.length === 0) throw new ChannelError(name, "it has no recipients; add people or places");
     channels.set(name, {
       name,
       recipients,
+      rota: given.rota === undefined ? null : findRota(name, given.rota, rotas, recipients),
       remindBefore: given.remind_before === undefined ? null : duration(name, "remind_before", given.remind_before),
       escalate:
         given.escalate === undefined
@@ -89,6 +104,21 @@ export function stopChannelNames(named: Config["stop"]["notify"], channels: Read
   return named ?? [...channels.keys()];
 }
 
+/** Throws ChannelError if there is no such rota, or if the channel has no address of one of its members. */
+function findRota(
+  channel: string,
+  name: string,
+  rotas: ReadonlyMap<string, Rota>,
+  recipients: readonly ChannelRecipient[],
+): Rota {
+  const rota = rotas.get(name);
+  if (rota === undefined) throw new ChannelError(channel, `there is no rota "${name}"`);
+  const missing = rota.members.find((member) => recipients.every((recipient) => recipient.member !== member));
+  if (missing !== undefined)
+    throw new ChannelError(channel, `the rota "${name}" has the member ${missing}, who is not among the people`);
+  return rota;
+}
+
 function duration(channel: string, key: string, text: string): number {
   const ms = parseDuration(text);
   if (ms === null || ms < 1000)
@@ -97,7 +127,7 @@ function duration(channel: string, key: string, text: string): number {
 }
 
 /** Returns the channels that a decision can notify: those that the policy names, and those they escalate to. */
-function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
+export function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
   const escalations = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));
   return [...new Set([...direct, ...escalations])];

@@ -4,11 +4,21 @@
  */
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import type { ApprovalEntry, DecisionEntry, EntryBody, ExecutionEntry, RedecisionEntry } from "../domain/entries.ts";
+import { buildActionHistory, type ActionEntry } from "../domain/action-history.ts";
+import { followPlan, stageChannels, type ApproverPlan } from "../domain/approvers.ts";
+import {
+  decodeEntry,
+  type ApprovalEntry,
+  type DecisionEntry,
+  type EntryBody,
+  type ExecutionEntry,
+  type RedecisionEntry,
+} from "../domain/entries.ts";
 import { ownerIdentity } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
+import { shiftsBetween } from "../domain/rota.ts";
 import { parseRfc3339 } from "../domain/time.ts";
-import type { Channel, Recipient } from "./channels.ts";
+import { reachableChannels, type Channel, type ChannelRecipient, type Recipient } from "./channels.ts";
 import type { AfterEntries } from "../ledger/commit/batch.ts";
 import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
 import { isApprovalRequest } from "./message.ts";
@@ -27,7 +37,10 @@ interface OutboxOptions {
 }
 
 type NewDelivery = Omit<DeliveryRow, "position">;
-type RequestEntry = DecisionEntry | RedecisionEntry;
+/** What a request for approval is about. `decision` is null if a vote opened the next stage. */
+type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
+/** A stage of an approval, with the channels that are notified when it opens. */
+type NotifyingStage = ReturnType<typeof followPlan>["stages"][number];
 type EndingEntry = ApprovalEntry | RedecisionEntry;
 
 export function createOutbox(options: OutboxOptions): Outbox {
@@ -40,7 +53,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
       for (const { seq, body } of entries) {
         const at = { seq, now };
         if (options.channels.size > 0) {
-          for (const request of await newApprovalRequests(options, tx, body, at)) await tx.insertDelivery(request);
+          for (const request of await newApprovalRequests(options, tx, body, at, entries))
+            await tx.insertDelivery(request);
         }
         if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
         if (body.type === "execution" && body.status === "unknown")
@@ -138,32 +152,115 @@ async function unknownOutcomeNotices(
   return [...notices.values()];
 }
 
+/** @param before the entries of the batch */
 async function newApprovalRequests(
   options: OutboxOptions,
   tx: StorageTransaction,
   body: EntryBody,
   cause: Cause,
+  before: readonly { seq: number; body: EntryBody }[],
 ): Promise<NewDelivery[]> {
-  if (body.type === "decision" && body.status === "pending_approval")
-    return approvalRequests(options, body, cause, { submitter: body.submitted_by.owner, earlier: [] });
-  if (body.type !== "redecision" || body.status !== "pending_approval") return [];
-  const submitter = (await tx.action(body.action_id))?.submitted_owner ?? null;
+  if (body.type === "decision" && body.status === "pending_approval") {
+    const approvers = body.decision.approval?.approvers ?? [];
+    const stages = approvers.flatMap((plan) => followPlan(plan, [], cause.now, cause.now).stages);
+    return approvalRequests(options, body, cause, { submitter: body.submitted_by.owner, earlier: [], stages });
+  }
+  if ((body.type !== "redecision" && body.type !== "approval") || body.status !== "pending_approval") return [];
+  const entries = await readActionEntries(tx, body, cause, before);
+  const { stages, closed } = openedStages(options.channels, entries);
+  if (body.type === "approval" && stages.length === 0) return [];
+  const submitter = entries[0]?.type === "decision" ? entries[0].submitted_by.owner : null;
   // After a vote the earlier requests are still open, so their recipients are not notified again.
-  const earlier =
-    body.occasion === "vote" ? (await tx.deliveriesOfAction(body.action_id)).filter(isApprovalRequest) : [];
-  return approvalRequests(options, body, cause, { submitter, earlier });
+  const isVote = body.type === "approval" || body.occasion === "vote";
+  const earlier = isVote ? await openRequests(tx, body.action_id, closed, cause) : [];
+  const newest = entries.findLast((entry) => entry.type === "decision" || entry.type === "redecision");
+  const request =
+    body.type === "redecision"
+      ? body
+      : { action_id: body.action_id, expires_at: newest?.expires_at ?? null, decision: null };
+  return approvalRequests(options, request, cause, { submitter, earlier, stages });
+}
+
+/** Returns the entries of the body's action up to this one, of which the batch's own are not stored yet. */
+async function readActionEntries(
+  tx: StorageTransaction,
+  { action_id }: RedecisionEntry | ApprovalEntry,
+  { seq }: Cause,
+  batch: readonly { seq: number; body: EntryBody }[],
+): Promise<ActionEntry[]> {
+  const stored = (await tx.entriesOfAction(action_id)).map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
+  const own = batch
+    .filter((entry) => entry.seq <= seq && "action_id" in entry.body && entry.body.action_id === action_id)
+    .map(({ body, ...at }) => ({ ...body, ...at }) as ActionEntry);
+  return [...stored, ...own].filter(({ type }) => !type.includes(":"));
+}
+
+function approversIn(entry: ActionEntry): readonly ApproverPlan[] {
+  if (entry.type === "decision") return entry.decision.approval?.approvers ?? [];
+  return entry.type === "redecision" ? (entry.approvers ?? []) : [];
+}
+
+/** Returns the requests that are still open. Drops scheduled messages to channels of which nobody is asked any more. */
+async function openRequests(
+  tx: StorageTransaction,
+  actionId: string,
+  closed: ReadonlySet<string>,
+  { now }: Cause,
+): Promise<DeliveryRow[]> {
+  const open: DeliveryRow[] = [];
+  for (const row of await tx.deliveriesOfAction(actionId)) {
+    if (row.state === "scheduled" && closed.has(row.channel ?? ""))
+      await tx.updateDelivery(row.id, row, { state: "obsolete", updated_at: now });
+    else if (isApprovalRequest(row) && row.state !== "obsolete") open.push(row);
+  }
+  return open;
+}
+
+/**
+ * Returns the stages that the last of these entries opened, also those that open later as alternatives, and the channels
+ * that only stages before them notify.
+ */
+function openedStages(
+  channels: OutboxOptions["channels"],
+  entries: readonly ActionEntry[],
+): { stages: NotifyingStage[]; closed: ReadonlySet<string> } {
+  const named = stageChannels(entries.flatMap(approversIn));
+  const history = named.length === 0 ? null : buildActionHistory(entries, "");
+  if (history === null || history.requirement === null) return { stages: [], closed: new Set() };
+  const { approvers, since } = history.requirement;
+  const votes = history.approvals.map((vote) => ({ ...vote, principals: [vote.principal] }));
+  const earlier = entries.at(-1)?.type === "approval" ? votes.slice(0, -1) : null;
+  const after = approvers.map((plan) => followPlan(plan, votes, since, since));
+  const opened = after.filter(
+    ({ isMet, steps }, i) =>
+      !isMet && (earlier === null || followPlan(approvers[i] as ApproverPlan, earlier, since, since).steps < steps),
+  );
+  const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
+  const asked = new Set([
+    ...reachableChannels(channels, always).map(({ name }) => name),
+    ...after.flatMap(({ isMet, stages }) => (isMet ? [] : stages.flatMap(({ notify }) => notify))),
+  ]);
+  return {
+    stages: opened.flatMap(({ stages }) => stages),
+    closed: new Set(named.filter((name) => !asked.has(name))),
+  };
 }
 
 /**
  * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
  * @param submitter owner of the action, who is not notified unless self-approval is allowed
  * @param earlier deliveries whose recipients are not notified again
+ * @param stages stages that open now or later, if the ones before are not met
  */
 function approvalRequests(
   options: OutboxOptions,
-  entry: RequestEntry,
+  entry: ApprovalRequest,
   cause: Cause,
-  { submitter, earlier }: { submitter: string | null; earlier: readonly DeliveryRow[] },
+  {
+    submitter,
+    earlier,
+    stages,
+  }: { submitter: string | null; earlier: readonly DeliveryRow[]; stages: readonly NotifyingStage[] },
 ): NewDelivery[] {
   const { channels } = options;
   const { now } = cause;
@@ -171,17 +268,23 @@ function approvalRequests(
   const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
   const isSubmitter = ({ person }: Recipient): boolean =>
     submitter !== null && person !== null && ownerIdentity(submitter) === ownerIdentity(person);
-  const requestsOf = (channel: Channel, at: number): NewDelivery[] =>
-    channel.recipients.flatMap((recipient) => {
+  const requestsOf = (channel: Channel, from: number): NewDelivery[] =>
+    recipientsOf(channel, from, expiresAt).flatMap(({ recipient, at }) => {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (notified.has(key) || isSubmitter(recipient)) return [];
       notified.add(key);
       return requestAndReminder(options, entry.action_id, cause, { channel, recipient, at, expiresAt });
     });
-  const names = [...new Set(entry.decision.approval?.notify ?? [])];
+  const names = [...new Set(entry.decision?.approval?.notify ?? [])];
   const direct = names.flatMap((name) => channels.get(name) ?? []);
   const deliveries = direct.flatMap((channel) => requestsOf(channel, now));
-  for (const name of names)
+  for (const { opensAt, notify } of stages.filter((stage) => stage.opensAt < expiresAt))
+    for (const name of notify) {
+      const channel = channels.get(name);
+      if (channel === undefined) names.push(name);
+      else deliveries.push(...requestsOf(channel, Math.max(now, opensAt)));
+    }
+  for (const name of new Set(names))
     if (!channels.has(name)) deliveries.push(undeliverable(options, name, entry.action_id, cause));
   for (const { escalate } of direct) {
     const escalation = escalate === null ? undefined : channels.get(escalate.to);
@@ -189,6 +292,25 @@ function approvalRequests(
       deliveries.push(...requestsOf(escalation, now + escalate.after));
   }
   return deliveries;
+}
+
+/**
+ * Returns whom a channel notifies, and when. Of a channel with a rota, whoever is on call at `from`, and those who take
+ * over later.
+ */
+function recipientsOf(
+  { recipients, rota }: Channel,
+  from: number,
+  until: number,
+): { recipient: ChannelRecipient; at: number }[] {
+  if (rota === null) return recipients.map((recipient) => ({ recipient, at: from }));
+  const places = recipients.filter(({ member }) => member === null).map((recipient) => ({ recipient, at: from }));
+  const onCall = shiftsBetween(rota, from, until).flatMap((shift) =>
+    recipients
+      .filter(({ member }) => member === shift.member)
+      .map((recipient) => ({ recipient, at: Math.max(from, shift.from) })),
+  );
+  return [...places, ...onCall];
 }
 
 function requestAndReminder(

@@ -22,6 +22,8 @@ interface ApproverStage {
   /** Opens this long after the previous stage opened, as its alternative. Null: opens when the previous stage is met. */
   after_ms: number | null;
   approvers: ApproverRequirement[];
+  /** Channels that are notified when the stage opens. Absent if there are none. */
+  notify?: string[];
 }
 
 /** The people that one rule requires. */
@@ -56,10 +58,17 @@ interface PlanProgress {
   counted: ReadonlySet<number>;
   /** Groups of which another vote would count now; null for anyone. Sorted, null first. */
   open: readonly (string | null)[];
+  /** Number of steps that are met: a stage and its alternatives are one step. */
+  steps: number;
+  /** The stages of the first step that is not met, also those that open later. */
+  stages: readonly Pick<OpenStage, "opensAt" | "notify">[];
 }
 
 interface OpenStage {
+  /** Milliseconds. */
   opensAt: number;
+  /** Channels that are notified then. */
+  notify: readonly string[];
   /** The group of each required vote. */
   slots: (string | null)[];
   /** For each slot the groups of the vote that fills it. */
@@ -105,7 +114,7 @@ export function followPlan(
     stages = openStages(steps[step] ?? [], at);
   }
   const isMet = step === steps.length;
-  return { isMet, counted, open: isMet ? [] : openGroups(stages, now) };
+  return { isMet, counted, open: isMet ? [] : openGroups(stages, now), steps: step, stages };
 }
 
 /** Whether the votes satisfy every plan. */
@@ -127,6 +136,11 @@ export function countNeeded(plan: ApproverPlan): number {
 export function namedGroups(plans: readonly ApproverPlan[]): string[] {
   const groups = plans.flatMap(({ stages }) => stages.flatMap(({ approvers }) => approvers.map(({ group }) => group)));
   return [...new Set(groups.filter((group) => group !== null))].sort();
+}
+
+/** Returns the channels that stages of the plans notify. Sorted. */
+export function stageChannels(plans: readonly ApproverPlan[]): string[] {
+  return [...new Set(plans.flatMap(({ stages }) => stages.flatMap(({ notify = [] }) => notify)))].sort();
 }
 
 /** Combines the plans of several rules, so that an approval satisfies all of them. Leaves out plans that others imply. */
@@ -182,10 +196,10 @@ function stepsOf({ stages }: ApproverPlan): ApproverStage[][] {
 
 function openStages(step: readonly ApproverStage[], at: number): OpenStage[] {
   let opensAt = at;
-  return step.map(({ after_ms, approvers }, i) => {
+  return step.map(({ after_ms, approvers, notify = [] }, i) => {
     if (i > 0) opensAt += after_ms ?? 0;
     const slots = approvers.flatMap(({ count, group }) => Array<string | null>(count).fill(group));
-    return { opensAt, slots, filled: slots.map(() => null) };
+    return { opensAt, notify, slots, filled: slots.map(() => null) };
   });
 }
 
@@ -206,10 +220,10 @@ const isFull = ({ filled }: OpenStage): boolean => filled.every((groups) => grou
 
 function openGroups(stages: readonly OpenStage[], now: number): (string | null)[] {
   const open = new Set<string | null>();
-  for (const { opensAt, slots, filled } of stages) {
-    if (opensAt > now) continue;
-    for (const group of new Set(slots))
-      if (fillSlot({ opensAt, slots, filled: [...filled] }, group === null ? [] : [group])) open.add(group);
+  for (const stage of stages) {
+    if (stage.opensAt > now) continue;
+    for (const group of new Set(stage.slots))
+      if (fillSlot({ ...stage, filled: [...stage.filled] }, group === null ? [] : [group])) open.add(group);
   }
   return [...open].sort((a, b) => (a === b ? 0 : a === null ? -1 : b === null ? 1 : a < b ? -1 : 1));
 }

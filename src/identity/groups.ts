@@ -1,4 +1,4 @@
-/** The groups of the configuration: their members, and what the members may see and approve. */
+/** The groups and rotas of the configuration: their members, and what the members may see and approve. */
 import type { Groups } from "../contract/core-host.ts";
 import {
   type GroupDefinition,
@@ -7,10 +7,14 @@ import {
   principalOfMember,
   isWithinLimits,
 } from "../domain/groups.ts";
+import { shiftAt, type Rota } from "../domain/rota.ts";
 import type { Visibility } from "../domain/visibility.ts";
 
 /** @param definitions groups by name */
-export function createGroups(definitions: Readonly<Record<string, GroupDefinition>>): Groups {
+export function createGroups(
+  definitions: Readonly<Record<string, GroupDefinition>>,
+  rotas: ReadonlyMap<string, Rota> = new Map(),
+): Groups {
   const limits = new Map<string, GroupLimits>();
   const byPrincipal = new Map<string, string[]>();
   for (const [name, definition] of Object.entries(definitions)) {
@@ -20,6 +24,9 @@ export function createGroups(definitions: Readonly<Record<string, GroupDefinitio
       byPrincipal.set(principal, [...(byPrincipal.get(principal) ?? []), name].sort());
   }
   return {
+    rotas,
+    onCall: (principal, at) =>
+      [...rotas].flatMap(([name, rota]) => (shiftAt(rota, at)?.member === principal ? [name] : [])).sort(),
     of: (principal) => byPrincipal.get(principal) ?? [],
     covers(group, action) {
       const limited = limits.get(group);

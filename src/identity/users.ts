@@ -70,9 +70,13 @@ export function createUsers(options: {
   };
 }
 
-/** Returns the groups of a user: their own, and those that the configuration gives `user:<id>`. Sorted. */
-export function groupsOfUser(groups: Pick<Groups, "of">, user: User): readonly string[] {
-  return [...new Set([...user.groups, ...groups.of(principalOfUser(user.id))])].sort();
+/**
+ * Returns the groups of a user: their own, and those that the configuration gives `user:<id>`. Sorted. A group with the
+ * name of a rota is left out, because only the rota decides who is on call.
+ */
+export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): readonly string[] {
+  const own = user.groups.filter((group) => !groups.rotas.has(group));
+  return [...new Set([...own, ...groups.of(principalOfUser(user.id))])].sort();
 }
 
 function createUserCredential(session: Session, epoch: number, groups: Groups): Credential {

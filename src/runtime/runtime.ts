@@ -1,6 +1,7 @@
 /** Assembles the service: plugins, store, ledger, keys, policies and the fetch handler. */
 import { V7Generator } from "uuidv7";
 import type { Config } from "../config/index.ts";
+import { readRotas } from "../config/rota-schema.ts";
 import type { CoreHost } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
@@ -113,7 +114,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
   const responses = createResponsesInFlight({ total, perKey });
   const queue = createQueue(config.ledger.max_queue);
-  const groups = createGroups(config.groups);
+  const { rotas } = readRotas(config.rota, config.groups);
+  const groups = createGroups(config.groups, rotas);
   const { hostOf, coreHostOf, part } = createHosts({
     config,
     load: { bodyBytes: () => inFlight.bytes, responseBytes: () => responses.bytes, queued: () => queue.length },
@@ -132,7 +134,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
   const registry = await collectContributions(plugins, declared, { hostOf, coreHostOf }, log);
   routes = registry.routes;
-  channels = readChannels(config.channels, registry.notifiers);
+  channels = readChannels(config.channels, registry.notifiers, rotas);
   const outbox = createOutbox({
     channels,
     notifiers: registry.notifiers,

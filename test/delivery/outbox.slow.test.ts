@@ -5,6 +5,7 @@ import type { Config } from "../../src/config/index.ts";
 import type { Feed, Notifier } from "../../src/contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
 import type { ApprovalEntry, DecisionEntry, EntryBody } from "../../src/domain/entries.ts";
+import type { Rota } from "../../src/domain/rota.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
 import { readChannels } from "../../src/delivery/channels.ts";
 import { createOutbox } from "../../src/delivery/outbox.ts";
@@ -44,11 +45,11 @@ const ended = { type: "approval", action_id: "a-1", agent_id: "bot", status: "de
 async function written(
   channels: object,
   entries: EntryBody[],
-  { feeds = [] as Feed[], stops = [] as string[] } = {},
+  { feeds = [] as Feed[], stops = [] as string[], rotas = new Map<string, Rota>() } = {},
 ): Promise<DeliveryRow[]> {
   const notifiers = [notifier(feeds)];
   const { write } = createOutbox({
-    channels: readChannels(channels as Config["channels"], notifiers),
+    channels: readChannels(channels as Config["channels"], notifiers, rotas),
     notifiers,
     stops,
     newId: () => `d-${++ids}`,
@@ -220,5 +221,78 @@ test("an action that goes back to its people asks them again, a vote that finds 
     (await written(channels, [asks(["a"]), approved, unused])).length,
     2,
     "of what nobody started, nobody is told",
+  );
+});
+
+test("stages notify their channels when they open, and a stage that is met drops what was scheduled for it", async () => {
+  const stage = (group: string, after_ms: number | null = null) => ({
+    after_ms,
+    approvers: [{ group, count: 1 }],
+    notify: [group],
+  });
+  const plan = {
+    exclude_requester_groups: false,
+    mode: "maker_checker",
+    stages: [stage("a"), stage("b", HOUR), stage("c"), stage("d", HOUR)],
+  };
+  const base = asks([], "owner") as DecisionEntry;
+  const approval = { ...base.decision.approval, approvers: [plan] };
+  const at = toRfc3339(T0);
+  const asked = { ...base, at, commitment: "x", decision: { ...base.decision, approval } } as unknown as EntryBody;
+  const vote = {
+    type: "approval",
+    action_id: "a-1",
+    agent_id: "bot",
+    at,
+    commitment: "x",
+    verdict: "approve",
+    by: { key_id: "k2", principal: "owner:ann", agent_id: null, owner: "ann" },
+    groups: ["a"],
+    independent: true,
+    gesture: null,
+    self_approval: false,
+    status: "pending_approval",
+  } as unknown as EntryBody;
+  const channels = Object.fromEntries(
+    ["a", "b", "c", "d"].map((name) => [name, { notifier: "mail", people: [{ owner: name, to: name }] }]),
+  );
+  assert.deepEqual(told(await written(channels, [asked])), [
+    "approval_requested a waiting 0",
+    "approval_escalated b scheduled 60",
+  ]);
+  await empty();
+  assert.deepEqual(told(await written(channels, [asked, vote])), [
+    "approval_requested a waiting 0",
+    "approval_escalated b obsolete 60",
+    "approval_requested c waiting 0",
+    "approval_escalated d scheduled 60",
+  ]);
+});
+
+test("a channel with a rota notifies who is on call when the message is due, and who takes over", async () => {
+  const rota = { members: ["owner:anna", "owner:ben"], every_ms: 4 * HOUR, start: T0 - HOUR, zone: "UTC" };
+  const people = [{ owner: "Anna", to: "anna" }, BEN];
+  const channels = {
+    now: { notifier: "mail", rota: "r", people, places: [{ to: "room" }] },
+    first: { notifier: "mail", places: [{ to: "desk" }], escalate: { to: "later", after: "3h" } },
+    later: { notifier: "mail", rota: "r", people },
+  };
+  const rotas = new Map([["r", rota]]);
+  assert.deepEqual(told(await written(channels, [asks(["now"])], { rotas })), [
+    "approval_requested room waiting 0",
+    "approval_requested anna waiting 0",
+    "approval_escalated ben scheduled 180",
+  ]);
+  await empty();
+  assert.deepEqual(told(await written(channels, [asks(["first"])], { rotas })), [
+    "approval_requested desk waiting 0",
+    "approval_escalated ben scheduled 180",
+    "approval_escalated anna scheduled 420",
+  ]);
+  await empty();
+  const missing = { a: { notifier: "mail", rota: "r", people: [BEN] } };
+  assert.throws(
+    () => readChannels(missing as Config["channels"], [notifier()], rotas),
+    /the rota "r" has the member owner:anna, who is not among the people/,
   );
 });

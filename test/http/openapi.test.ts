@@ -328,6 +328,7 @@ describe("every operation", () => {
     const grant = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
     const doubtful = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
     await send("POST", "/v1/grants/{id}/revoke", { at: grant, body: { reason: "walk" } });
+    await send("GET", "/v1/rotas");
     await send("GET", "/v1/grants", { query: "?active=true" });
     await send("GET", "/v1/grants/{id}", { at: grant });
     const request = { agent_id: "grantee", tool: "granted", operation: "x" };

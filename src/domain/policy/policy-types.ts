@@ -40,7 +40,7 @@ export interface ApprovalTerms {
   quorum?: number;
   approvers?: ApproverTerms[];
   /** Stages that are met in order. Excludes `approvers`. */
-  stages?: { after?: string; approvers: ApproverTerms[] }[];
+  stages?: { after?: string; approvers: ApproverTerms[]; notify?: string[] }[];
   /** Members of the requester's groups cannot approve. */
   exclude_requester_groups?: boolean;
   /** `maker_checker` when absent. */

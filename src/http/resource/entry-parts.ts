@@ -104,6 +104,7 @@ export const ApproverPlans = Type.Array(
           {
             after_ms: orNull(Type.Integer()),
             approvers: Type.Array(Type.Object({ count: Type.Integer(), group: orNull(Type.String()) }, closed)),
+            notify: Type.Optional(Type.Array(Type.String(), { description: "Channels notified when it opens." })),
           },
           closed,
         ),

@@ -13,6 +13,7 @@ ${rule("staged", "{ stages: [{ approvers: [{ group: finance }] }, { approvers: [
 ${rule("escalated", "{ expires_in: 4h, stages: [{ approvers: [{ group: finance }] }, { after: 30m, approvers: [{ group: security }] }] }")}
 ${rule("outside", "{ exclude_requester_groups: true }")}
 ${rule("one", "{ quorum: 1 }")}
+${rule("oncall", "{ approvers: [{ group: oncall }] }")}
 `;
 const PEOPLE = ["fay", "sam", "both", "nora", "rita"];
 
@@ -28,6 +29,8 @@ before(async () => {
         security: { members: ["sam", "both"] },
         clerks: { members: ["linus"], tools: ["one"] },
       };
+      const start = new Date().toISOString().slice(0, 16);
+      config.rota = { oncall: { members: ["fay", "sam"], every: "24h", start, time_zone: "UTC" } };
     },
   });
   for (const owner of PEOPLE) keys[owner] = (await makeKey(service, { name: owner, owner, preset: "approver" })).key;
@@ -128,4 +131,24 @@ test("policies that require another group return an approved action to its appro
   assert.deepEqual((await read(id, "sam")).body.approval_terms.open_groups, ["security"]);
   assert.deepEqual(said(await vote(id, "nora")), [403, "APPROVER_NOT_ELIGIBLE"]);
   assert.deepEqual(said(await vote(id, "sam")), [200, "approved"]);
+});
+
+test("the rotas say who is on call now and next", async () => {
+  const { body } = await service.call("GET", "/v1/rotas", { key: keys["nora"] ?? "" });
+  const [{ name, on_call: now, next }] = body.rotas;
+  assert.deepEqual([name, now.member, next.member, next.from], ["oncall", "owner:fay", "owner:sam", now.until]);
+});
+
+test("of a rota only the person on call can approve, as of the vote, and the entry records it", async () => {
+  const first = await submit("oncall");
+  const refused = await vote(first, "sam");
+  assert.deepEqual(said(refused), [403, "APPROVER_NOT_ELIGIBLE"]);
+  assert.match(refused.body.detail as string, /"oncall" can approve/);
+  assert.deepEqual(said(await vote(first, "fay")), [200, "approved"]);
+  const { body } = await service.call("GET", `/v1/actions/${first}/events`, { key: service.admin });
+  assert.deepEqual(body.events[1].entry.groups, ["oncall"]);
+  service.clock.now += 24 * 3_600_000;
+  const second = await submit("oncall");
+  assert.deepEqual(said(await vote(second, "fay")), [403, "APPROVER_NOT_ELIGIBLE"]);
+  assert.deepEqual(said(await vote(second, "sam")), [200, "approved"]);
 });

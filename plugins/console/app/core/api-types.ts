@@ -201,6 +201,8 @@ export interface Action {
           count: number;
           group: string | null;
         })[];
+        /** Channels notified when it opens. */
+        notify?: string[];
       })[];
     })[];
     /** Groups of which another approval would count now; null: of anyone. */
@@ -321,6 +323,8 @@ export interface Decision {
           count: number;
           group: string | null;
         })[];
+        /** Channels notified when it opens. */
+        notify?: string[];
       })[];
     })[];
     /** The largest grants that can cover the action. Absent if none can. */
@@ -476,6 +480,8 @@ export interface RedecisionEntry {
         count: number;
         group: string | null;
       })[];
+      /** Channels notified when it opens. */
+      notify?: string[];
     })[];
   })[] | null;
 }
@@ -1138,6 +1144,8 @@ export interface PolicyDefinition {
           /** How many different people; 1 when absent. */
           count?: number;
         }[];
+        /** Channels to notify when the stage opens. */
+        notify?: string[];
       }[];
       /** true: members of the requester's groups cannot approve. false when absent. */
       exclude_requester_groups?: boolean;
@@ -1220,6 +1228,8 @@ export interface PolicyDefinition {
           /** How many different people; 1 when absent. */
           count?: number;
         }[];
+        /** Channels to notify when the stage opens. */
+        notify?: string[];
       }[];
       /** true: members of the requester's groups cannot approve. false when absent. */
       exclude_requester_groups?: boolean;
@@ -1405,6 +1415,29 @@ export interface Backtest {
   }[];
   /** Value of `before` to continue with, if the limit or the time limit of a request was reached; null if the range is complete. */
   next: number | null;
+}
+
+export interface Rota {
+  name: string;
+  /** Principals, in the order of their shifts. */
+  members: string[];
+  time_zone: string;
+  on_call: {
+    /** Principal, such as `owner:ada` or `user:<id>`. */
+    member: string;
+    /** Start of the shift. */
+    from: string;
+    /** End of the shift. */
+    until: string;
+  } | null;
+  next: {
+    /** Principal, such as `owner:ada` or `user:<id>`. */
+    member: string;
+    /** Start of the shift. */
+    from: string;
+    /** End of the shift. */
+    until: string;
+  } | null;
 }
 
 export interface Stop {
@@ -2476,6 +2509,13 @@ export interface Api {
       alone?: boolean | undefined;
     };
     response: never;
+  };
+  "GET /v1/rotas": {
+    query: never;
+    body: never;
+    response: {
+      rotas: Rota[];
+    };
   };
   "GET /v1/stop": {
     query: never;

@@ -1,6 +1,6 @@
 /** Finds channels that policies name and the configuration does not define. */
 import { suggest } from "../../suggest.ts";
-import type { PolicyDocument } from "../policy-types.ts";
+import type { ApprovalTerms, PolicyDocument } from "../policy-types.ts";
 
 interface UnknownChannel {
   policy: string;
@@ -20,7 +20,7 @@ export function findUnknownChannels(
   return documents.flatMap(({ policy, rules, limits = [] }) => {
     const named = new Map<string, string>();
     for (const { name, approval } of [...rules, ...limits])
-      for (const channel of approval?.notify ?? []) if (!named.has(channel)) named.set(channel, name);
+      for (const channel of listChannels(approval)) if (!named.has(channel)) named.set(channel, name);
     return [...named]
       .filter(([channel]) => !channels.includes(channel))
       .map(([channel, rule]) => {
@@ -32,4 +32,9 @@ export function findUnknownChannels(
         };
       });
   });
+}
+
+/** Returns the channels that the terms name for the request and for its stages. */
+export function listChannels(terms: ApprovalTerms | undefined): string[] {
+  return [...(terms?.notify ?? []), ...(terms?.stages ?? []).flatMap(({ notify = [] }) => notify)];
 }

@@ -19,7 +19,7 @@ import { compileNamedValues } from "../condition/named-values.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
-import type { ApprovalTerms, ApproverTerms, LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
+import type { ApprovalTerms, LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { parsePreview } from "../decide/preview.ts";
 import { parseWindow } from "../decide/window.ts";
 
@@ -191,9 +191,10 @@ function compileApprovers(
     exclude_requester_groups,
     mode,
     ...signature,
-    stages: stages.map(({ after, approvers }: { after?: string; approvers: ApproverTerms[] }) => ({
+    stages: stages.map(({ after, approvers, notify = [] }: NonNullable<ApprovalTerms["stages"]>[number]) => ({
       after_ms: after === undefined ? null : duration(after, 0),
       approvers: approvers.map(({ group = null, count = 1 }) => ({ count, group })),
+      ...(notify.length === 0 ? {} : { notify: [...new Set(notify)].sort() }),
     })),
   };
 }

@@ -5,6 +5,7 @@
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
+import { listChannels } from "../check/unknown-channels.ts";
 import type { CompileFault } from "../compile/compiled-policy.ts";
 import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutcome } from "../policy-types.ts";
 
@@ -54,7 +55,7 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
       } satisfies LimitFact);
     bytes += planBytes(definition);
     for (const rule of rules) {
-      for (const channel of rule.approval?.notify ?? []) {
+      for (const channel of listChannels(rule.approval)) {
         if (channels.has(channel)) continue;
         channels.add(channel);
         bytes += sizeOf(channel satisfies NonNullable<Decision["approval"]>["notify"][number]);
@@ -78,7 +79,13 @@ function planBytes({ rules, limits = [] }: PolicyDocument): number {
     const lists = approval?.stages?.map(({ approvers }) => approvers) ?? [approval?.approvers ?? []];
     const groups = lists.flat();
     if (groups.length === 0) return 0;
-    return lists.length * 80 + groups.reduce((sum, { group = "" }) => sum + 30 + canonicalBytes(group).length, 80);
+    const channels = (approval?.stages ?? []).flatMap(({ notify = [] }) => notify);
+    const channelBytes = channels.reduce((sum, channel) => sum + canonicalBytes(channel).length + 1, 0);
+    return (
+      lists.length * 80 +
+      channelBytes +
+      groups.reduce((sum, { group = "" }) => sum + 30 + canonicalBytes(group).length, 80)
+    );
   };
   return Math.max(0, ...rules.map(bytesOf)) + limits.reduce((sum, limit) => sum + bytesOf(limit), 0);
 }

@@ -70,6 +70,12 @@ const Terms = Type.Object(
               }),
             ),
             approvers: Approvers,
+            notify: Type.Optional(
+              Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
+                maxItems: 20,
+                description: "Channels to notify when the stage opens.",
+              }),
+            ),
           },
           { additionalProperties: false, description: "A stage." },
         ),

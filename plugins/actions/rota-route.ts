@@ -1,0 +1,49 @@
+/** `GET /v1/rotas`: who is on call. */
+import { closed, type CoreHost, orNull, shiftAt, shiftsBetween, text, time } from "../../src/core.ts";
+import { defineRoute, type Route, toRfc3339, Type } from "../../src/plugin.ts";
+
+const Shift = Type.Object(
+  {
+    member: text("Principal, such as `owner:ada` or `user:<id>`."),
+    from: time("Start of the shift."),
+    until: time("End of the shift."),
+  },
+  closed,
+);
+const RotaRecord = Type.Object(
+  {
+    name: Type.String(),
+    members: Type.Array(Type.String(), { description: "Principals, in the order of their shifts." }),
+    time_zone: Type.String(),
+    on_call: orNull(Shift),
+    next: orNull(Shift),
+  },
+  { title: "Rota", ...closed },
+);
+
+export function rotaRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/rotas",
+    tag,
+    summary: "List the rotas, and who is on call",
+    description: "Rotas are part of the configuration. `on_call` is null before the first shift.",
+    scope: ["actions:read", "approvals:decide"],
+    responses: {
+      200: { description: "All rotas.", schema: Type.Object({ rotas: Type.Array(RotaRecord) }, closed) },
+    },
+    handle() {
+      const now = host.clock();
+      const rotas = [...host.groups.rotas].map(([name, rota]) => {
+        const shift = shiftAt(rota, now);
+        const [next = null] = shift === null ? shiftsBetween(rota, now, Infinity) : [shiftAt(rota, shift.until)];
+        return { name, members: [...rota.members], time_zone: rota.zone, on_call: render(shift), next: render(next) };
+      });
+      return Promise.resolve({ status: 200, json: { rotas } });
+    },
+  });
+}
+
+function render(shift: ReturnType<typeof shiftAt>) {
+  return shift === null ? null : { member: shift.member, from: toRfc3339(shift.from), until: toRfc3339(shift.until) };
+}

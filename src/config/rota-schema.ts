@@ -1,0 +1,75 @@
+/** The key `rota` of `assent.yaml`: who is on call. */
+import { Type, type Static } from "@sinclair/typebox";
+import { principalOfMember } from "../domain/groups.ts";
+import type { Rota } from "../domain/rota.ts";
+import { parseDuration } from "../domain/time.ts";
+import { utcOffset } from "../domain/time-zone.ts";
+
+const MIN_SHIFT_MS = 3_600_000;
+const MAX_SHIFT_MS = 366 * 86_400_000;
+
+export const RotaSchema = Type.Record(
+  Type.String(),
+  Type.Object(
+    {
+      members: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+        minItems: 1,
+        maxItems: 200,
+        description: "People in the order of their shifts, written like members of a group.",
+      }),
+      every: Type.String({ maxLength: 40, description: "Length of a shift, such as 12h or 7d; at least 1h." }),
+      start: Type.String({
+        maxLength: 20,
+        description: "Local start of the first shift, such as 2026-01-05T09:00. Nobody is on call before.",
+      }),
+      time_zone: Type.String({
+        default: "UTC",
+        maxLength: 60,
+        description: "IANA name such as Europe/Berlin. Shifts change at the same local time in summer and winter.",
+      }),
+    },
+    { additionalProperties: false, description: "A rota." },
+  ),
+  {
+    default: {},
+    description:
+      "Rotas by name. A rule names one like a group; its only member is whoever is on call at the time of the vote.",
+  },
+);
+
+/** Returns the rotas by name, and the faults that the schema cannot express, by RFC 6901 pointer. */
+export function readRotas(
+  given: Static<typeof RotaSchema>,
+  groups: Readonly<Record<string, unknown>>,
+): { rotas: Map<string, Rota>; faults: { pointer: string; message: string }[] } {
+  const rotas = new Map<string, Rota>();
+  const faults: { pointer: string; message: string }[] = [];
+  for (const [name, { members, every, start, time_zone: zone }] of Object.entries(given)) {
+    const fault = (key: string, message: string): void => void faults.push({ pointer: `/rota/${name}${key}`, message });
+    const every_ms = parseDuration(every);
+    const first = parseLocalTime(start);
+    if (Object.hasOwn(groups, name)) fault("", "a group has the same name; rules could not tell them apart");
+    if (every_ms === null || every_ms < MIN_SHIFT_MS || every_ms > MAX_SHIFT_MS)
+      fault("/every", `"${every}" is not a duration from 1h to 366d, such as 12h or 7d`);
+    else if (first === null) fault("/start", `"${start}" is not a local time such as 2026-01-05T09:00`);
+    else if (!isZone(zone)) fault("/time_zone", `"${zone}" is not a time zone such as Europe/Berlin`);
+    else rotas.set(name, { members: members.map(principalOfMember), every_ms, start: first, zone });
+  }
+  return { rotas, faults };
+}
+
+/** Returns local time as if it were UTC, in milliseconds; null if it is malformed or no day of the calendar. */
+function parseLocalTime(text: string): number | null {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text)) return null;
+  const ms = Date.parse(`${text}:00.000Z`);
+  return Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(text) ? null : ms;
+}
+
+function isZone(zone: string): boolean {
+  try {
+    utcOffset(zone, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

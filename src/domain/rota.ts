@@ -1,0 +1,54 @@
+/** Rotas: lists of people who are on call in turn. Who is on call depends on the rota and the time only. */
+import { utcOffset } from "./time-zone.ts";
+
+/** A rota as the configuration defines it. */
+export interface Rota {
+  /** Principals, in the order of their shifts. */
+  members: readonly string[];
+  /** Length of a shift in local time, so that a change of shifts is at the same hour in summer and winter. Milliseconds. */
+  every_ms: number;
+  /** Start of the first shift: local time as if it were UTC. Milliseconds. */
+  start: number;
+  /** IANA time zone. */
+  zone: string;
+}
+
+/** One member's time on call. Milliseconds. */
+export interface Shift {
+  member: string;
+  from: number;
+  until: number;
+}
+
+/**
+ * Returns the shift at a time; null before the first one.
+ * @example
+ * shiftAt({ members: ["owner:ada", "owner:bob"], every_ms: 7 * 86_400_000, start: 0, zone: "UTC" }, 0)?.member // "owner:ada"
+ */
+export function shiftAt({ members, every_ms, start, zone }: Rota, at: number): Shift | null {
+  const startOf = (shift: number): number => toInstant(zone, start + shift * every_ms);
+  let shift = Math.floor((at + utcOffset(zone, at) - start) / every_ms);
+  // In the hour that repeats when the clocks go back, the local time alone names two shifts.
+  while (startOf(shift) > at) shift--;
+  while (startOf(shift + 1) <= at) shift++;
+  const member = members[shift % members.length];
+  return shift < 0 || member === undefined ? null : { member, from: startOf(shift), until: startOf(shift + 1) };
+}
+
+/** Returns the shifts that overlap the time from `since` to `until`, at most one of each member. Milliseconds. */
+export function shiftsBetween(rota: Rota, since: number, until: number): Shift[] {
+  const shifts: Shift[] = [];
+  let at = shiftAt(rota, since) === null ? toInstant(rota.zone, rota.start) : since;
+  while (at < until && shifts.length < rota.members.length) {
+    const shift = shiftAt(rota, at);
+    if (shift === null) break;
+    shifts.push(shift);
+    at = shift.until;
+  }
+  return shifts;
+}
+
+/** Returns the instant of a local time. A time that the clocks skip is moved to after the gap. */
+function toInstant(zone: string, local: number): number {
+  return local - utcOffset(zone, local - utcOffset(zone, local));
+}
