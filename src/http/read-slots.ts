@@ -1,17 +1,34 @@
 /**
- * Runs long reads in slices, one slice in each turn of the event loop. An embedded store reads synchronously, so many
+ * Runs long reads in slices, at most one slice in each turn of the event loop. An embedded store reads synchronously, so many
  * concurrent readers would otherwise delay decisions and health checks until all of them are done.
  */
-import { setImmediate } from "node:timers";
+import { setImmediate, setTimeout } from "node:timers";
 
 /** Resolves in a later turn of the event loop. Each turn resolves one caller, the one that has waited longest. */
 type ReadSlot = () => Promise<void>;
 
-export function createReadSlots(): ReadSlot {
+/** Longest pause after a slice. Milliseconds. */
+const MAX_PAUSE_MS = 50;
+
+/**
+ * While several readers wait, each slice is followed by a pause of the same length. The event loop accepts one connection in
+ * each turn, so a decision on a new connection would otherwise wait for one slice for each connection ahead of it.
+ */
+export function createReadSlots(
+  now: () => number = () => performance.now(),
+  pause: (resume: () => void, ms: number) => void = setTimeout,
+): ReadSlot {
   const waiting: (() => void)[] = [];
   function next(): void {
+    const begin = now();
     waiting.shift()?.();
-    if (waiting.length > 0) setImmediate(next);
+    if (waiting.length === 0) return;
+    // The slice itself runs before this callback.
+    setImmediate(() => {
+      const spent = Math.min(now() - begin, MAX_PAUSE_MS);
+      if (spent < 1) next();
+      else pause(next, spent);
+    });
   }
   return () =>
     new Promise((resolve) => {
