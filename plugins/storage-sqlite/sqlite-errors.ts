@@ -29,6 +29,23 @@ const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = {
   122: "full",
 };
 
+/**
+ * The package for Node 20 gives no code to an error of a statement that returns rows. These are SQLite's texts of the codes
+ * (sqlite3_errstr).
+ */
+const CODE_OF_TEXT: Readonly<Record<string, number>> = {
+  "database is locked": 5,
+  "database table is locked": 6,
+  "out of memory": 7,
+  "attempt to write a readonly database": 8,
+  interrupted: 9,
+  "disk I/O error": 10,
+  "database disk image is malformed": 11,
+  "database or disk is full": 13,
+  "unable to open database file": 14,
+  "file is not a database": 26,
+};
+
 interface Failure {
   message?: string;
   code?: string;
@@ -44,7 +61,8 @@ export function toStorageError(error: unknown, doing: string): StorageError {
 }
 
 function kindOf(error: Failure | null | undefined): StorageErrorKind {
-  const { code, errcode, systemErrno } = error ?? {};
+  const { code, systemErrno } = error ?? {};
+  const errcode = codeOf(error);
   // An integer beyond 2^53 in a column that never gets one.
   if (code === "ERR_OUT_OF_RANGE") return "corrupt";
   if (errcode === undefined) return ERRNO[code ?? ""] ?? "unavailable";
@@ -65,6 +83,10 @@ export function spoilsConnection(error: unknown): boolean {
 /** Of SQLite's error behind it; null where there is none. */
 export function primaryCode(error: unknown): number | null {
   const cause = error instanceof StorageError ? error.cause : error;
-  const errcode = (cause as Failure | undefined)?.errcode;
+  const errcode = codeOf(cause as Failure | undefined);
   return errcode === undefined ? null : errcode & 0xff;
+}
+
+function codeOf(error: Failure | null | undefined): number | undefined {
+  return error?.errcode ?? (error?.code === "ERR_SQLITE_ERROR" ? CODE_OF_TEXT[error.message ?? ""] : undefined);
 }

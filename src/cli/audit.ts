@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Config } from "../config/index.ts";
-import type { Storage } from "../contract/storage.ts";
+import { nullIfCorrupt, type Storage } from "../contract/storage.ts";
 import { vkeyAt } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
@@ -76,6 +76,7 @@ examples:
         );
       done.faults.push(...kept.faults);
       done.warnings.push(...kept.warnings);
+      done.warnings.push(...(await unsignedWarning(storage, done)));
       const contained = await compareKept(storage, done, kept.notes);
       const signer = done.signedSize === null ? null : vkeyAt(done.logKeys, done.signedSize);
       return { ...done, vkey: signer, contained, repairs: await repairsOf(storage) };
@@ -107,6 +108,19 @@ examples:
     return report.faults.length === 0 ? EXIT.ok : EXIT.unverified;
   },
 };
+
+/** A running service signs entries within a second. Milliseconds. */
+const UNSIGNED_AFTER_MS = 60_000;
+
+/** Returns a warning if entries that the newest checkpoint does not cover are old; else nothing. */
+async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAuditReport): Promise<string[]> {
+  if (signedSize === null || signedSize >= size) return [];
+  const [first] = (await nullIfCorrupt(storage.entries(signedSize, signedSize + 1))) ?? [];
+  if (first === undefined || Date.now() - first.created_at < UNSIGNED_AFTER_MS) return [];
+  return [
+    `the newest ${size - signedSize} entries, from entry ${signedSize} on, are unsigned since ${toRfc3339(first.created_at)}: whoever can write to the store can change them. The service signs them when it starts; compare them with checkpoints that you saved, with --checkpoint`,
+  ];
+}
 
 interface KeptNotes {
   notes: { path: string; note: string }[];

@@ -5,7 +5,7 @@ import { createLogger } from "../serve/log.ts";
 import { loadPlugins, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError } from "../runtime/plugins/plugin-options.ts";
 import { createStorage } from "../runtime/plugins/create-storage.ts";
-import { CommandError, type Output } from "./command.ts";
+import { CommandError, EXIT, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 
 /** Opens the store, runs the work and closes the store. Throws CommandError for problems that an operator can fix. */
@@ -42,6 +42,8 @@ async function storageFor(config: Config): Promise<Storage | null> {
 }
 
 function toCommandError(error: unknown): unknown {
+  if (error instanceof StorageError && error.kind === "corrupt")
+    return new CommandError(error.message, EXIT.unverified);
   return [StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind)
     ? new CommandError((error as Error).message)
     : error;

@@ -1,6 +1,6 @@
 /** `assent audit` reports what it verified and nothing else: no checkpoint, no log key or an older copy is a fault. */
 import assert from "node:assert/strict";
-import { cpSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
@@ -19,7 +19,7 @@ let executing = "";
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 before(async () => {
-  const service = await startService({ change: (config) => (config.state = state) });
+  const service = await startService({ change: (config) => (config.state = state), ahead: -3_600_000 });
   const copy = async (name: string): Promise<void> => {
     await quiet(service);
     cpSync(service.folder, join(folder, name), { recursive: true, filter: (path) => !/assent\.db/.test(path) });
@@ -77,6 +77,7 @@ test("a whole store: how much is signed, by which key, and which kept checkpoint
   assert.match(whole.out, /this key comes from the store itself/);
   assert.match(whole.out, /the store contains the checkpoint in .*copy-.*checkpoint \(size/);
   assert.match(whole.out, /the store contains the checkpoint in .*state.*\.checkpoint \(size/);
+  assert.doesNotMatch(whole.err, /unsigned/);
   const pinned = await auditCopy("late", "", { args: ["--key", vkey] });
   assert.doesNotMatch(pinned.out, /this key comes from the store itself/);
 });
@@ -96,6 +97,22 @@ test("entries without a checkpoint, or without the log's key, are a fault, also 
     const { signedSize, vkey: signedBy } = JSON.parse(json.out) as { signedSize: unknown; vkey: unknown };
     assert.deepEqual([signedSize, signedBy], [null, null]);
   }
+});
+
+test("entries that no checkpoint covers after a minute are named as unsigned", async () => {
+  const { DatabaseSync } = await loadSqlite();
+  const db = new DatabaseSync(join(folder, "early", "assent.db"));
+  const [early] = db.prepare("select size, note from checkpoint").all() as { size: number; note: string }[];
+  db.close();
+  assert.ok(early !== undefined);
+  // Valid, but older: whoever has it can rewrite what came after it.
+  const sql = `update checkpoint set size = ${early.size}, note = '${early.note}'`;
+  const rolledBack = await auditCopy("late", sql, { args: ["--key", vkey] });
+  assert.equal(rolledBack.code, 0, rolledBack.out);
+  assert.match(
+    rolledBack.err,
+    new RegExp(`warning: the newest \\d+ entries, from entry ${early.size} on, are unsigned`),
+  );
 });
 
 test("the service refuses to start on such a store", async () => {
@@ -126,6 +143,30 @@ test("a data folder that was put back as a whole fails as it does at the start o
   );
   // On a machine that never saw a later checkpoint nothing contradicts the copy.
   assert.equal((await auditCopy("early", "", { own: true })).code, 0);
+});
+
+test("a store that cannot be read is a fault, not a failure of the command", async () => {
+  const data = temporaryFolder("damaged-", folder);
+  cpSync(join(folder, "late"), data, { recursive: true });
+  const config = join(data, "assent.yaml");
+  writeFileSync(config, JSON.stringify({ data, state, agents: "any" }));
+  const path = join(data, "assent.db");
+  const { DatabaseSync } = await loadSqlite();
+  const db = new DatabaseSync(path);
+  const [page] = db.prepare("select rootpage from sqlite_schema where name = 'actions'").all() as {
+    rootpage: number;
+  }[];
+  const [size] = db.prepare("pragma page_size").all() as { page_size: number }[];
+  db.close();
+  assert.ok(page !== undefined && size !== undefined);
+  const bytes = readFileSync(path);
+  bytes.fill(0xff, (page.rootpage - 1) * size.page_size, page.rootpage * size.page_size);
+  writeFileSync(path, bytes);
+  const damaged = await assentHere("audit", "--config", config);
+  assert.deepEqual([damaged.code, /malformed/.test(damaged.out)], [6, true], damaged.out + damaged.err);
+  writeFileSync(path, "not a database, ".repeat(500));
+  const other = await assentHere("audit", "--config", config);
+  assert.deepEqual([other.code, /not a database/.test(other.err)], [6, true], other.out + other.err);
 });
 
 test("a result on an action that reported none is a fault", async () => {
