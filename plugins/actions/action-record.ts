@@ -6,8 +6,8 @@ import {
   decodeMeta,
   findDeniedBy,
   makeToken,
-  followPlan,
-  modeOf,
+  evaluatePlanProgress,
+  strictestOversightMode,
   parseCompleteRequest,
   presentRequest,
   type TokenClaims,
@@ -22,7 +22,7 @@ import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
 import { approvalBlock, countedVotes } from "./approver-plans.ts";
-import { selfRelationOf } from "./self-approval.ts";
+import { selfApprovalRelation } from "./self-approval.ts";
 import { readHistory, recordAlteredError } from "./verify-record.ts";
 
 export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
@@ -52,10 +52,10 @@ async function readVoting(
   if (history === null || history.requirement === null) return null;
   const { approvers, since } = history.requirement;
   const counted = countedVotes(host, history.approvals);
-  const mode = modeOf(approvers);
-  const open = approvers.flatMap((plan) => followPlan(plan, counted, since, host.clock()).open);
+  const mode = strictestOversightMode(approvers);
+  const open = approvers.flatMap((plan) => evaluatePlanProgress(plan, counted, since, host.clock()).open);
   const mayVote = credential.hasScope("approvals:decide");
-  const self = mayVote ? selfRelationOf(host, row, credential) : null;
+  const self = mayVote ? selfApprovalRelation(host, row, credential) : null;
   const { grants } = history.newest.decision.approval ?? {};
   const terms = {
     mode,

@@ -6,10 +6,10 @@ import {
   type ApproverPlan,
   type CoreHost,
   type CountedVote,
-  followPlan,
+  evaluatePlanProgress,
   type Gesture,
   listKeyMakers,
-  modeOf,
+  strictestOversightMode,
   namedGroups,
   principalOfOwner,
   principalOfUser,
@@ -39,7 +39,7 @@ export interface Approver {
  * none of the groups.
  * @param at time of the vote, which decides who is on call. Milliseconds
  */
-export function standingOf(
+export function readApproverStanding(
   host: CoreHost,
   row: SubmittedAction,
   approver: Approver,
@@ -100,7 +100,7 @@ export function assertMayConfirm(
 }
 
 function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[]): boolean {
-  return modeOf(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
+  return strictestOversightMode(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }
 
 /**
@@ -114,8 +114,8 @@ export function findIneligibility(
   now: number,
 ): { refusal: Refusal; groups: (string | null)[] } | null {
   const all = [...votes, vote];
-  if (approvers.some((plan) => followPlan(plan, all, since, now).counted.has(votes.length))) return null;
-  const open = approvers.map((plan) => ({ plan, groups: followPlan(plan, votes, since, now).open }));
+  if (approvers.some((plan) => evaluatePlanProgress(plan, all, since, now).counted.has(votes.length))) return null;
+  const open = approvers.map((plan) => ({ plan, groups: evaluatePlanProgress(plan, votes, since, now).open }));
   const groups = [...new Set(open.flatMap((each) => each.groups))];
   const names = groups.filter((group) => group !== null).map((group) => `"${group}"`);
   const excluded = !vote.independent && open.some(({ plan }) => plan.exclude_requester_groups);
@@ -148,7 +148,7 @@ export function approvalBlock(
     return { code: "ALREADY_VOTED", detail: `${principal} has already voted on this action`, groups: [] };
   const now = host.clock();
   const vote = {
-    ...standingOf(host, row, { principal, key_id: key.id, groups: credential.groups }, plans, now),
+    ...readApproverStanding(host, row, { principal, key_id: key.id, groups: credential.groups }, plans, now),
     principals: principalsBehindVote(host, { principal, key_id: key.id }),
     self: self !== null,
     // Whether the vote will be signed is decided with the vote.

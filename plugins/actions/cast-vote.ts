@@ -26,7 +26,7 @@ import {
   noLongerAllowedError,
   combinedPlans,
 } from "./redecision.ts";
-import { type Approver, assertMayConfirm, countedVotes, findIneligibility, standingOf } from "./approver-plans.ts";
+import { type Approver, assertMayConfirm, countedVotes, findIneligibility, readApproverStanding } from "./approver-plans.ts";
 import { recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseUses } from "./limit-usage.ts";
@@ -127,7 +127,7 @@ function countRejection(
   return {
     row,
     status: "denied",
-    ...standingOf(host, row, approverOf(voter), requirement?.approvers ?? [], now),
+    ...readApproverStanding(host, row, approverOf(voter), requirement?.approvers ?? [], now),
     approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
     holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
@@ -167,7 +167,7 @@ async function countApproval(
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies of now may not allow a self-confirmation that those of the decision did.
   assertMayConfirm({ self, gesture }, approvers);
-  const standing = standingOf(host, row, approverOf(voter), approvers, tx.now);
+  const standing = readApproverStanding(host, row, approverOf(voter), approvers, tx.now);
   const vote = {
     ...standing,
     principals: people.at(-1) ?? [],

@@ -25,7 +25,7 @@ import {
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { GrantBody, GrantTermsBody } from "./grant-schemas.ts";
-import { selfRelationOf } from "./self-approval.ts";
+import { selfApprovalRelation } from "./self-approval.ts";
 
 /** Maximum number of open grants for one agent, tool and operation, because a decision tries each of them. */
 const MAX_OPEN = 20;
@@ -177,7 +177,7 @@ async function assertNotOwnAgent(host: CoreHost, who: Credential, target: GrantT
     if (key.agent_id === null || key.revoked_at !== null || (key.expires_at ?? Infinity) <= now) continue;
     const submitter = { submitted_by: key.id, submitted_agent: key.agent_id, submitted_owner: key.owner };
     const isAgents = foldName(key.agent_id) === foldName(agent_id);
-    const self = isAgents ? selfRelationOf(host, { agent_id, tool, operation, ...submitter }, who) : null;
+    const self = isAgents ? selfApprovalRelation(host, { agent_id, tool, operation, ...submitter }, who) : null;
     if (self !== null)
       throw new Refusal(
         "SELF_APPROVAL",

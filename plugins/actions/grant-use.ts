@@ -20,8 +20,8 @@ import {
   type Rights,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import { standingOf } from "./approver-plans.ts";
-import { selfRelationOf, type SubmittedAction } from "./self-approval.ts";
+import { readApproverStanding } from "./approver-plans.ts";
+import { selfApprovalRelation, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */
 interface Uncovered {
@@ -117,10 +117,10 @@ async function findStanding(
 ): Promise<Pick<GrantFact, "groups" | "independent"> | null> {
   const rights = await host.keys.rightsOf(tx, grant.by.key_id);
   if (rights === null || !mayGrant(rights, grant)) return null;
-  if (!canSee(rights.visibility, action) || selfRelationOf(host, action, rights) !== null) return null;
+  if (!canSee(rights.visibility, action) || selfApprovalRelation(host, action, rights) !== null) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const plans = decision.approval?.approvers ?? [];
-  const { groups, independent } = standingOf(host, action, approver, plans, tx.now);
+  const { groups, independent } = readApproverStanding(host, action, approver, plans, tx.now);
   return { groups: [...groups].sort(), independent };
 }
 

@@ -5,7 +5,7 @@ import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { readRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
-import { selfRelationOf } from "./self-approval.ts";
+import { selfApprovalRelation } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
 /** Lifts the rejection, so that the same request requires approval again. Anyone who may vote on the action may lift it. */
@@ -19,7 +19,7 @@ export function liftRejection(
     const current = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, current);
     assertNotErased(row);
-    assertNotSelf(selfRelationOf(host, row, current));
+    assertNotSelf(selfApprovalRelation(host, row, current));
     const votes = await tx.approvals(id);
     await verifyAgainstLedger(host, tx, row, votes);
     if (row.rejection_until === null || row.rejection_until <= tx.now)

@@ -111,7 +111,7 @@ export function resolveOutcome(
   return isApproved ? "confirmed" : "pending_approval";
 }
 
-/** Returns the plans of the action and of its redecision together: policies that changed meanwhile only add to it. */
+/** Combines the plans of the action and of its redecision. Changed policies can only add requirements. */
 export function combinedPlans(
   requirement: Pick<ApprovalRequirement, "approvers"> | null,
   { decision }: Redecision,

@@ -10,7 +10,7 @@ export type SubmittedAction = Pick<
 >;
 
 /** Returns why a vote of this credential would be a self-approval; null if it would not be. */
-export function selfRelationOf(
+export function selfApprovalRelation(
   host: CoreHost,
   row: SubmittedAction,
   { key }: Pick<Credential, "key">,

@@ -23,7 +23,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
-import { selfRelationOfOwner, selfRelationOf } from "./self-approval.ts";
+import { selfRelationOfOwner, selfApprovalRelation } from "./self-approval.ts";
 
 /** A verified voter. */
 export interface Voter {
@@ -55,7 +55,7 @@ export function verifyVoter(
   { vote, proof }: { vote: Vote; proof: VoteProof },
   history: VerifiedHistory,
 ): Voter {
-  const self = selfRelationOf(host, row, who);
+  const self = selfApprovalRelation(host, row, who);
   const gesture = "gesture" in proof ? proof.gesture : null;
   // First, so that it is not the token that the person behind the agent is told about.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);

@@ -30,7 +30,7 @@ export function registerAgent(
   call: IdempotentCall | null,
 ): Promise<{ row: AgentRow; replayed: boolean }> {
   const metadata = serializeMetadata(wanted.metadata);
-  assertToolsFit(wanted.allowed_tools);
+  assertAllowedToolsSize(wanted.allowed_tools);
   return host.ledger.transact(async (tx) => {
     const who = await confirmWriter(tx, credential);
     const earlier = await findCreatedResource(tx, who, call);
@@ -96,7 +96,7 @@ async function change(
   const who = await confirmWriter(tx, credential);
   const before = await tx.agent(params.id);
   if (before === null) throw agentNotFound(params.id);
-  assertIfMatch(headers, etagOf(before));
+  assertIfMatch(headers, agentEtag(before));
   const planned = plan(before, tx.now);
   if (planned === null) return { row: before, who };
   const after: AgentRow = { ...before, ...planned, version: before.version + 1, updated_at: tx.now };
@@ -127,7 +127,7 @@ export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promi
       const who = await confirmWriter(tx, request.credential);
       const before = await tx.agent(request.params.id);
       if (before !== null && before.suspended_at !== null) {
-        assertIfMatch(request.headers, etagOf(before));
+        assertIfMatch(request.headers, agentEtag(before));
         if (await host.containment.cancelOpen(tx, { agent_id: before.id }, cancellationCause(before, who))) return null;
       }
       const resumed = await change(tx, request, "resumed", (row) =>
@@ -190,7 +190,7 @@ export function serializeMetadata(metadata: Record<string, unknown> | undefined)
   return text;
 }
 
-export function assertToolsFit(tools: string[] | null | undefined): void {
+export function assertAllowedToolsSize(tools: string[] | null | undefined): void {
   const size = utf8(canonicalText(tools ?? null)).length;
   if (size > MAX_TOOLS)
     throw new Refusal(
@@ -204,6 +204,6 @@ export function agentNotFound(id: string): Refusal {
   return new Refusal("AGENT_NOT_FOUND", `no agent "${id}" is registered that this key may see`);
 }
 
-export function etagOf(row: AgentRow): string {
+export function agentEtag(row: AgentRow): string {
   return `"${row.version}"`;
 }

@@ -11,9 +11,9 @@ import {
 import { DEFAULT_LIMIT, defineRoute, IF_MATCH, nextLink, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { AgentRow } from "../../src/storage/index.ts";
 import {
-  assertToolsFit,
+  assertAllowedToolsSize,
   changeAgent,
-  etagOf,
+  agentEtag,
   serializeMetadata,
   registerAgent,
   resumeAgent,
@@ -131,7 +131,7 @@ function routes(host: CoreHost): Route[] {
       errors: ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"],
       async handle(context) {
         const { metadata, ...rest } = context.body;
-        assertToolsFit(rest.allowed_tools);
+        assertAllowedToolsSize(rest.allowed_tools);
         const change = { ...rest, ...(metadata === undefined ? {} : { metadata: serializeMetadata(metadata) }) };
         return agentReply(await changeAgent(host, context, "updated", () => change));
       },
@@ -167,7 +167,7 @@ function routes(host: CoreHost): Route[] {
 }
 
 function agentReply(row: AgentRow, status = 200): Reply {
-  return { status, json: renderAgent(row), headers: { ETag: etagOf(row) } };
+  return { status, json: renderAgent(row), headers: { ETag: agentEtag(row) } };
 }
 
 function renderAgent(row: AgentRow): schema.AgentRecord {

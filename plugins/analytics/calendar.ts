@@ -13,7 +13,7 @@ interface Zone {
 }
 
 /** Returns null if the runtime's time zone data does not contain the name. */
-export function zoneOf(name: string): Zone | null {
+export function loadZone(name: string): Zone | null {
   try {
     utcOffset(name, 0);
   } catch {
@@ -47,7 +47,7 @@ function following(midnight: number, interval: Exclude<Interval, "hour">): numbe
 }
 
 /** Returns `since`, every start of an interval after it, and `until`; null if there are more than `max` intervals. */
-export function boundariesOf(
+export function intervalBoundaries(
   since: number,
   until: number,
   interval: Interval,

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { ACTION_STATUSES, type CoreHost, defineCorePlugin, parseRfc3339 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionCounts } from "../../src/storage/index.ts";
-import { boundariesOf, zoneOf, type Interval } from "./calendar.ts";
+import { intervalBoundaries, loadZone, type Interval } from "./calendar.ts";
 import { oversightRoute } from "./oversight.ts";
 
 const HOUR = 3_600_000;
@@ -18,16 +18,16 @@ const Query = Type.Object(
     since: Type.Optional(
       Type.String({
         format: "date-time",
-        description: "Actions created at or after; a day before `until` when absent.",
+        description: "Start of the range, inclusive. Default: one day before `until`.",
       }),
     ),
     until: Type.Optional(
-      Type.String({ format: "date-time", description: "Actions created before; this moment when absent." }),
+      Type.String({ format: "date-time", description: "End of the range, exclusive. Default: the current time." }),
     ),
     interval: Type.Optional(
       Type.Union(
         (["hour", "day", "week", "month"] as const).map((name) => Type.Literal(name)),
-        { description: "Of the series; by the length of the range when absent. Weeks begin on Monday." },
+        { description: "Interval of the series. Weeks begin on Monday. Default: chosen by the length of the range." },
       ),
     ),
     time_zone: Type.Optional(
@@ -127,7 +127,7 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
     throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, {
       errors: [{ parameter: "since", detail: "a time before `until`" }],
     });
-  const zone = zoneOf(query.time_zone ?? "UTC");
+  const zone = loadZone(query.time_zone ?? "UTC");
   if (zone === null) {
     throw new Refusal(
       "VALIDATION_FAILED",
@@ -136,7 +136,7 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
     );
   }
   const interval = query.interval ?? intervalFor(until - since);
-  const boundaries = boundariesOf(since, until, interval, zone, MOST_INTERVALS);
+  const boundaries = intervalBoundaries(since, until, interval, zone, MOST_INTERVALS);
   if (boundaries === null) {
     throw new Refusal(
       "INVALID_RANGE",

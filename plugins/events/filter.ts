@@ -11,7 +11,7 @@ export interface EventFilter {
   passes(row: EntryRow): Promise<boolean>;
 }
 
-export function eventOf(row: EntryRow): Event {
+export function toEvent(row: EntryRow): Event {
   const { seq, leaf_hash, type, created_at, action_id, bytes } = row;
   return {
     seq,
@@ -26,10 +26,10 @@ export function eventOf(row: EntryRow): Event {
 const texts = new WeakMap<EntryRow, string>();
 
 /** Returns the event as JSON. Cached by entry, because all streams share the objects of the newest entries. */
-export function textOf(row: EntryRow): string {
+export function toEventJson(row: EntryRow): string {
   let text = texts.get(row);
   if (text === undefined) {
-    text = JSON.stringify(eventOf(row));
+    text = JSON.stringify(toEvent(row));
     texts.set(row, text);
   }
   return text;

@@ -2,7 +2,7 @@
 import type { CoreHost } from "../../src/core.ts";
 import { assertContiguous } from "../../src/storage/index.ts";
 import { PAGE } from "./feed.ts";
-import { eventOf, type EventFilter } from "./filter.ts";
+import { toEvent, type EventFilter } from "./filter.ts";
 import type { Event, EventPage, PageQuery } from "./schemas.ts";
 
 /** Maximum number of entries that one poll reads, so that a narrow filter over a long ledger does not delay other requests. */
@@ -36,7 +36,7 @@ export async function poll(
       }
       if (passes) {
         hold(row.bytes.length);
-        events.push(eventOf(row));
+        events.push(toEvent(row));
       }
       next = row.seq + 1;
     }

@@ -4,7 +4,7 @@
  */
 import type { CoreHost } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
-import { textOf, type EventFilter } from "./filter.ts";
+import { toEventJson, type EventFilter } from "./filter.ts";
 import type { Feed } from "./feed.ts";
 
 interface StreamOptions {
@@ -77,7 +77,7 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
     let keysChanged = false;
     for (const row of await feed.page(next)) {
       if (await filter.passes(row)) {
-        text += `id: ${row.seq}\ndata: ${textOf(row)}\n\n`;
+        text += `id: ${row.seq}\ndata: ${toEventJson(row)}\n\n`;
         last = row.seq;
       }
       keysChanged ||= row.type === "api_key";

@@ -38,8 +38,9 @@ function callOf(params: JsonValue | undefined): ToolCall {
 }
 
 /**
- * Returns the named members of the object. Go ignores the case of member names and uses the last one, so a message must
- * have only one spelling of a name: the exact one, unless Go wrote the message.
+ * Returns the named members. Go's encoding/json matches member names case-insensitively and keeps the last duplicate, so a
+ * second spelling is rejected. `exact` (other senders) requires the exact spelling; `fold` (messages that Go wrote) accepts
+ * any case.
  */
 function membersOf(object: JsonObject, names: readonly string[], mode: "exact" | "fold" = "exact"): JsonObject {
   const members: [string, JsonValue][] = [];

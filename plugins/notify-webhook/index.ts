@@ -5,7 +5,7 @@ import type { Static } from "@sinclair/typebox";
 import { suggest } from "../../src/core.ts";
 import { definePlugin, type Feed, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
 import { isPublicAddress } from "./address.ts";
-import { bodyOf } from "./webhook-body.ts";
+import { buildWebhookBody } from "./webhook-body.ts";
 import { post, type Answer, type Resolve, type Target } from "./send.ts";
 import { readSecret, signatureHeaders } from "./sign.ts";
 
@@ -71,7 +71,7 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
       const destination = targets.get(message.to);
       if (destination === undefined)
         throw new NotifierError(`notify-webhook no longer has a destination "${message.to}"`, { permanent: true });
-      const body = bodyOf(message);
+      const body = buildWebhookBody(message);
       const now = Date.now();
       const headers = {
         ...destination.headers,

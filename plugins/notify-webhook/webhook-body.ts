@@ -10,7 +10,7 @@ const MAX_BODY = 262_144;
  * `max` bytes, replaces the parameters and then the context by their SHA-256 and sets `truncated`. Throws a permanent
  * NotifierError if it is still too large.
  */
-export function bodyOf(message: Message, max = MAX_BODY): string {
+export function buildWebhookBody(message: Message, max = MAX_BODY): string {
   if (message.kind === "event") {
     const { seq, hash, type, entry } = message.event;
     return fitting([{ type: `ledger.${type}`, timestamp: message.at, data: { seq, hash, entry } }], max);

@@ -15,7 +15,7 @@ import { assertIfMatch, type Credential, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow } from "../../src/storage/index.ts";
 import {
   assertNotManaged,
-  documentOf,
+  parseStoredDocument,
   findPolicy,
   findVersion,
   planSave,
@@ -24,7 +24,7 @@ import {
 } from "./stored-policies.ts";
 
 /** Returns the ETag, which changes with the latest and with the active version. */
-export function etagOf(row: PolicyRow): string {
+export function policyEtag(row: PolicyRow): string {
   return `"${row.latest_version}-${row.active_version ?? 0}"`;
 }
 
@@ -88,7 +88,7 @@ export function updatePolicy(
   return host.ledger.transact(async (tx) => {
     const who = await confirmWriter(tx, credential, activate);
     const row = await findPolicy(tx, idOrName);
-    assertIfMatch(headers, etagOf(row));
+    assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
     if (read.document.policy !== row.name) {
       throw new Refusal(
@@ -160,12 +160,12 @@ export function activatePolicy(
   return host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
-    assertIfMatch(headers, etagOf(row));
+    assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
     const wanted = await findVersion(tx, row, version ?? row.latest_version);
     const set = host.policies.plan(
       tx,
-      new Map([[row.name, { version: wanted.version, definition: documentOf(wanted) }]]),
+      new Map([[row.name, { version: wanted.version, definition: parseStoredDocument(wanted) }]]),
     );
     if (row.active_version === wanted.version) return row;
     const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
@@ -187,7 +187,7 @@ export function deactivatePolicy(
   return host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
-    assertIfMatch(headers, etagOf(row));
+    assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
     return row.active_version === null ? row : deactivate(host, tx, row, { deleted_at: row.deleted_at }, who);
   });
@@ -202,7 +202,7 @@ export function deletePolicy(
   return host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "policies:write");
     const row = await findPolicy(tx, idOrName);
-    assertIfMatch(headers, etagOf(row));
+    assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
     if (row.active_version !== null) assertCanActivate(who);
     return deactivate(host, tx, row, { deleted_at: tx.now }, who);

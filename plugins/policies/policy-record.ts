@@ -2,8 +2,8 @@
 import { type CoreHost, findRuleWarnings, findUnknownChannels, type PolicyDocument } from "../../src/core.ts";
 import { type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
-import { etagOf } from "./policy-changes.ts";
-import { documentOf, findVersion, managerOf } from "./stored-policies.ts";
+import { policyEtag } from "./policy-changes.ts";
+import { parseStoredDocument, findVersion, configuredManager } from "./stored-policies.ts";
 import type * as schema from "./schemas.ts";
 
 export async function policyReply(
@@ -14,7 +14,7 @@ export async function policyReply(
   return {
     status,
     json: await renderPolicy(host, row, await findVersion(host.storage, row, version)),
-    headers: { ETag: etagOf(row) },
+    headers: { ETag: policyEtag(row) },
   };
 }
 
@@ -28,9 +28,9 @@ async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
   return {
     id,
     name,
-    description: documentOf(version).description ?? null,
-    mode: documentOf(effective).mode ?? ("enforce" as const),
-    managed_by: managerOf(row, host.policies.sources),
+    description: parseStoredDocument(version).description ?? null,
+    mode: parseStoredDocument(effective).mode ?? ("enforce" as const),
+    managed_by: configuredManager(row, host.policies.sources),
     status: active_version === null ? ("inactive" as const) : ("active" as const),
     active_version,
     latest_version,
@@ -42,7 +42,7 @@ async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
 export function renderVersion(row: PolicyVersionRow) {
   return {
     version: row.version,
-    definition: documentOf(row) as unknown as Record<string, unknown>,
+    definition: parseStoredDocument(row) as unknown as Record<string, unknown>,
     yaml: row.yaml,
     digest: row.digest,
     created_by: row.created_by,
@@ -57,7 +57,7 @@ export async function renderPolicy(
   return {
     ...(await head(host, row, version)),
     ...renderVersion(version),
-    warnings: listWarnings(host, [documentOf(version)]),
+    warnings: listWarnings(host, [parseStoredDocument(version)]),
   };
 }
 
@@ -72,5 +72,5 @@ export async function renderSummary(
   row: PolicyRow,
   version: PolicyVersionRow,
 ): Promise<schema.PolicySummary> {
-  return { ...(await head(host, row, version)), rules: documentOf(version).rules.length };
+  return { ...(await head(host, row, version)), rules: parseStoredDocument(version).rules.length };
 }

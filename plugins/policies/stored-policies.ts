@@ -24,13 +24,13 @@ export async function findVersion(reader: Reader, row: PolicyRow, version: numbe
 }
 
 /** Returns the configured source that manages the policy; null if its source is no longer configured. */
-export function managerOf({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
+export function configuredManager({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
   return managed_by !== null && sources.includes(managed_by) ? managed_by : null;
 }
 
 /** Throws POLICY_MANAGED for a policy from a source, because the next load would undo a change. */
 export function assertNotManaged(row: PolicyRow, sources: readonly string[]): void {
-  if (row.active_version === null || managerOf(row, sources) === null) return;
+  if (row.active_version === null || configuredManager(row, sources) === null) return;
   throw new Refusal(
     "POLICY_MANAGED",
     `the policy "${row.name}" is managed by ${row.managed_by} and read-only here; change it in its source`,
@@ -99,6 +99,6 @@ export async function save(
   return "version";
 }
 
-export function documentOf(row: PolicyVersionRow): PolicyDocument {
+export function parseStoredDocument(row: PolicyVersionRow): PolicyDocument {
   return JSON.parse(row.definition) as PolicyDocument;
 }

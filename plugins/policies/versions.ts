@@ -1,7 +1,7 @@
 /** Routes that list the versions of a policy and compare two of them. */
 import { type CoreHost, diffPolicies } from "../../src/core.ts";
 import { defineRoute, nextLink, type Route, slicePage, toRfc3339 } from "../../src/plugin.ts";
-import { documentOf, findPolicy, findVersion } from "./stored-policies.ts";
+import { parseStoredDocument, findPolicy, findVersion } from "./stored-policies.ts";
 import * as schema from "./schemas.ts";
 import { renderVersion } from "./policy-record.ts";
 
@@ -58,7 +58,12 @@ export function versionRoutes(host: CoreHost, tag: string): Route[] {
         const [before, after] = [await findVersion(host.storage, row, from), await findVersion(host.storage, row, to)];
         return {
           status: 200,
-          json: { policy: row.name, from, to, changes: diffPolicies(documentOf(before), documentOf(after)) },
+          json: {
+            policy: row.name,
+            from,
+            to,
+            changes: diffPolicies(parseStoredDocument(before), parseStoredDocument(after)),
+          },
         };
       },
     }),

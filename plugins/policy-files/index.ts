@@ -7,7 +7,7 @@ import {
   type PolicyBundle,
   PolicySourceError,
 } from "../../src/plugin.ts";
-import { signatureOf, watchFolder } from "./watch.ts";
+import { folderSignature, watchFolder } from "./watch.ts";
 
 const Options = Type.Object(
   {
@@ -41,9 +41,9 @@ export default definePlugin({
     /** Reads the folder again until it does not change while it is read. */
     async function read(): Promise<CheckedFolder> {
       for (let reads = 1; ; reads++) {
-        const before = await signatureOf(path, recursive);
+        const before = await folderSignature(path, recursive);
         const folder = await checkPolicyFolder(path, { recursive, environment: host.config.environment });
-        if (reads === READS || (await signatureOf(path, recursive)) === before) {
+        if (reads === READS || (await folderSignature(path, recursive)) === before) {
           loaded = before;
           return folder;
         }

@@ -18,7 +18,7 @@ interface Watching {
  * Returns a signature of the folder's content: names, sizes, times and inodes, following links. Equal signatures mean equal
  * content, as far as the file system shows. Never rejects: a missing folder also has a signature.
  */
-export async function signatureOf(path: string, recursive: boolean): Promise<string> {
+export async function folderSignature(path: string, recursive: boolean): Promise<string> {
   try {
     const lines = [await realpath(path)];
     const visit = async (folder: string, above: readonly string[]): Promise<void> => {
@@ -84,10 +84,10 @@ export function watchFolder(
   }
 
   async function compare(): Promise<void> {
-    let seen = await signatureOf(path, options.recursive);
+    let seen = await folderSignature(path, options.recursive);
     while (seen !== options.loaded() && seen !== lastReported && !stopped) {
       await new Promise((resolve) => setTimeout(resolve, SETTLE));
-      const again = await signatureOf(path, options.recursive);
+      const again = await folderSignature(path, options.recursive);
       if (again === seen) {
         lastReported = seen;
         changed();

@@ -40,7 +40,7 @@ const LogKeyProofs = Type.Array(
   ),
   {
     description:
-      "The `log_key` entries below the checkpoint's size, and their paths to its root: who pinned an earlier key follows them to the one that signed the checkpoint.",
+      "The `log_key` entries that the checkpoint covers, each with its inclusion path. A client that pinned an earlier key uses them to verify the key that signed the checkpoint.",
   },
 );
 

@@ -11,7 +11,7 @@ import { dial, type Address } from "./dial.ts";
 import { losesConnection, toStorageError } from "./postgres-errors.ts";
 
 export interface SessionOptions {
-  /** May name several hosts: see `addressesOf`. */
+  /** May name several hosts: see `parseAddresses`. */
   url: string;
   /** Name in pg_stat_activity. */
   name: string;
@@ -241,7 +241,7 @@ function isResult(value: unknown): boolean {
 }
 
 /** Returns every host in the address, as postgres.js parses it, including environment variables. Does not connect. */
-export function addressesOf({ url, tls, ca }: Pick<SessionOptions, "url" | "tls" | "ca">): Address[] {
+export function parseAddresses({ url, tls, ca }: Pick<SessionOptions, "url" | "tls" | "ca">): Address[] {
   const { options } = postgres(url, { max: 1 });
   const read = options as unknown as { host: string[]; port: number[]; path?: string | false; ssl: Address["tls"] };
   const tlsOptions: Address["tls"] =

@@ -32,7 +32,7 @@ import { schemaFaults } from "./schema-faults.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { createProcesses } from "./process-table.ts";
 import { assertSessions, checkServer } from "./server.ts";
-import { addressesOf, openSession, type Result, type Session, type SessionOptions } from "./database-session.ts";
+import { parseAddresses, openSession, type Result, type Session, type SessionOptions } from "./database-session.ts";
 
 export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   poolSize: number;
@@ -73,7 +73,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   const timelines = new Map<Session, number>();
 
   async function session(name: string, more: Partial<SessionOptions> = {}): Promise<Session> {
-    const addresses = addressesOf(options);
+    const addresses = parseAddresses(options);
     const open = (mayBeStandby: boolean): Promise<Session> =>
       firstUsable(addresses, (address) => sessionAt({ ...options, ...more, name }, address, mayBeStandby));
     // A standby may lag behind, so that an audit would miss the newest entries.
@@ -83,7 +83,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
 
   /** Sessions for the rows of processes: see processes.ts. A server that does not respond is abandoned soon. */
   const processes = createProcesses(reads, () =>
-    firstUsable(addressesOf(options), async (address) => {
+    firstUsable(parseAddresses(options), async (address) => {
       const ms = PROCESS_PATIENCE;
       const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
       const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms, answerTimeoutMs: ms + 1_000 };
@@ -323,7 +323,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {
-    const listener = await firstUsable(addressesOf(options), async (address) => {
+    const listener = await firstUsable(parseAddresses(options), async (address) => {
       const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
         // A standby refuses it.

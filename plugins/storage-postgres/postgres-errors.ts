@@ -23,10 +23,10 @@ export function losesConnection(error: unknown): boolean {
 }
 
 /** Returns the SQLSTATE of an error from Postgres. */
-export function sqlStateOf(error: unknown): string | null {
+export function readSqlState(error: unknown): string | null {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === "string") return code;
-  return cause === undefined ? null : sqlStateOf(cause);
+  return cause === undefined ? null : readSqlState(cause);
 }
 
 /**

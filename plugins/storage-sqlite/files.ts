@@ -45,7 +45,7 @@ export function createPrivately(path: string): void {
 }
 
 /** Tells a file from every other that takes its name; null where there is none. */
-export function identityOf(path: string): string | null {
+export function fileIdentity(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? null : `${stats.dev} ${stats.ino}`;
 }

@@ -1,10 +1,10 @@
 /**
- * One writer process for each store. The lock is a write transaction that is held open on a small
- * database beside the store: the operating system drops it with the process, however that ends, so
- * there are no stale locks. It does not touch the store's own file, which other programs may read.
+ * Lets only one process write to a store. The lock is an open write transaction on a small database next to the store. The
+ * operating system releases it when the process ends in any way, so there are no stale locks. It does not touch the store's
+ * own file, which other programs can read.
  *
- * POSIX locks belong to the process: code in this process that opens and closes the store's or the
- * lock's file by other means than SQLite drops them. Back up from another process.
+ * POSIX locks belong to the process. If code in this process opens and closes the file of the store or of the lock without
+ * SQLite, the locks are lost. Back up from another process.
  */
 import { StorageError } from "../../src/storage/index.ts";
 import { connect, type Connection } from "./sqlite-connection.ts";
@@ -16,26 +16,26 @@ export interface StoreLock {
 }
 
 const WAIT = 250;
-/** How often a name that another one wrote over is written again; the lock holds whatever the name says. */
-const NAMINGS = 10;
+/** Attempts to store our pid after another process overwrote it. The lock is valid whichever pid is stored. */
+const MAX_ANNOUNCEMENTS = 10;
 
 /** Locks of this process. A process id does not identify the holder, because processes in two containers can both have id 1. */
 const held = new Set<string>();
 
-/** Throws StorageError "locked" that names the holder, also when that is this very process. */
+/** Acquires the lock. Throws StorageError "locked", which names the holder, even if it is this process. */
 export function lockStore(library: SqliteLibrary, storePath: string): StoreLock {
   const path = `${storePath}.lock`;
   if (held.has(path)) throw refusal(storePath, "is open in this process already");
   createPrivately(path);
   const connection = connect(library, path, { busyTimeout: WAIT });
   try {
-    // Nothing in here needs to survive a power loss.
+    // The lock database does not need to survive a power failure.
     connection.exec("pragma synchronous = off");
-    // Another one that starts now may announce itself after this one did, and then come too late.
-    for (let naming = 1; ; naming++) {
+    // A process that starts at the same time can overwrite our pid and then fail to get the lock. Announce until the pid is ours.
+    for (let attempt = 1; ; attempt++) {
       announce(connection);
       connection.exec("begin immediate");
-      if (announced(connection) === process.pid || naming === NAMINGS) break;
+      if (announced(connection) === process.pid || attempt === MAX_ANNOUNCEMENTS) break;
       connection.exec("rollback");
     }
   } catch (error) {
@@ -53,7 +53,7 @@ export function lockStore(library: SqliteLibrary, storePath: string): StoreLock 
   };
 }
 
-/** Committed before the lock is taken for good: while it is held, others can read who holds it. */
+/** Stores this process's pid. It is committed before the lock is acquired, so that other processes can read who holds the lock. */
 function announce(connection: Connection): void {
   connection.exec("begin immediate");
   connection.exec("create table if not exists holder (id integer primary key check (id = 1), pid integer not null)");
@@ -70,9 +70,9 @@ function heldByOther(connection: Connection, storePath: string): StorageError {
   try {
     pid = announced(connection);
   } catch {
-    // Somebody is writing it just now.
+    // Another process is writing the pid.
   }
-  // This process's own number is somebody else's here: in another container, or in another thread.
+  // If the pid is ours, the holder is another process with the same pid, in another container, or another thread.
   return refusal(
     storePath,
     typeof pid === "number" && pid !== process.pid ? `is in use by process ${pid}` : "is in use already",

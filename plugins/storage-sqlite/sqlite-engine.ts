@@ -14,7 +14,7 @@ import { StorageError } from "../../src/storage/index.ts";
 import { APPLICATION_ID, type SqlEngine, type SqlTransaction } from "../../src/storage/sql/index.ts";
 import { connectStore, type Connection } from "./sqlite-connection.ts";
 import { primaryCode, spoilsConnection, toStorageError } from "./sqlite-errors.ts";
-import { createPrivately, identityOf, prepareFolder } from "./files.ts";
+import { createPrivately, fileIdentity, prepareFolder } from "./files.ts";
 import { loadSqlite, type SqliteLibrary } from "./load-library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
 import { schemaFaults } from "./schema-faults.ts";
@@ -170,7 +170,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
       const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout }));
       try {
         tried(() => writer.run("begin immediate", []));
-        open.wal ??= identityOf(walOf(open.path));
+        open.wal ??= fileIdentity(walOf(open.path));
       } catch (error) {
         rollback(error);
         throw error;
@@ -240,7 +240,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
     // A process that was killed after an erasure may have left erased data in the WAL.
     foldWal(writer);
-    const file = identityOf(path);
+    const file = fileIdentity(path);
     return { path, library, lock, reader, writer, file, wal: null, stale: false, watch: null, away: null, lost: null };
   } catch (error) {
     writer?.close();
@@ -257,7 +257,7 @@ function assertInPlace({ path, file, wal }: OpenStore): void {
     [path, file],
     [walOf(path), wal],
   ] as const) {
-    if (identity !== null && identityOf(name) !== identity)
+    if (identity !== null && fileIdentity(name) !== identity)
       throw new StorageError(
         "unavailable",
         `${name} was removed or replaced while the store is open: what is written now would be lost with it; put the right file back, or stop the service first`,

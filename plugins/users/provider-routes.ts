@@ -6,9 +6,9 @@ import { ERRORS } from "./user-errors.ts";
 import type { Provider } from "./provider.ts";
 import { finishProviderSignIn, spentCookie, startProviderSignIn } from "./provider-sign-in.ts";
 import * as schema from "./schemas.ts";
-import { browserOf, TAG } from "./session-routes.ts";
+import { readBrowserName, TAG } from "./session-routes.ts";
 import type { Sessions } from "./sessions.ts";
-import { siteOf, type Site } from "./site.ts";
+import { requireSecureSite, type Site } from "./site.ts";
 
 const PROVIDER_ERRORS = [
   ERRORS.INSECURE,
@@ -18,7 +18,7 @@ const PROVIDER_ERRORS = [
 ];
 
 export function providerRoutes(host: CoreHost, sessions: Sessions, providers: readonly Provider[]): Route[] {
-  const siteFor = (request: Request): Site => siteOf(host.config.server.public_url, request);
+  const siteFor = (request: Request): Site => requireSecureSite(host.config.server.public_url, request);
   const find = (id: string): Provider => {
     const provider = providers.find(({ options }) => options.id === id);
     if (provider === undefined)
@@ -71,7 +71,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
           if (request.method !== "GET")
             throw new Refusal("METHOD_NOT_ALLOWED", "a code is exchanged only for GET", { headers: { Allow: "GET" } });
           const provider = find(params.provider);
-          const browser = browserOf(request);
+          const browser = readBrowserName(request);
           const done = await finishProviderSignIn(host, sessions, { provider, site, request, browser });
           return redirect(done.return_to, done.cookie);
         });

@@ -1,4 +1,4 @@
-/** One OpenID Connect provider: the address of its sign-in page, and the claims of the person who comes back from it. */
+/** Client of one OpenID Connect provider: builds the authorization URL, handles the callback and returns the user's claims. */
 import type { CoreHost } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { Claims } from "./claims.ts";

@@ -8,7 +8,7 @@ import { registrationOptions, signInOptions } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import { assertSameSite, type Identified, type Sessions } from "./sessions.ts";
 import { enrol, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
-import { siteOf, type Site } from "./site.ts";
+import { requireSecureSite, type Site } from "./site.ts";
 
 export const TAG = "users";
 const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
@@ -21,7 +21,7 @@ export function sessionRoutes(
   providers: readonly { id: string; name: string }[],
 ): Route[] {
   const listed = providers.map(({ id, name }) => ({ id, name, url: `/v1/sign-in/${id}` }));
-  const site = (request: Request): Site => siteOf(host.config.server.public_url, request);
+  const site = (request: Request): Site => requireSecureSite(host.config.server.public_url, request);
   /** Sign-in starts without a session, and still only from a page of this service. */
   const samePage = (request: Request): Site => {
     const here = site(request);
@@ -111,7 +111,13 @@ export function sessionRoutes(
       responses: { 201: { description: "Signed in; the session is in the cookie.", schema: schema.SignedIn } },
       errors: [...ANSWER_ERRORS, ERRORS.PASSKEY_UNKNOWN, ERRORS.PASSKEY_CLONED],
       async handle({ request, body }) {
-        const done = await signInWithPasskey(host, sessions, samePage(request), body.response, browserOf(request));
+        const done = await signInWithPasskey(
+          host,
+          sessions,
+          samePage(request),
+          body.response,
+          readBrowserName(request),
+        );
         return {
           status: 201,
           json: { user: schema.renderUser(done.user), session_id: done.session_id },
@@ -148,7 +154,7 @@ export function sessionRoutes(
       errors: [...ANSWER_ERRORS, ERRORS.LINK_INVALID, ERRORS.TOO_MANY_PASSKEYS],
       async handle({ request, body: { token, response, name = "Passkey" } }) {
         const answer = { token, response, name };
-        const done = await enrol(host, sessions, samePage(request), answer, browserOf(request));
+        const done = await enrol(host, sessions, samePage(request), answer, readBrowserName(request));
         const { user, session_id, recovery_codes } = done;
         return {
           status: 201,
@@ -161,6 +167,6 @@ export function sessionRoutes(
 }
 
 /** Returns the start of the browser's name, for lists of sessions. */
-export function browserOf(request: Request): string {
+export function readBrowserName(request: Request): string {
   return (request.headers.get("user-agent") ?? "").replaceAll(/[^\x20-\x7e]/g, "").slice(0, 200);
 }

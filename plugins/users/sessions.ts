@@ -24,7 +24,7 @@ import { ERRORS } from "./user-errors.ts";
 import type { Options } from "./user-options.ts";
 import type { Provider } from "./provider.ts";
 import { openText, sealText } from "./sealed-text.ts";
-import { siteOf, type Site } from "./site.ts";
+import { requireSecureSite, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
 const SAFE_METHODS = ["GET", "HEAD"];
@@ -118,7 +118,7 @@ export class Sessions {
    */
   async identify(request: Request): Promise<Identified | null> {
     if (!hasSessionCookie(request)) return null;
-    const site = siteOf(this.host.config.server.public_url, request);
+    const site = requireSecureSite(this.host.config.server.public_url, request);
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);
     const cookie = readSessionCookie(request, site);
     let stored = cookie === null ? null : await this.read(this.host.documents, cookie.user_id, cookie.session_id);

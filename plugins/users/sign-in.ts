@@ -11,7 +11,7 @@ import {
   type User,
 } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
-import { advanceCounter, writeCounter } from "./counters.ts";
+import { advancePasskeyCounter, writePasskeyCounter } from "./passkey-counters.ts";
 import {
   assertNotManaged,
   findEnrolment,
@@ -52,7 +52,7 @@ export async function signInWithPasskey(
     if (user === null || user.ended_at !== null) throw unknown();
     assertNotManaged(user);
     await useChallenge(host, tx, challenge);
-    if (!(await advanceCounter(host, tx, user, { id, counter }))) return null;
+    if (!(await advancePasskeyCounter(host, tx, user, { id, counter }))) return null;
     const session = await sessions.start(tx, user, { method: "passkey", browser }, site);
     return { user, session_id: session.id, cookie: session.cookie };
   });
@@ -126,7 +126,7 @@ async function addPasskey(
   if (findUserByPasskey(tx.users, passkey.id) !== null)
     throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is enrolled already");
   await useChallenge(host, tx, challenge);
-  await writeCounter(host, tx, passkey.id, counter);
+  await writePasskeyCounter(host, tx, passkey.id, counter);
   return recordUser(tx, "passkey_added", { ...before, passkeys: [...before.passkeys, passkey] }, by);
 }
 

@@ -18,7 +18,7 @@ const LOOPBACK = "localhost";
  * USERS_INSECURE anywhere else, because browsers offer passkeys only on HTTPS and on localhost.
  * @param publicUrl `server.public_url`
  */
-export function siteOf(publicUrl: string | null, request: Request): Site {
+export function requireSecureSite(publicUrl: string | null, request: Request): Site {
   if (publicUrl !== null) {
     const { origin, hostname, protocol } = new URL(publicUrl);
     if (protocol === "https:" || hostname === LOOPBACK)

@@ -18,7 +18,7 @@ import * as schema from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";
 import { TAG } from "./session-routes.ts";
 import { addOwnPasskey, additionPurpose } from "./sign-in.ts";
-import { siteOf } from "./site.ts";
+import { requireSecureSite } from "./site.ts";
 
 export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
   return [...managementRoutes(host, sessions), ...sessionListRoutes(host, sessions), ...ownRoutes(host)];
@@ -228,7 +228,7 @@ function ownRoutes(host: CoreHost): Route[] {
       errors: [...errors, ERRORS.INSECURE],
       async handle({ params, credential, request }) {
         const user = ownUser(credential, params.id);
-        const site = siteOf(host.config.server.public_url, request);
+        const site = requireSecureSite(host.config.server.public_url, request);
         return {
           status: 200,
           json: { options: await registrationOptions(host, site, user, additionPurpose(credential)) },
@@ -248,7 +248,7 @@ function ownRoutes(host: CoreHost): Route[] {
       errors: [...errors, ERRORS.INSECURE, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID, ERRORS.TOO_MANY_PASSKEYS],
       async handle({ params, body: { response, name = "Passkey" }, credential, request }) {
         ownUser(credential, params.id);
-        const site = siteOf(host.config.server.public_url, request);
+        const site = requireSecureSite(host.config.server.public_url, request);
         const user = await addOwnPasskey(host, site, credential, { response, name });
         return { status: 201, json: schema.renderUser(user) };
       },
@@ -315,9 +315,9 @@ function invited(user: User, token: string, origin: string): object {
 /** Returns the origin for links. A request by an API key can come to any address, so it must not decide it. */
 function originOf(host: CoreHost, request: Request): string {
   const { public_url } = host.config.server;
-  if (public_url !== null) return siteOf(public_url, request).origin;
+  if (public_url !== null) return requireSecureSite(public_url, request).origin;
   const { hostname, port } = new URL(`http://${request.headers.get("host") ?? new URL(request.url).host}`);
   if (hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]")
     return `http://localhost${port === "" ? "" : `:${port}`}`;
-  return siteOf(null, request).origin;
+  return requireSecureSite(null, request).origin;
 }

@@ -15,7 +15,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { assertChallenge, challengeExpiry, createChallenge, useChallenge } from "./challenges.ts";
-import { advanceCounter } from "./counters.ts";
+import { advancePasskeyCounter } from "./passkey-counters.ts";
 import type { Site } from "./site.ts";
 
 /** Returns what the actions plugin uses to have votes signed in this session. */
@@ -54,7 +54,7 @@ export function createSessionPasskeys(
       const isOriginal = await host.ledger.transact(async (tx) => {
         const { user } = findPasskey(tx.users, session.user_id, passkey.id);
         await accepted(() => useChallenge(host, tx, nonce));
-        return advanceCounter(host, tx, user, { id: passkey.id, counter });
+        return advancePasskeyCounter(host, tx, user, { id: passkey.id, counter });
       });
       if (isOriginal) return assertion;
       host.log.error("signed votes were refused because the signature counter of a passkey went back", {

@@ -19,9 +19,9 @@ interface Details {
 }
 
 /**
- * Use as `tool(governTool({ name, description, parameters, execute }, gate))`. A call that requires approval is an
- * interruption. Keep the run state and approve the interruption there: this only repeats the call, which requests a
- * decision again. An approved state alone runs nothing.
+ * Use as `tool(governTool({ name, description, parameters, execute }, gate))`. A call that requires approval interrupts the
+ * run. Save the run state. After a person has approved the action, approve the interruption in that state: the SDK then
+ * repeats the call, and the service decides it again. Approving the interruption without the service's approval runs nothing.
  */
 export function governTool<Options extends ToolOptions>(options: Options, gateOptions: GateOptions): Options {
   const gate = createGate(gateOptions);

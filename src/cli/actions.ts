@@ -1,7 +1,7 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command } from "./command.ts";
 import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
-import { client, privilegedClient, exitCodeOf, jsonFlag, withServiceErrors, showAction } from "./remote.ts";
+import { client, privilegedClient, actionExitCode, jsonFlag, withServiceErrors, showAction } from "./remote.ts";
 
 export const submit: Command = {
   summary: "submit an action",
@@ -54,7 +54,7 @@ examples:
       ),
     );
     showAction(io, action, values.json === true);
-    return exitCodeOf(action);
+    return actionExitCode(action);
   },
 };
 

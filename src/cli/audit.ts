@@ -16,7 +16,7 @@ import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT, parse, usage, CommandError, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
-import { repairsOf, repairStore, formatRepair } from "./repair.ts";
+import { readRepairs, repairStore, formatRepair } from "./repair.ts";
 import { assertCurrent, progress, withStore } from "./with-store.ts";
 
 export const audit: Command = {
@@ -79,7 +79,7 @@ examples:
       done.warnings.push(...(await unsignedWarning(storage, done)));
       const contained = await compareKept(storage, done, kept.notes);
       const signer = done.signedSize === null ? null : vkeyAt(done.logKeys, done.signedSize);
-      return { ...done, vkey: signer, contained, repairs: await repairsOf(storage) };
+      return { ...done, vkey: signer, contained, repairs: await readRepairs(storage) };
     });
     if (values.json === true) io.out(JSON.stringify(report));
     else if (report.faults.length === 0) {

@@ -61,7 +61,11 @@ export function usage(message: string): CommandError {
 }
 
 /** Returns the value of an option that accepts only `words`, or the first of them if the option is absent. Throws CommandError. */
-export function oneOf<const T extends string>(flag: string, given: string | undefined, words: readonly [T, ...T[]]): T {
+export function parseChoice<const T extends string>(
+  flag: string,
+  given: string | undefined,
+  words: readonly [T, ...T[]],
+): T {
   const choice = given === undefined ? words[0] : words.find((word) => word === given);
   if (choice === undefined)
     throw usage(`${flag} takes ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, not "${given}"`);

@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";
-import { CommandError, oneOf, type Output } from "./command.ts";
+import { CommandError, parseChoice, type Output } from "./command.ts";
 import { invocation } from "./invocation.ts";
 
 type Place = "print" | "file";
@@ -13,7 +13,7 @@ type Place = "print" | "file";
  */
 export function chooseKeyOutput(word: string | undefined, env: Record<string, string | undefined>): Place {
   const choice = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
-  if (choice !== undefined) return oneOf("--first-keys (ASSENT_FIRST_KEYS)", choice, ["print", "file"]);
+  if (choice !== undefined) return parseChoice("--first-keys (ASSENT_FIRST_KEYS)", choice, ["print", "file"]);
   return process.pid === 1 || env["KUBERNETES_SERVICE_HOST"] !== undefined ? "file" : "print";
 }
 

@@ -19,7 +19,7 @@ import {
   type HookInstallation,
 } from "../hook/install/host-settings.ts";
 import { disabledReason } from "../hook/install/disabled-hooks.ts";
-import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
+import { colour, CommandError, EXIT, parseChoice, parse, safe, usage, type Output, type Verb } from "./command.ts";
 
 export function settingsFolders(): SettingsFolders {
   const home = homedir();
@@ -45,7 +45,7 @@ function commandFor(scope: Scope): string {
   return hookCommand();
 }
 
-export function hostOf(value: string | undefined): Host {
+export function parseHost(value: string | undefined): Host {
   if (!isHost(value)) throw usage(`--host takes one of ${HOSTS.join(", ")}`);
   return value;
 }
@@ -171,8 +171,8 @@ examples:
       uninstall: { type: "boolean" },
     });
     if (positionals.length > 0) throw usage("assent hook install takes options only");
-    const host = hostOf(values.host);
-    const scope = oneOf("--scope", values.scope, SCOPES);
+    const host = parseHost(values.host);
+    const scope = parseChoice("--scope", values.scope, SCOPES);
     if (values.uninstall === true) {
       applyChange(io, planUninstall(host, scope, values.command), values["dry-run"]);
       return EXIT.ok;

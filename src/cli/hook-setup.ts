@@ -8,12 +8,12 @@ import { askPolicies, checkConfig, createCheckClient, everydayCalls } from "../h
 import { testInstalledHook } from "../hook/install/diagnose-hook.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/host-settings.ts";
-import { colour, CommandError, EXIT, oneOf, parse, safe, usage, type Output, type Verb } from "./command.ts";
+import { colour, CommandError, EXIT, parseChoice, parse, safe, usage, type Output, type Verb } from "./command.ts";
 import {
   applyChange,
   assertSwitchedOn,
   CODEX_TRUST,
-  hostOf,
+  parseHost,
   settingsFolders,
   planInstall,
   planUninstall,
@@ -60,13 +60,13 @@ examples:
       undo: { type: "boolean" },
     });
     if (positionals.length > 0) throw usage("assent hook setup takes options only");
-    const host = hostOf(values.host);
+    const host = parseHost(values.host);
     const scope =
       values.scope === undefined
         ? settingsFile(host, "user", settingsFolders()) === null
           ? "project"
           : "user"
-        : oneOf("--scope", values.scope, SCOPES);
+        : parseChoice("--scope", values.scope, SCOPES);
     const { command } = values;
     if (values.undo === true) return undo(io, host, scope, command);
     // Checked before anything is created: fails for a program in a cache and for settings that cannot be read.

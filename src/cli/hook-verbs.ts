@@ -4,7 +4,7 @@ import { diagnoseHook } from "../hook/install/diagnose-hook.ts";
 import { hookCommand } from "../hook/install/hook-program.ts";
 import { HookState, stateFolder } from "../hook/hook-state.ts";
 import { colour, EXIT, parse, safe, table, usage, type Output, type Verb } from "./command.ts";
-import { hostOf, install, settingsFolders } from "./hook-install.ts";
+import { parseHost, install, settingsFolders } from "./hook-install.ts";
 import { setup } from "./hook-setup.ts";
 
 const doctor: Verb = {
@@ -24,7 +24,7 @@ examples:
     const { values, positionals } = parse(args, { host: { type: "string" }, command: { type: "string" } });
     if (positionals.length > 0) throw usage("assent hook doctor takes options only");
     const findings = await diagnoseHook(
-      hostOf(values.host),
+      parseHost(values.host),
       values.command ?? hookCommand(),
       process.env,
       settingsFolders(),

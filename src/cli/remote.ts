@@ -42,7 +42,7 @@ export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-export function exitCodeOf(action: ActionRecord): number {
+export function actionExitCode(action: ActionRecord): number {
   if (action.status === "pending_approval") return EXIT.pending;
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;
 }
@@ -52,7 +52,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     io.out(JSON.stringify(action));
     return;
   }
-  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[exitCodeOf(action)] as
+  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[actionExitCode(action)] as
     | "green"
     | "yellow"
     | "red";

@@ -38,7 +38,7 @@ export async function repairStore(config: Config, file: string | undefined, io: 
       writeCopy(copy, text);
       const entries = rows.filter(({ table }) => table === "entries").length;
       repair = { at, size, entries, rows: rows.length, copy, sha256: sha256Hex(utf8(text)) };
-      await tx.putMeta(REPAIRS, JSON.stringify([...(await repairsOf(tx)), repair]));
+      await tx.putMeta(REPAIRS, JSON.stringify([...(await readRepairs(tx)), repair]));
     });
     if (repair === null) return null;
     io.out(formatRepair(repair));
@@ -50,7 +50,7 @@ export function formatRepair({ at, size, entries, rows, copy, sha256 }: Repair):
   return `removed the entries from ${size} on at ${at}: ${entries} entries that no head ever covered, ${rows} rows in total; the copy is ${copy}, SHA-256 ${sha256}`;
 }
 
-export async function repairsOf(storage: Pick<Storage, "meta">): Promise<Repair[]> {
+export async function readRepairs(storage: Pick<Storage, "meta">): Promise<Repair[]> {
   return JSON.parse((await storage.meta(REPAIRS)) ?? "[]") as Repair[];
 }
 

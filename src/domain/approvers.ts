@@ -88,7 +88,7 @@ export function anyApprovers(count: number, mode: OversightMode = "maker_checker
  * Applies the votes to a plan in their order.
  * @param since when the first stage opened; earlier votes count as if given then
  */
-export function followPlan(
+export function evaluatePlanProgress(
   plan: ApproverPlan,
   votes: readonly CountedVote[],
   since: number,
@@ -124,7 +124,7 @@ export function satisfiesPlans(
   since: number,
   now: number,
 ): boolean {
-  return plans.every((plan) => followPlan(plan, votes, since, now).isMet);
+  return plans.every((plan) => evaluatePlanProgress(plan, votes, since, now).isMet);
 }
 
 /** Returns the smallest number of people that can satisfy the plan. */
@@ -165,7 +165,7 @@ export function samePlans(a: readonly ApproverPlan[], b: readonly ApproverPlan[]
 }
 
 /** Returns the stricter mode: `self_confirm` only if every plan has it. */
-export function modeOf(plans: readonly ApproverPlan[]): OversightMode {
+export function strictestOversightMode(plans: readonly ApproverPlan[]): OversightMode {
   return plans.length > 0 && plans.every(({ mode }) => mode === "self_confirm") ? "self_confirm" : "maker_checker";
 }
 

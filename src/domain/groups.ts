@@ -35,7 +35,7 @@ export function isWithinLimits({ agents, tools }: GroupLimits, { agent_id, tool 
 }
 
 /** Returns the limits of a group; null if it has none. */
-export function limitsOf({ agents, tools }: GroupDefinition): GroupLimits | null {
+export function groupLimits({ agents, tools }: GroupDefinition): GroupLimits | null {
   if (agents === undefined && tools === undefined) return null;
   return { agents: agents?.map(foldName) ?? null, tools: tools?.map(foldName) ?? null };
 }

@@ -1,6 +1,6 @@
 /** Validates and compares the names of tools, operations and agents. */
 import { hasHiddenCharacters } from "./text.ts";
-import { scriptsOf } from "./visible-text.ts";
+import { groupByScript } from "./visible-text.ts";
 
 const VISIBLE_ASCII = /^[!-~]*$/;
 /** Braille blank: invisible in every font, although Unicode classifies it as a symbol. */
@@ -24,7 +24,7 @@ export function findNameFault(text: string): string | null {
  */
 function findMixedScriptFault(text: string): string | null {
   for (const word of text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []) {
-    const scripts = scriptsOf(word);
+    const scripts = groupByScript(word);
     if (scripts.size > 1) return `mixes letters of ${[...scripts.keys()].join(" and ")} in one word`;
   }
   return null;

@@ -123,7 +123,7 @@ export function outlineLines(value: unknown, options: OutlineOptions = {}): stri
     if (node.kind === "value") lines.push(`${opening}${node.text}`);
     else if (node.kind === "empty") lines.push(`${opening}${node.list ? "[]" : "{}"}`);
     else if (node.kind === "members") {
-      if (label !== "") lines.push(`${opening}${countOf(node)}`);
+      if (label !== "") lines.push(`${opening}${formatCount(node)}`);
       for (const { name, value: member } of node.members)
         write(member, inner, node.list ? `${name} ` : `${markedText(name)}: `);
       if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
@@ -153,7 +153,7 @@ export const moreLines = (count: number): string =>
   `… ${count.toLocaleString("en")} more ${count === 1 ? "line" : "lines"}`;
 
 /** Returns "2 items" or "1 member". Folded lists still show their length. */
-export function countOf({ list, count }: { list: boolean; count: number }): string {
+export function formatCount({ list, count }: { list: boolean; count: number }): string {
   return `${count.toLocaleString("en")} ${list ? "item" : "member"}${count === 1 ? "" : "s"}`;
 }
 

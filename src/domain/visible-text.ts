@@ -144,7 +144,7 @@ function findImitation(word: string, prose: ReadonlySet<string>): string | null 
   const characters = [...new Set(word.match(/[\p{L}\p{Nd}]/gu) ?? [])];
   const styled = characters.filter((c) => c > "\x7f" && /^[0-9A-Za-z]+$/.test(c.normalize("NFKC")));
   if (styled.length > 0) return `look-alikes ${list(styled)}`;
-  const scripts = scriptsOf(characters);
+  const scripts = groupByScript(characters);
   if (scripts.size > 1)
     return [...scripts]
       .filter(([script]) => script !== "Latin")
@@ -158,7 +158,7 @@ function findImitation(word: string, prose: ReadonlySet<string>): string | null 
 }
 
 /** Groups letters by script. East Asian scripts count as Latin, with which they are commonly mixed. */
-export function scriptsOf(characters: Iterable<string>): Map<string, string[]> {
+export function groupByScript(characters: Iterable<string>): Map<string, string[]> {
   const scripts = new Map<string, string[]>();
   for (const letter of characters)
     if (/(?!\p{Script=Common})\p{L}/u.test(letter))

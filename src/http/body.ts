@@ -6,7 +6,7 @@ import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
 import { explainFault, siblingNames, findInnermostFault } from "../domain/validation.ts";
 import { createCollector } from "./collector.ts";
-import type { Share } from "./in-flight.ts";
+import type { RequestByteShare } from "./in-flight.ts";
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
@@ -20,7 +20,11 @@ const DISCARD_TIMEOUT_MS = 200;
 
 export interface BodyReader {
   /** Resolves to the validated JSON, the text of a text body, or undefined if the route takes no body. */
-  read(request: Request, info: RequestInfo, share: Share): Promise<{ body: unknown; contentType: string | null }>;
+  read(
+    request: Request,
+    info: RequestInfo,
+    share: RequestByteShare,
+  ): Promise<{ body: unknown; contentType: string | null }>;
 }
 
 export interface BodyLimits {
@@ -128,7 +132,7 @@ function unsupported(route: Route, type: string | null): Refusal {
   );
 }
 
-async function hasBody(request: Request, info: RequestInfo, share: Share): Promise<boolean> {
+async function hasBody(request: Request, info: RequestInfo, share: RequestByteShare): Promise<boolean> {
   const length = request.headers.get("content-length");
   if (length !== null) return length.trim() !== "0";
   if (isUnsent(request, info)) return false;
@@ -142,7 +146,12 @@ function isUnsent(request: Request, info: RequestInfo): boolean {
 }
 
 /** Reads the body and counts its bytes, so that a missing or false Content-Length costs at most `max` bytes. */
-export async function readBytes(request: Request, max: number, info: RequestInfo, share: Share): Promise<Uint8Array> {
+export async function readBytes(
+  request: Request,
+  max: number,
+  info: RequestInfo,
+  share: RequestByteShare,
+): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > max) {
     if (info.discardBody !== undefined) await info.discardBody(DISCARD_BYTES, DISCARD_TIMEOUT_MS);

@@ -15,8 +15,13 @@ import { createCors, type Cors } from "./cors.ts";
 import { matchesEntityTag } from "./entity-tag.ts";
 import { readApiResponse, createGatewayCheck, readApiKey, buildApiRequest } from "./facade.ts";
 import { acceptRequestId, commonHeaders } from "./headers.ts";
-import { UNLIMITED_SHARE, type InFlight, type Queue, type Share } from "./in-flight.ts";
-import { SMALL_RESPONSE, streamHeld, type ResponseShare, type ResponsesInFlight } from "./responses-in-flight.ts";
+import { UNLIMITED_SHARE, type RequestByteBudget, type Queue, type RequestByteShare } from "./in-flight.ts";
+import {
+  SMALL_RESPONSE,
+  streamReservedResponse,
+  type ResponseShare,
+  type ResponsesInFlight,
+} from "./responses-in-flight.ts";
 import { toProblem } from "./problem.ts";
 import { createRateLimits, type RateLimitHeaders, type RateLimits } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -37,7 +42,7 @@ interface FetchOptions {
   newId(): string;
   onResponse?(request: CompletedRequest): void;
   stopping: AbortSignal;
-  inFlight: InFlight;
+  inFlight: RequestByteBudget;
   responses: ResponsesInFlight;
   queue: Queue;
   /** The response class of the server, if it has a faster one than the global. */
@@ -349,7 +354,7 @@ class RequestHandler {
     // Replaces the bytes that were counted while the response was built.
     call.response?.release();
     share.hold(bytes.length);
-    return streamHeld(bytes, share, STALL_MS);
+    return streamReservedResponse(bytes, share, STALL_MS);
   }
 
   /** Closes connections while the service stops, because a client that keeps using one would delay the stop. */
@@ -380,7 +385,7 @@ interface Call {
   /** Headers of the authenticator that recognized the caller. */
   session: Record<string, string>;
   /** Counts the bytes of the request body. */
-  share: Share;
+  share: RequestByteShare;
   /** Counts the bytes of the response while it is built. */
   response?: ResponseShare;
   leaveQueue?: () => void;

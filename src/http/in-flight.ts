@@ -5,7 +5,7 @@
 import { Refusal } from "../contract/errors.ts";
 
 /** The bytes that one request holds. */
-export interface Share {
+export interface RequestByteShare {
   /** Throws OVERLOADED if there is no room for a body of this size. Called before the body is read. */
   expect(bytes: number): void;
   /** Adds bytes. Throws OVERLOADED if there is no room. */
@@ -15,17 +15,17 @@ export interface Share {
 }
 
 /** For small requests that must never be refused. */
-export const UNLIMITED_SHARE: Share = { expect() {}, take() {}, release() {} };
+export const UNLIMITED_SHARE: RequestByteShare = { expect() {}, take() {}, release() {} };
 
-export interface InFlight {
-  share(): Share;
+export interface RequestByteBudget {
+  share(): RequestByteShare;
   readonly bytes: number;
 }
 
 /** Larger bodies can use only half of the room, so that small requests still fit. */
 const SMALL = 65_536;
 
-export function createInFlight(maxBytes: number): InFlight {
+export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
   let bytes = 0;
   const assertRoom = (held: number, more: number): void => {
     const room = held + more > SMALL ? maxBytes / 2 : maxBytes;

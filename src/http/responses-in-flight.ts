@@ -72,7 +72,11 @@ const PIECE = 65_536;
  * Streams a complete response as fast as its client reads. Releases its share when it has been read, when the client
  * disconnects, or when the client has read nothing for `stallMs`.
  */
-export function streamHeld(bytes: Uint8Array, share: ResponseShare, stallMs: number): ReadableStream<Uint8Array> {
+export function streamReservedResponse(
+  bytes: Uint8Array,
+  share: ResponseShare,
+  stallMs: number,
+): ReadableStream<Uint8Array> {
   let at = 0;
   let stalled: ReturnType<typeof setTimeout> | undefined;
   function end(): void {

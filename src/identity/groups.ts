@@ -3,7 +3,7 @@ import type { Groups } from "../contract/core-host.ts";
 import {
   type GroupDefinition,
   type GroupLimits,
-  limitsOf,
+  groupLimits,
   principalOfMember,
   isWithinLimits,
 } from "../domain/groups.ts";
@@ -18,7 +18,7 @@ export function createGroups(
   const limits = new Map<string, GroupLimits>();
   const byPrincipal = new Map<string, string[]>();
   for (const [name, definition] of Object.entries(definitions)) {
-    const limited = limitsOf(definition);
+    const limited = groupLimits(definition);
     if (limited !== null) limits.set(name, limited);
     for (const principal of new Set(definition.members.map(principalOfMember)))
       byPrincipal.set(principal, [...(byPrincipal.get(principal) ?? []), name].sort());

@@ -7,7 +7,7 @@ import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import { createGroups } from "../identity/groups.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
-import { createInFlight, createQueue } from "../http/in-flight.ts";
+import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
 import { createResponsesInFlight } from "../http/responses-in-flight.ts";
 import { createChannels, readChannels, stopChannelNames, type Channel } from "../delivery/channels.ts";
 import { openCourier } from "../delivery/open-courier.ts";
@@ -110,7 +110,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   assertUniqueNames(plugins);
   assertGrants(plugins);
   const declared = collectDeclarations(plugins);
-  const inFlight = createInFlight(config.server.max_bytes_in_flight);
+  const inFlight = createRequestByteBudget(config.server.max_bytes_in_flight);
   const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
   const responses = createResponsesInFlight({ total, perKey });
   const queue = createQueue(config.ledger.max_queue);

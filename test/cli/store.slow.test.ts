@@ -10,7 +10,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { COPIED_TABLES, type Storage } from "../../src/contract/storage.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { headOf } from "../../src/testing/suite/rows.ts";
+import { readBareHead } from "../../src/testing/suite/rows.ts";
 import { postgresTool, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
@@ -316,7 +316,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     await Promise.all([source.open({ readOnly: true }), target.open({ readOnly: true })]);
     try {
       assert.deepEqual(await everyRow(target), await everyRow(source));
-      assert.deepEqual(await headOf(target), await headOf(source));
+      assert.deepEqual(await readBareHead(target), await readBareHead(source));
       assert.deepEqual(await target.checkpoint(), await source.checkpoint());
       assert.deepEqual((await auditStore(target, (await target.meta("log_vkey")) ?? "")).faults, []);
     } finally {

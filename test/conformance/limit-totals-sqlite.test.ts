@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { totalsOf, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
+import { computeLimitTotals, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { actionRow, T0, useRow } from "../../src/testing/suite/rows.ts";
@@ -81,7 +81,7 @@ describe("totalsOf", () => {
     Array.from({ length: count }, (_, n) => ({ at: at(n), amount }));
 
   it("sums up the oldest uses without gaps, and keeps uses of one millisecond together", () => {
-    const totals = totalsOf(
+    const totals = computeLimitTotals(
       uses(3000, 1, (n) => Math.floor(n / 7)),
       null,
     );
@@ -92,7 +92,7 @@ describe("totalsOf", () => {
       assert.ok(n <= MAX_USES_PER_TOTAL);
     });
     assert.deepEqual(
-      totalsOf(
+      computeLimitTotals(
         uses(MAX_USES_PER_TOTAL, 1, (n) => n),
         null,
       ),
@@ -102,12 +102,12 @@ describe("totalsOf", () => {
 
   it("makes no total above 2^53 - 1, and ends before a millisecond whose own sum is larger", () => {
     const large = Number.MAX_SAFE_INTEGER / 4;
-    const totals = totalsOf(
+    const totals = computeLimitTotals(
       uses(2000, Math.floor(large), (n) => n),
       null,
     );
     assert.ok(totals.length > 100 && totals.every(({ amount }) => amount <= Number.MAX_SAFE_INTEGER));
     const same = uses(2000, Number.MAX_SAFE_INTEGER, () => 5);
-    assert.deepEqual(totalsOf(same, null), []);
+    assert.deepEqual(computeLimitTotals(same, null), []);
   });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { write } from "../../plugins/notify-email/mail.ts";
 import { showStop } from "../../plugins/notify-slack/blocks.ts";
-import { bodyOf } from "../../plugins/notify-webhook/webhook-body.ts";
+import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
 import type { StopMessage } from "../../src/contract/notifier.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { startService } from "../support/service.ts";
@@ -54,7 +54,7 @@ test("placing, asking and lifting are told to each person of the channels once, 
     assert.ok(!mail.text.includes("\u202e"), "what hides is shown");
     const slack = JSON.stringify(showStop(message));
     assert.ok(slack.includes("&lt;b&gt;refunds") && !slack.includes("<b>"));
-    const body = JSON.parse(bodyOf(message)) as { type: string; data: { stop: { id: string } } };
+    const body = JSON.parse(buildWebhookBody(message)) as { type: string; data: { stop: { id: string } } };
     assert.deepEqual([body.type, body.data.stop.id], ["stop", id]);
   } finally {
     await service.close();

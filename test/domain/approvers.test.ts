@@ -5,8 +5,8 @@ import {
   anyApprovers,
   combinePlans,
   countNeeded,
-  followPlan,
-  modeOf,
+  evaluatePlanProgress,
+  strictestOversightMode,
   satisfiesPlans,
   type ApproverPlan,
   type ApproverRequirement,
@@ -34,7 +34,7 @@ const vote = (name: string, groups: string[] = [], at = 0, more: Partial<Counted
   ...more,
 });
 const follow = (of: ApproverPlan, votes: CountedVote[], now = 0) => {
-  const { isMet, counted, open } = followPlan(of, votes, 0, now);
+  const { isMet, counted, open } = evaluatePlanProgress(of, votes, 0, now);
   return { isMet, counted: [...counted], open: [...open] };
 };
 
@@ -150,8 +150,8 @@ describe("several rules", () => {
     assert.equal(combinePlans([anyApprovers(2), twice]).length, 1);
     const confirm = anyApprovers(1, "self_confirm");
     assert.deepEqual(combinePlans([confirm, anyApprovers(1)]), [anyApprovers(1)]);
-    assert.equal(modeOf([confirm, anyApprovers(2)]), "maker_checker");
-    assert.equal(modeOf([confirm]), "self_confirm");
+    assert.equal(strictestOversightMode([confirm, anyApprovers(2)]), "maker_checker");
+    assert.equal(strictestOversightMode([confirm]), "self_confirm");
   });
 
   test("every plan must be met by the same votes", () => {

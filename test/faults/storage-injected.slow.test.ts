@@ -11,7 +11,7 @@ import {
   appendSome,
   approvalRow,
   deliveryRow,
-  hexOf,
+  leafHashHex,
   idempotencyRow,
   keyRow,
   policyRow,
@@ -125,7 +125,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.pruneLimitUses(T0, 1);
   const version = await tx.putDocument("a", "b", "{}", null);
   await tx.deleteDocument("a", "b", version ?? 0);
-  await tx.putMeta("done", hexOf("x"));
+  await tx.putMeta("done", leafHashHex("x"));
 }
 
 async function everything(storage: Storage): Promise<void> {
@@ -156,7 +156,7 @@ for (const [name, create] of storages) {
           assert.deepEqual([storage.faults.count, storage.faults.waiting], [1, 0]);
           await storage.open();
           const committed = (operation === "commit" && mode === "persisted") || operation === "close";
-          assert.equal(await storage.meta("done"), committed ? hexOf("x") : null);
+          assert.equal(await storage.meta("done"), committed ? leafHashHex("x") : null);
           assert.equal((await storage.head()).size, committed ? 1 : 0);
           if (!committed) await storage.write(writeAll);
           assert.equal((await storage.entries(0, 9)).length, 1);

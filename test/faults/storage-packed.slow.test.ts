@@ -5,15 +5,15 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { ActionRow, Storage } from "../../src/contract/storage.ts";
-import { actionRow, approvalRow, entryRow, headRow, hexOf, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, approvalRow, entryRow, headRow, leafHashHex, T0 } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
 const placed = (): string => join(storeFolder(), "assent.db");
 const idOf = (n: number): string => `019a0000-0000-7000-8000-${n.toString(16).padStart(12, "0")}`;
 const KEY = idOf(0xabcdef);
-const HASH = hexOf("asked for by many");
-const SET = hexOf("policies");
+const HASH = leafHashHex("asked for by many");
+const SET = leafHashHex("policies");
 
 function all<Row = Record<string, unknown>>(path: string, sql: string): Row[] {
   const db = new DatabaseSync(path);

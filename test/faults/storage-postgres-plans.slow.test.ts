@@ -4,7 +4,7 @@ import { after, before, it } from "node:test";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import { prepareReads } from "../../src/storage/sql/queries.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { actionRow, hexOf, idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, leafHashHex, idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
 let server: PostgresServer | null = null;
@@ -14,7 +14,7 @@ before(async () => {
 after(() => server?.stop());
 
 const COUNT = 20_000;
-const OFTEN = hexOf("asked for again and again");
+const OFTEN = leafHashHex("asked for again and again");
 const MANY = "019a0000-0000-7000-8000-000012340001";
 
 it(
@@ -33,10 +33,15 @@ it(
         actionRow(COUNT + 1, { ...waits, expires_at: T0 + 50 }),
         actionRow(COUNT + 2, { ...waits, expires_at: T0 + 90 }),
         actionRow(COUNT + 3, { ...waits, expires_at: T0 + 90, submitted_by: `${MANY}0` }),
-        actionRow(COUNT + 4, { ...waits, expires_at: T0 + 99, request_hash: hexOf("another") }),
+        actionRow(COUNT + 4, { ...waits, expires_at: T0 + 99, request_hash: leafHashHex("another") }),
         actionRow(COUNT + 5, { ...asked, status: "denied", rejection_until: T0 + 50 }),
         actionRow(COUNT + 6, { ...asked, status: "denied", rejection_until: T0 + 90 }),
-        actionRow(COUNT + 7, { ...asked, status: "denied", rejection_until: T0 + 99, request_hash: hexOf("another") }),
+        actionRow(COUNT + 7, {
+          ...asked,
+          status: "denied",
+          rejection_until: T0 + 99,
+          request_hash: leafHashHex("another"),
+        }),
       ];
       await storage.write(async (tx) => {
         for (const row of rows) await tx.insertAction(row);

@@ -9,7 +9,7 @@ import { runInNewContext } from "node:vm";
 import postgres from "postgres";
 import plugin, { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Address } from "../../plugins/storage-postgres/dial.ts";
-import { addressesOf, openSession } from "../../plugins/storage-postgres/database-session.ts";
+import { parseAddresses, openSession } from "../../plugins/storage-postgres/database-session.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { makeCertificate } from "../support/receiver.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
@@ -193,7 +193,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
       lockTimeoutMs: 10_000,
       tls: "disable",
     } as const;
-    const session = await openSession(options, addressesOf(options)[0] as Address);
+    const session = await openSession(options, parseAddresses(options)[0] as Address);
     const ask = async (): Promise<object> => (await session.query("select $1::text as n", ["1"])).rows;
     const answers: WeakRef<object>[] = [];
     for (let i = 0; i < 20; i++) answers.push(new WeakRef(await ask()));

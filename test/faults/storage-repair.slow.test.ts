@@ -7,7 +7,7 @@ import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { LedgerTampered } from "../../src/ledger/tampered.ts";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { defaultConfig } from "../../src/config/index.ts";
-import { repairStore, repairsOf } from "../../src/cli/repair.ts";
+import { repairStore, readRepairs } from "../../src/cli/repair.ts";
 import type { Output } from "../../src/cli/command.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
@@ -124,7 +124,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     assert.deepEqual([again.status, again.permit, again.approvals], ["pending_approval", null, []]);
     assert.equal(await service.storage.action("stray"), null);
     assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
-    assert.deepEqual(await repairsOf(service.storage), [repair]);
+    assert.deepEqual(await readRepairs(service.storage), [repair]);
     await assert.rejects(
       server.run(url, (client) =>
         client.unsafe("begin; select set_config('assent.transaction', 'x', true); delete from entries; commit"),

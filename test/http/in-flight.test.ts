@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createCollector } from "../../src/http/collector.ts";
-import { createInFlight } from "../../src/http/in-flight.ts";
+import { createRequestByteBudget } from "../../src/http/in-flight.ts";
 import { BodyTooLarge } from "../../src/http/request-info.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
@@ -111,7 +111,7 @@ describe("bytes in flight", () => {
 
 describe("a share", () => {
   it("gives back what it held, once", () => {
-    const all = createInFlight(1_000_000);
+    const all = createRequestByteBudget(1_000_000);
     const [one, two] = [all.share(), all.share()];
     one.take(60_000);
     two.take(60_000);
@@ -122,7 +122,7 @@ describe("a share", () => {
   });
 
   it("of a large body has half the room, of a small one all of it", () => {
-    const all = createInFlight(1_000_000);
+    const all = createRequestByteBudget(1_000_000);
     all.share().take(450_000);
     assert.throws(() => all.share().expect(100_000), { code: "OVERLOADED" });
     for (let i = 0; i < 9; i++) all.share().take(60_000);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
-import { createResponsesInFlight, SMALL_RESPONSE, streamHeld } from "../../src/http/responses-in-flight.ts";
+import { createResponsesInFlight, SMALL_RESPONSE, streamReservedResponse } from "../../src/http/responses-in-flight.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -127,7 +127,7 @@ describe("a share of responses", () => {
     const all = createResponsesInFlight({ total: 300_000, perKey: 300_000 });
     const share = all.share("a");
     share.hold(200_000);
-    const reader = streamHeld(new Uint8Array(200_000), share, 1).getReader();
+    const reader = streamReservedResponse(new Uint8Array(200_000), share, 1).getReader();
     assert.equal((await reader.read()).value?.length, 65_536);
     await until("it is given back", () => all.bytes === 0);
     await assert.rejects(reader.read(), /stopped reading/);

@@ -7,7 +7,7 @@ import type { Credential } from "../../src/contract/host.ts";
 import { defineRoute, type RequestContext } from "../../src/contract/resource.ts";
 import { createBodyReader } from "../../src/http/body.ts";
 import { listCoreErrors } from "../../src/http/core-errors.ts";
-import { createInFlight } from "../../src/http/in-flight.ts";
+import { createRequestByteBudget } from "../../src/http/in-flight.ts";
 import { startService } from "../support/service.ts";
 
 /** Compiles only where the two types are one. */
@@ -97,7 +97,7 @@ test("an empty body is {} where that is taken, whatever its type, and refused wh
   const of = (body: TSchema) =>
     createBodyReader(defineRoute({ ...about, path: "/v1/h", scope: null, body, handle }), { bytes: 100, values: 100 });
   const handle = () => ({ status: 204 });
-  const { share } = createInFlight(1_000_000);
+  const { share } = createRequestByteBudget(1_000_000);
   const empty = (headers: Record<string, string>) => new Request("http://a/", { method: "POST", body: "", headers });
   const optional = of(Type.Object({ note: Type.Optional(Type.String()) }, { additionalProperties: false }));
   for (const type of ["application/json", "application/json; charset=utf-8"])

@@ -123,7 +123,7 @@ function describeLimits(visibility: Visibility): ReviewRow["limits"] {
       tools: tools === null ? null : [...tools],
     }));
   if ("agent_id" in visibility) return [{ agents: [visibility.agent_id], tools: null }];
-  // Who sees only what they submitted can approve nothing.
+  // A user who sees only their own submissions has nothing to approve.
   return "key_id" in visibility ? [] : null;
 }
 

@@ -87,7 +87,7 @@ export function member(object: JsonObject, name: string): JsonValue | undefined 
 }
 
 /** Returns a text of 1 to `max` characters. Throws USERS_SCIM_INVALID. */
-export function textOf(value: JsonValue | undefined, name: string, max: number): string {
+export function readText(value: JsonValue | undefined, name: string, max: number): string {
   if (typeof value === "string" && value.trim() !== "" && value.length <= max) return value;
   throw new Refusal(ERRORS.SCIM_INVALID, `${name} must be a text of 1 to ${max} characters`);
 }
@@ -103,7 +103,7 @@ export function readActive(value: JsonValue): boolean {
 /** Reads ids from `[{ "value": "…" }]`. Throws USERS_SCIM_INVALID. */
 export function readMemberIds(value: JsonValue | undefined): string[] {
   const list = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
-  return list.map((each) => textOf(isJsonObject(each) ? member(each, "value") : undefined, "members.value", 100));
+  return list.map((each) => readText(isJsonObject(each) ? member(each, "value") : undefined, "members.value", 100));
 }
 
 export interface Filter {

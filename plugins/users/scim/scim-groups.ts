@@ -17,7 +17,7 @@ import {
 import { type Credential, Refusal } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
 import { SCOPES } from "../user-scopes.ts";
-import { member, type PatchOperation, readMemberIds, textOf } from "./messages.ts";
+import { member, type PatchOperation, readMemberIds, readText } from "./messages.ts";
 import { isManagedBy, type ScimUsers } from "./scim-users.ts";
 
 export interface Group {
@@ -69,7 +69,7 @@ export class ScimGroups {
 
   /** Creates a group with members. Throws USERS_SCIM_CONFLICT if there is one with this name. */
   create(credential: Credential, body: JsonObject): Promise<Group> {
-    const name = textOf(member(body, "displayName"), "displayName", MAX_NAME);
+    const name = readText(member(body, "displayName"), "displayName", MAX_NAME);
     const external_id = externalIdIn(body);
     const members = readMemberIds(member(body, "members"));
     const group: Group = { id: this.idOf(name), name, external_id };
@@ -175,5 +175,5 @@ function assertSameName(group: Group, name: unknown): void {
 
 function externalIdIn(body: JsonObject): string | null {
   const value = member(body, "externalId");
-  return value === undefined || value === null ? null : textOf(value, "externalId", MAX_NAME);
+  return value === undefined || value === null ? null : readText(value, "externalId", MAX_NAME);
 }

@@ -19,7 +19,7 @@ import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
 import type { Sessions } from "../sessions.ts";
-import { member, type PatchOperation, readActive, textOf } from "./messages.ts";
+import { member, type PatchOperation, readActive, readText } from "./messages.ts";
 import { ScimRecords, type UserRecord } from "./records.ts";
 
 /** The attributes of a SCIM user that matter here. Absent ones do not change. */
@@ -151,7 +151,7 @@ export class ScimUsers {
       user = recordUser(tx, "resumed", { ...user, ...mapProviderGroups(this.options, []), name, ended_at: null }, by);
       record = { ...record, deactivated_at: null };
     } else if (!active && user.ended_at === null) {
-      // Memberships end too: the client may remove them while the user is inactive, when nothing can change the user.
+      // Also clear the groups: an inactive user cannot be updated, so a removal that the client sends meanwhile would be lost.
       const bare = { ...user, name, roles: [], groups: [], provider_groups: [] };
       ({ user, revoked_keys } = await endUserIn(this.host, this.sessions, tx, bare, by, "deactivated by the provider"));
       record = { ...record, deactivated_at: user.ended_at };
@@ -209,8 +209,8 @@ function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): U
   if (op === "remove" && path === "displayname") return {};
   if (op === "remove") throw new Refusal(ERRORS.SCIM_IMMUTABLE, `${path} cannot be removed`);
   if (path === "active") return { active: readActive(value ?? null) };
-  if (path === "username") return { user_name: textOf(value, "userName", MAX_TEXT) };
-  if (path === "externalid") return { external_id: textOf(value, "externalId", MAX_TEXT) };
+  if (path === "username") return { user_name: readText(value, "userName", MAX_TEXT) };
+  if (path === "externalid") return { external_id: readText(value, "externalId", MAX_TEXT) };
   if (path === "displayname") return nameFrom(value);
   throw new Refusal(ERRORS.SCIM_PATH_INVALID, `the path ${path.slice(0, 100)} is not supported`);
 }

@@ -13,13 +13,13 @@ import {
 } from "../../mcp/tools/accepted-definitions.ts";
 import { createAgentIdResolver } from "../../mcp/decisions/agent-id.ts";
 import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
-import { exitCodeOf, withServiceErrors } from "../remote.ts";
-import { FLAGS, settingOf, splitCommand } from "./proxy-flags.ts";
+import { actionExitCode, withServiceErrors } from "../remote.ts";
+import { FLAGS, readProxySetting, splitCommand } from "./proxy-flags.ts";
 
 export async function accept(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
   const { values, positionals } = parse(ours, { ...FLAGS, yes: { type: "boolean", short: "y" } });
-  const { config, url, apiKey, folder, log } = settingOf(values, command, io);
+  const { config, url, apiKey, folder, log } = readProxySetting(values, command, io);
   const unknown = positionals.find((name) => !config.servers.some((server) => server.name === name));
   if (unknown !== undefined)
     throw usage(`there is no server "${unknown}"; there are ${config.servers.map(({ name }) => name).join(", ")}`);
@@ -47,7 +47,7 @@ export async function accept(args: string[], io: Output): Promise<number> {
     if (action.status === "succeeded") io.out(`${server.name}: accepted, recorded as action ${action.id}`);
     else {
       io.err(`${server.name}: not accepted: action ${action.id} is ${action.status}: ${safe(action.reason)}`);
-      exit = exitCodeOf(action);
+      exit = actionExitCode(action);
     }
   }
   return exit;

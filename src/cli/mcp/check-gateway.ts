@@ -8,7 +8,7 @@ import { VERSION } from "../../version.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { readLogin } from "../credentials.ts";
 import { isProxied, serversIn } from "./clients.ts";
-import { clientOf, existingSettings } from "./install.ts";
+import { parseClient, existingSettings } from "./install.ts";
 
 const START_MS = 30_000;
 const MAX_ERROR = 300;
@@ -16,7 +16,7 @@ const MAX_ERROR = 300;
 export async function doctor(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parse(args, { client: { type: "string" }, scope: { type: "string" } });
   if (positionals.length > 0) throw usage("assent mcp doctor takes options only");
-  const client = clientOf(values.client);
+  const client = parseClient(values.client);
   let problems = 0;
   const report = (state: "ok" | "problem" | "note", text: string): void => {
     const mark = { ok: "green", problem: "red", note: "yellow" } as const;

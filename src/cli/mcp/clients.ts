@@ -109,7 +109,7 @@ export function proxiedEntry(name: string, entry: JsonObject, { program, options
   }
 }
 
-/** Returns the entry without the proxy, as far as the entry itself tells. */
+/** Returns the entry without the proxy, reconstructed from the entry alone. */
 function directEntry(entry: JsonObject): JsonObject {
   const words = proxyArguments(entry) as string[];
   const { command: _command, args: _args, ...others } = entry;

@@ -6,7 +6,7 @@ import { fetchDefinitions } from "../../mcp/tools/acceptance.ts";
 import { INSTRUCTIONS_KEY } from "../../mcp/tools/accepted-definitions.ts";
 import { isObject } from "../../mcp/transport/rpc-message.ts";
 import { CommandError, EXIT, parse, safe, usage, type Verb } from "../command.ts";
-import { configOf, splitCommand } from "./proxy-flags.ts";
+import { loadProxyConfig, splitCommand } from "./proxy-flags.ts";
 
 /** `tools` of a policy has at most this many items. */
 const MAX_TOOLS = 1_000;
@@ -33,7 +33,7 @@ examples:
     if (positionals.length > 0)
       throw usage(`write the server's command after "--": assent policy import-tools -- ${positionals.join(" ")}`);
     const tools: ToolSchemaDocument[] = [];
-    for (const server of configOf(values, command).config.servers) {
+    for (const server of loadProxyConfig(values, command).config.servers) {
       const definitions = await fetchDefinitions(server, (line) => io.err(safe(line))).catch((error: unknown) => {
         throw new CommandError(error instanceof Error ? error.message : String(error));
       });

@@ -31,7 +31,7 @@ export async function install(args: string[], io: Output): Promise<number> {
     "dry-run": { type: "boolean" },
   });
   if (positionals.length > 0) throw usage("assent mcp install takes options only");
-  const client = clientOf(values.client);
+  const client = parseClient(values.client);
   const { path, text } = settingsOf(client, values.scope);
   const command = {
     program: programOfProxy(),
@@ -59,7 +59,7 @@ export function uninstall(args: string[], io: Output): Promise<number> {
     "dry-run": { type: "boolean" },
   });
   if (positionals.length > 0) throw usage("assent mcp uninstall takes options only");
-  const client = clientOf(values.client);
+  const client = parseClient(values.client);
   const { path, text } = settingsOf(client, values.scope);
   const after = editing(path, () => withoutProxy(text, client, readBackup(path)));
   const isChanged = display(io, path, text, after);
@@ -70,7 +70,7 @@ export function uninstall(args: string[], io: Output): Promise<number> {
   return Promise.resolve(EXIT.ok);
 }
 
-export function clientOf(value: string | undefined): Client {
+export function parseClient(value: string | undefined): Client {
   const client = CLIENTS.find((name) => name === value);
   if (client === undefined)
     throw usage(`--client takes one of ${CLIENTS.join(", ")}; docs/mcp.md has the lines for others`);

@@ -44,7 +44,10 @@ export function splitCommand(args: string[]): { ours: string[]; command: string[
 const DEFAULT_PORT = 8010;
 
 /** Returns the address to listen on for clients over HTTP, or null for standard input and output. */
-export function listenOf({ http, listen }: Flags, { config }: Setting): { host: string; port: number } | null {
+export function parseListenAddress(
+  { http, listen }: Flags,
+  { config }: Setting,
+): { host: string; port: number } | null {
   if (listen === undefined && config.listen === undefined && http === undefined) return null;
   const [, flagHost, flagPort] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? "") ?? [];
   if (listen !== undefined && !(Number(flagPort) <= 65_535))
@@ -57,12 +60,12 @@ export function listenOf({ http, listen }: Flags, { config }: Setting): { host: 
   return { host, port: flagPort === undefined ? (config.listen?.port ?? DEFAULT_PORT) : Number(flagPort) };
 }
 
-export function settingOf(values: Flags, command: string[], io: Output): Setting {
+export function readProxySetting(values: Flags, command: string[], io: Output): Setting {
   const url = serviceUrl();
   const apiKey = availableKey(url);
   if (apiKey === null)
     throw usage('no key to submit calls with: run "assent login" with a key of the agent, or set ASSENT_API_KEY');
-  const { config, base } = configOf(values, command);
+  const { config, base } = loadProxyConfig(values, command);
   const wait = values.wait === undefined ? config.wait : Number(values.wait);
   if (wait !== undefined && !(wait >= 0 && wait <= 86_400))
     throw usage(`--wait takes 0 to 86400 seconds, not "${values.wait}"`);
@@ -84,7 +87,7 @@ export function settingOf(values: Flags, command: string[], io: Output): Setting
 }
 
 /** Returns the servers that the options name, and the folder to which paths of their file are relative. */
-export function configOf(values: Flags, command: string[]): { config: ProxyConfig; base: string } {
+export function loadProxyConfig(values: Flags, command: string[]): { config: ProxyConfig; base: string } {
   const { http, config: file, name } = values;
   if ([http !== undefined, file !== undefined, command.length > 0].filter(Boolean).length > 1)
     throw usage("give one of --http URL, --config FILE and -- COMMAND");

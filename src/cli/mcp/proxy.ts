@@ -2,15 +2,15 @@ import { createProxy } from "../../mcp/proxy.ts";
 import { onSignals, serve, type Listening } from "../../serve/index.ts";
 import { EXIT, parse, usage, type Output } from "../command.ts";
 import { listen } from "../listen.ts";
-import { FLAGS, listenOf, settingOf, splitCommand } from "./proxy-flags.ts";
+import { FLAGS, parseListenAddress, readProxySetting, splitCommand } from "./proxy-flags.ts";
 
 export async function proxy(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
   const { values, positionals } = parse(ours, FLAGS);
   if (positionals.length > 0)
     throw usage(`write the server's command after "--", for example: assent mcp proxy -- ${positionals.join(" ")}`);
-  const setting = settingOf(values, command, io);
-  const at = listenOf(values, setting);
+  const setting = readProxySetting(values, command, io);
+  const at = parseListenAddress(values, setting);
   const proxying = createProxy(setting);
   if (at === null) return runOverStdio(proxying.serveStdio(process.stdin, process.stdout), io);
 

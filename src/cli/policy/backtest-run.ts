@@ -6,14 +6,14 @@ import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
 import { createBacktestReader } from "../../storage/visible-reads.ts";
-import { CommandError, EXIT, oneOf, parse, usage, type Output } from "../command.ts";
+import { CommandError, EXIT, parseChoice, parse, usage, type Output } from "../command.ts";
 import { availableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../with-store.ts";
 import { withStatus } from "../status.ts";
 import { markdown, text, type Result } from "./backtest-report.ts";
-import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions } from "./folder-argument.ts";
+import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions } from "./folder-argument.ts";
 
 const DAY = 86_400_000;
 
@@ -29,8 +29,8 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
     ...FOLDER_OPTIONS,
     config: { type: "string" },
   });
-  const path = folderOf("backtest", positionals);
-  const format = oneOf("--format", values.format, ["text", "json", "markdown"]);
+  const path = policyFolderArgument("backtest", positionals);
+  const format = parseChoice("--format", values.format, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;
   if (since >= until) throw usage("--since must be before --until");

@@ -5,8 +5,8 @@ import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/policy-store.ts";
-import { EXIT, colour, oneOf, parse, safe, type Verb } from "../command.ts";
-import { FOLDER_OPTIONS, folderOf, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
+import { EXIT, colour, parseChoice, parse, safe, type Verb } from "../command.ts";
+import { FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
 import { sarif } from "./sarif.ts";
 
 export const check: Verb = {
@@ -37,8 +37,8 @@ examples:
       format: { type: "string" },
       config: { type: "string" },
     });
-    const folder = folderOf("check", positionals);
-    const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), [
+    const folder = policyFolderArgument("check", positionals);
+    const format = parseChoice("--format", values.format ?? (values.json === true ? "json" : undefined), [
       "text",
       "json",
       "sarif",

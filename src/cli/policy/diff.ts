@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
 import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
-import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import { EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
 import { cell } from "./markdown.ts";
@@ -36,7 +36,7 @@ examples:
       "exit-code": { type: "boolean" },
       format: { type: "string" },
     });
-    const format = oneOf("--format", values.format, ["text", "json", "markdown"]);
+    const format = parseChoice("--format", values.format, ["text", "json", "markdown"]);
     const [a, b = process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER, ...more] = positionals;
     if (a === undefined || more.length > 0)
       throw usage("assent policy diff takes two folders or revisions, or one to compare with ./policies");

@@ -16,9 +16,9 @@ import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../dom
 import { DEFAULT_PRINCIPAL } from "../../domain/policy/test/run-tests.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
-import { CommandError, EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import { CommandError, EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { textFlag } from "../remote.ts";
-import { assertNoFaults, FOLDER_OPTIONS, folderOf, folderOptions, printFaults } from "./folder-argument.ts";
+import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults } from "./folder-argument.ts";
 
 export const explain: Verb = {
   summary: "explain the decision on one action, down to each part of a condition",
@@ -48,8 +48,8 @@ examples:
       ...FOLDER_OPTIONS,
       format: { type: "string" },
     });
-    const path = folderOf("explain", positionals);
-    const format = oneOf("--format", values.format, ["text", "json"]);
+    const path = policyFolderArgument("explain", positionals);
+    const format = parseChoice("--format", values.format, ["text", "json"]);
     const now = values.now === undefined ? Date.now() : parseRfc3339(values.now);
     if (now === null) throw usage(`--now takes a time such as 2026-01-01T00:00:00Z, not "${values.now}"`);
     if (values.action === undefined)

@@ -9,7 +9,7 @@ import type { SharedData } from "../../domain/policy/parse/shared-data.ts";
 import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, safe, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { folderOf, printFaults } from "./folder-argument.ts";
+import { policyFolderArgument, printFaults } from "./folder-argument.ts";
 import { invocation } from "../invocation.ts";
 
 interface Outcome {
@@ -36,7 +36,7 @@ examples:
   assent policy fmt deploy/policies --check`,
   async run(args, io) {
     const { values, positionals } = parse(args, { check: { type: "boolean" }, recursive: { type: "boolean" } });
-    const folder = folderOf("fmt", positionals);
+    const folder = policyFolderArgument("fmt", positionals);
     let names: string[];
     try {
       names = await listPolicyFiles(folder, { recursive: values.recursive === true });

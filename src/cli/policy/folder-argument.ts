@@ -9,7 +9,7 @@ import { CommandError, safe, usage, type Output } from "../command.ts";
 export const DEFAULT_FOLDER = "./policies";
 
 /** Returns the folder from the arguments, else ASSENT_POLICIES, else ./policies. */
-export function folderOf(verb: string, positionals: readonly string[]): string {
+export function policyFolderArgument(verb: string, positionals: readonly string[]): string {
   if (positionals.length > 1) throw usage(`assent policy ${verb} takes one folder`);
   return positionals[0] ?? (process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER);
 }
@@ -27,7 +27,7 @@ export function folderOptions(values: { recursive?: boolean | undefined; environ
 }
 
 /** Returns the path of a faulty file relative to the working folder, or the folder if the fault is about the folder itself. */
-export function pathOf(folder: string, { file, line }: Pick<TextFault, "file" | "line">): string {
+export function faultPath(folder: string, { file, line }: Pick<TextFault, "file" | "line">): string {
   return file === folder && line === null ? folder : join(folder, file);
 }
 

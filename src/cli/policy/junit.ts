@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import type { Coverage } from "../../domain/policy/test/coverage.ts";
 import type { CheckedFolder } from "../../policies/folder.ts";
-import { fileByPolicy, pathOf } from "./folder-argument.ts";
+import { fileByPolicy, faultPath } from "./folder-argument.ts";
 
 interface Case {
   name: string;
@@ -24,7 +24,7 @@ export function junit(folder: string, checked: CheckedFolder, coverage: Coverage
     add(join(folder, file), { name: result.name, failure: result.failure });
   if (checked.results.length === 0) {
     for (const fault of checked.faults)
-      add(pathOf(folder, fault), {
+      add(faultPath(folder, fault), {
         name: fault.line === null ? "the file" : `line ${fault.line}, column ${fault.column ?? 1}`,
         failure: fault.message,
       });

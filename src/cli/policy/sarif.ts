@@ -2,7 +2,7 @@
 import { relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { FaultKind, TextFault, WarningKind } from "../../domain/policy/parse/parse.ts";
-import { pathOf } from "./folder-argument.ts";
+import { faultPath } from "./folder-argument.ts";
 
 /** SARIF rules, by which a reviewer filters and suppresses results. The ids are stable. */
 const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {
@@ -61,7 +61,7 @@ export function sarif(folder: string, faults: readonly TextFault[]): object {
 }
 
 function resultOf(folder: string, fault: TextFault): object {
-  const path = pathOf(folder, fault);
+  const path = faultPath(folder, fault);
   const id = path === folder ? "policy-folder" : (fault.kind ?? "wrong-value");
   const region =
     fault.line === null

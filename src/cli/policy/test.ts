@@ -1,12 +1,12 @@
 /** `assent policy test`: runs the tests of policies, and reports which rules no test reaches. */
 import { measureCoverage, type Coverage, type RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
-import { EXIT, colour, oneOf, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import { EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import {
   FOLDER_OPTIONS,
   fileByPolicy,
-  folderOf,
+  policyFolderArgument,
   folderOptions,
   printFaults,
   untestedRules,
@@ -45,8 +45,8 @@ examples:
       coverage: { type: "boolean" },
       "min-coverage": { type: "string" },
     });
-    const path = folderOf("test", positionals);
-    const format = oneOf("--format", values.format ?? (values.json === true ? "json" : undefined), [
+    const path = policyFolderArgument("test", positionals);
+    const format = parseChoice("--format", values.format ?? (values.json === true ? "json" : undefined), [
       "text",
       "json",
       "junit",

@@ -23,7 +23,10 @@ export async function usesWorkspaceGitSettings(folders: readonly string[], works
   return false;
 }
 
-/** Whether `.git` leads to settings in the workspace, outside of a folder named `.git` (which is write-protected). */
+/**
+ * Whether `.git` (folder, link or gitfile) resolves to a git directory inside the workspace whose path has no `.git` folder.
+ * Only folders named `.git` are write-protected, so an agent could edit its config.
+ */
 async function isSettingsInWorkspace(gitPath: string, workspace: string | null): Promise<boolean> {
   try {
     let end = await realPath(gitPath);

@@ -67,7 +67,7 @@ export interface ParsedShell {
 }
 
 export interface ShellContext {
-  /** Working folder, absolute, under each of its names if links lead to it. */
+  /** Absolute paths of the working folder: as given, and with symbolic links resolved. */
   cwds: readonly string[];
   /** Home folder, absolute; null if unknown. */
   home: string | null;

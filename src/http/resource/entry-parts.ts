@@ -6,7 +6,7 @@ export const text = (description: string) => Type.String({ description });
 export const time = (description: string) => Type.String({ format: "date-time", description });
 export const digest = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
 export const count = (description: string) => Type.Integer({ minimum: 0, description });
-export const oneOf = (description: string, ...values: string[]) =>
+export const oneOfSchema = (description: string, ...values: string[]) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
     { description },
@@ -92,7 +92,7 @@ export const Facts = Type.Object(
   { title: "Facts", description: "What the decision read besides request, policies and clock.", ...closed },
 );
 
-const Mode = oneOf("Who may confirm.", "maker_checker", "self_confirm");
+const Mode = oneOfSchema("Who may confirm.", "maker_checker", "self_confirm");
 export const ApproverPlans = Type.Array(
   Type.Object(
     {
@@ -115,7 +115,7 @@ export const ApproverPlans = Type.Array(
   { description: "Who must approve, for each rule. The approval satisfies all of them." },
 );
 
-const Effect = oneOf("What the policies say.", "allow", "deny", "require_approval");
+const Effect = oneOfSchema("What the policies say.", "allow", "deny", "require_approval");
 export const DecisionMade = Type.Object(
   {
     effect: Effect,

@@ -24,7 +24,7 @@ import {
   time,
   digest,
   count,
-  oneOf,
+  oneOfSchema,
   closed,
   Actor,
   ApproverPlans,
@@ -65,15 +65,15 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     policy_set: POLICY_SET,
     facts: Facts,
     decision: DecisionMade,
-    status: oneOf("The action's status with it.", "allowed", "denied", "pending_approval"),
-    denied_by: orNull(oneOf("What denied the action; null if it was not denied.", ...DENIED_BY)),
+    status: oneOfSchema("The action's status with it.", "allowed", "denied", "pending_approval"),
+    denied_by: orNull(oneOfSchema("What denied the action; null if it was not denied.", ...DENIED_BY)),
     expires_at: orNull(time("End of the time to approve.")),
     approved_until: UNTIL,
     meta: orNull(digest("Commitment to `meta`; null without `meta`.")),
   }),
   approval: entry<ApprovalEntry>("ApprovalEntry", "approval", {
     ...ABOUT_ACTION,
-    verdict: oneOf("What was said, or happened.", "approve", "deny", "expired", "cancelled", "rejection_lifted"),
+    verdict: oneOfSchema("What was said, or happened.", "approve", "deny", "expired", "cancelled", "rejection_lifted"),
     by: orNull(Actor),
     comment: orNull(text("Reason that was given.")),
     self_approval: Type.Boolean({
@@ -104,36 +104,48 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     approvals: count("People who approved so far, this one included."),
     quorum: count("How many it takes."),
-    status: oneOf("The action's status with it.", "pending_approval", "approved", "denied", "expired", "cancelled"),
+    status: oneOfSchema(
+      "The action's status with it.",
+      "pending_approval",
+      "approved",
+      "denied",
+      "expired",
+      "cancelled",
+    ),
     approved_until: UNTIL,
     rejection_until: orNull(time("Until when the rejection refuses the same request; null if it does not.")),
   }),
   redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
     ...ABOUT_ACTION,
-    occasion: oneOf("What it was decided again for.", "vote", "start", "permit"),
+    occasion: oneOfSchema("What it was decided again for.", "vote", "start", "permit"),
     by: Actor,
     policy_set: POLICY_SET,
     facts: Facts,
     decision: DecisionMade,
-    status: oneOf("The action's status with it.", "denied", "pending_approval", "allowed", "approved"),
+    status: oneOfSchema("The action's status with it.", "denied", "pending_approval", "allowed", "approved"),
     quorum: orNull(count("Number of approvals required; null if none is.")),
     expires_at: orNull(time("End of the time to approve; null if no approval is required.")),
     approvers: orNull(ApproverPlans),
   }),
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
-    phase: oneOf("Its beginning, its end, or that no result was reported in time.", "start", "no_result", "result"),
+    phase: oneOfSchema(
+      "Its beginning, its end, or that no result was reported in time.",
+      "start",
+      "no_result",
+      "result",
+    ),
     by: orNull(Actor),
     permit: orNull(digest("SHA-256 of the permit's text, where one was used.")),
     attempt: orNull(digest("SHA-256 of the `attempt` sent with the start; null for a result.")),
     success: orNull(Type.Boolean({ description: "As it was reported; null unless this is a result." })),
     result: orNull(digest("Commitment to what was reported; null unless this is a result.")),
     comment: orNull(text("How whoever settled an unknown outcome knows it; null if this settles none.")),
-    status: oneOf("The action's status with it.", "executing", "unknown", "succeeded", "failed"),
+    status: oneOfSchema("The action's status with it.", "executing", "unknown", "succeeded", "failed"),
   }),
   erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {
     ...ABOUT_ACTION,
-    cause: oneOf("Somebody asked for it, or its time was over.", "asked", "retention"),
+    cause: oneOfSchema("Somebody asked for it, or its time was over.", "asked", "retention"),
     reason: text("Why."),
     by: orNull(Actor),
   }),
@@ -167,7 +179,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   }),
   api_key: entry<KeyEntry>("KeyEntry", "api_key", {
     at: time("When."),
-    change: oneOf("What became of it.", "created", "revoked"),
+    change: oneOfSchema("What became of it.", "created", "revoked"),
     key: Type.Object(
       {
         id: Type.String(),
@@ -184,13 +196,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   }),
   agent: entry<AgentEntry>("AgentEntry", "agent", {
     at: time("When."),
-    change: oneOf("What became of it.", "registered", "updated", "suspended", "resumed"),
+    change: oneOfSchema("What became of it.", "registered", "updated", "suspended", "resumed"),
     agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent as the change left it." }),
     by: orNull(Actor),
   }),
   user: entry<UserEntry>("UserEntry", "user", {
     at: time("When."),
-    change: oneOf(
+    change: oneOfSchema(
       "The change.",
       "created",
       "updated",
@@ -243,7 +255,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   }),
   stop: entry<StopEntry>("StopEntry", "stop", {
     at: time("When."),
-    change: oneOf("What became of it.", "placed", "lift_asked", "lifted"),
+    change: oneOfSchema("What became of it.", "placed", "lift_asked", "lifted"),
     stop: Type.Object(
       {
         id: Type.String(),
@@ -262,7 +274,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   }),
   grant: entry<GrantEntry>("GrantEntry", "grant", {
     at: time("When."),
-    change: oneOf("What became of it.", "granted", "ended"),
+    change: oneOfSchema("What became of it.", "granted", "ended"),
     agent_id: text("The agent that may act."),
     grant: Type.Object(
       {
@@ -277,7 +289,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       },
       { description: "As it was granted.", ...closed },
     ),
-    cause: orNull(oneOf("Why it ended; null when it was granted.", "revoked", "rejection", "flag", "failure")),
+    cause: orNull(oneOfSchema("Why it ended; null when it was granted.", "revoked", "rejection", "flag", "failure")),
     related_action: orNull(text("The action that it was granted with, that was rejected or flagged, or that failed.")),
     comment: orNull(text("Of the grantor, or of whoever ended it.")),
     by: Actor,

@@ -5,7 +5,7 @@ import type { Reply } from "../../contract/resource.ts";
 import { fromBase64Url } from "../../domain/hash.ts";
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject } from "../../domain/json.ts";
 import { readFault, submitAndStart, type GateOutcome } from "./gate.ts";
-import { toGateRequest, assertUnambiguous, actionDigestOf, type GatewayRequest } from "./gateway.ts";
+import { toGateRequest, assertUnambiguous, computeActionDigest, type GatewayRequest } from "./gateway.ts";
 import { UnreadableRequest } from "./json-body.ts";
 
 /** Header of the gateway's own key. `Authorization` belongs to the client and is meant for the upstream server. */
@@ -84,7 +84,7 @@ async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, cov
   if (claims === null || typeof id !== "string" || !UUID.test(id) || typeof agent_id !== "string")
     return refused("PERMIT_INVALID", "the header is not a permit");
   if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
-  if (covers === "request" && claims["action_digest"] !== actionDigestOf(original, tool, agent_id))
+  if (covers === "request" && claims["action_digest"] !== computeActionDigest(original, tool, agent_id))
     return refused("PERMIT_INVALID", "the permit is for another request");
   // The claims were read without verifying the signature. The start verifies the permit, and succeeds only once.
   return startedBy(await call.callApi("POST", `/v1/actions/${id}/start`, { json: { permit } }));

@@ -68,7 +68,7 @@ export function toGateRequest(original: GatewayRequest, tool: string, agent: str
 }
 
 /** Returns the `action_digest` that a permit for this request has. Throws UnreadableRequest. */
-export function actionDigestOf(original: GatewayRequest, tool: string, agent_id: string): string {
+export function computeActionDigest(original: GatewayRequest, tool: string, agent_id: string): string {
   const { operation, params } = toGateRequest(original, tool, agent_id);
   return sha256Hex(utf8(canonicalText({ agent_id, operation, params, tool })));
 }

@@ -52,7 +52,7 @@ export interface BatchContext {
   /** Confirms the credential of a session. `confirm` only knows keys. */
   confirmSession(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
-  /** Time limit for all jobs of a batch. The job that runs when it ends is removed from the batch. Milliseconds. */
+  /** Time limit for all jobs of a batch. The job that is running when the limit expires is removed from the batch. Milliseconds. */
   jobMs: number;
   /** Returns why a plugin's entry is invalid; null if it is valid. */
   entryFault(entry: PluginEntry): string | null;
@@ -130,7 +130,8 @@ class Batch {
   private grants: Grants;
   private prefetched: Prefetched | null = null;
   /**
-   * Set when a job changes an agent. What is read of agents is then not committed yet, even if the epoch is still the same.
+   * True once a job of this batch changed an agent. Agent facts read from then on are uncommitted, so they must not be cached,
+   * even if the epoch is unchanged.
    */
   private agentsChanged = false;
 

@@ -79,7 +79,7 @@ const mcpContext = ({ mcp }: JsonObject): JsonObject => (isObject(mcp) ? mcp : {
 
 const clip = (value: unknown): string | null => (typeof value === "string" ? clipText(value, 100) : null);
 
-/** Other `_meta` of the client for the record, such as the model's id of the call. */
+/** Returns the client's other `_meta` members to record, such as the model's tool-call id. */
 function recordedMeta(otherMeta: JsonObject): JsonObject {
   const size = Buffer.byteLength(JSON.stringify(otherMeta));
   return size <= 2 || size > MAX_META_BYTES ? {} : { meta: otherMeta };

@@ -18,20 +18,20 @@ export interface Refusal {
   facts: {
     status: RefusalOutcome | "pending_approval" | "unavailable" | "refused";
     action_id: string | null;
-    /** Seconds; null where calling again is of no use. */
+    /** Seconds; null if a retry cannot succeed. */
     retry_after: number | null;
     code: string | null;
-    /** Who rejected the call and why, where a person did. */
+    /** Present if a person rejected the call: who, and why. */
     rejection?: ActionRecord["rejection"];
   };
 }
 
-/** How long a model is told to leave an approver in peace. Seconds. */
+/** Time after which the model may repeat a call that waits for approval. Seconds. */
 const RETRY_AFTER = 30;
 
 const NOT_RUN = "The call was not made: nothing was run and nothing was changed.";
 
-/** Of an action that is not going to run now. */
+/** Returns the refusal for an action that cannot run now. */
 export function callRefusal(action: ActionRecord): Refusal {
   const { id, status, reason, reason_code: code, rejection } = action;
   const facts = { action_id: id, code, retry_after: null };
@@ -57,7 +57,7 @@ export function callRefusal(action: ActionRecord): Refusal {
   };
 }
 
-/** Of a call about which the service could not be asked, or would not answer. */
+/** Returns the refusal for a call that the service could not decide. */
 export function serviceErrorRefusal(error: AssentError, actionId: string | null): Refusal {
   const { code, retryAfter } = error;
   if (error instanceof Unauthorized)

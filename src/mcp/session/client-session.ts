@@ -9,7 +9,7 @@ import {
   type DecisionOptions,
 } from "../decisions/governed-call.ts";
 import type { DefinitionStore } from "../tools/accepted-definitions.ts";
-import { createUpstreamPool, listKindsOf } from "../upstreams/upstream-pool.ts";
+import { createUpstreamPool, supportedListKinds } from "../upstreams/upstream-pool.ts";
 import { ListError } from "../upstreams/merged-lists.ts";
 import {
   ERROR_CODE,
@@ -78,7 +78,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     changed(upstream) {
       toolCatalog.invalidate(upstream);
       if (upstream.closed === null) logLevel.applyTo(upstream);
-      for (const kind of listKindsOf(upstream)) listChanged(kind);
+      for (const kind of supportedListKinds(upstream)) listChanged(kind);
     },
     ended: (reason) => client.ended(reason),
     log,

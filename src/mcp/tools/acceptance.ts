@@ -21,7 +21,7 @@ export interface ServerReview {
   changes: DefinitionChange[];
 }
 
-/** Compares the current definitions of a server with the accepted ones. @throws Error with a sentence */
+/** Compares the current definitions of a server with the accepted ones. @throws Error whose message can be shown to the user */
 export async function reviewServer(
   server: ServerConfig,
   store: DefinitionStore,
@@ -31,7 +31,7 @@ export async function reviewServer(
   return { server, now, changes: diffDefinitions(store.read(server), now) };
 }
 
-/** Fetches the current definitions from a server. @throws Error with a sentence */
+/** Fetches the current definitions from a server. @throws Error whose message can be shown to the user */
 export async function fetchDefinitions(
   server: ServerConfig,
   log: (line: string) => void,

@@ -143,7 +143,7 @@ export function createUpstreamPool(servers: readonly ServerConfig[], handlers: U
 }
 
 /** Returns the kinds of lists that a server has. */
-export function listKindsOf({ capabilities }: Upstream): string[] {
+export function supportedListKinds({ capabilities }: Upstream): string[] {
   return LIST_KINDS.filter((kind) => isObject(capabilities[kind]));
 }
 

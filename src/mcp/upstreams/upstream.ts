@@ -41,7 +41,10 @@ export interface ServerQuestion {
 export type AskClient = (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>;
 
 interface UpstreamHandlers {
-  /** Handles a question at any time; servers of 2025-11-25 may send one outside of a request. */
+  /**
+   * Handles a server's request to the client (sampling, elicitation). Servers of protocol revision 2025-11-25 can send one
+   * outside of a client request.
+   */
   askClient: AskClient;
   onnotification(notification: Notification): void;
   onclose(why: string): void;

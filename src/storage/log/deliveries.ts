@@ -8,7 +8,7 @@ import type {
   LimitUseRow,
   StorageTransaction,
 } from "../../contract/storage.ts";
-import { copyOf, keyOf, type Table } from "./tables.ts";
+import { copyRow, compositeKey, type Table } from "./tables.ts";
 
 interface Tables {
   actions: Table<ActionRow>;
@@ -102,7 +102,8 @@ function removeSome<Row>(
   return rows.length;
 }
 
-const useKey = (row: LimitUseRow): string => keyOf(row.policy, row.limit_name, row.subject, row.at, row.action_id);
+const useKey = (row: LimitUseRow): string =>
+  compositeKey(row.policy, row.limit_name, row.subject, row.at, row.action_id);
 
 export function deliveryWrites(t: Tables) {
   const pending = (id: string | null): boolean =>
@@ -111,13 +112,13 @@ export function deliveryWrites(t: Tables) {
     insertDelivery(row: Omit<DeliveryRow, "position">) {
       if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} is there already`);
       const position = Math.max(0, ...[...t.deliveries.values()].map((other) => other.position)) + 1;
-      t.deliveries.set(row.id, copyOf({ ...row, position }));
+      t.deliveries.set(row.id, copyRow({ ...row, position }));
     },
     updateDelivery(...[id, guard, change]: Parameters<StorageTransaction["updateDelivery"]>) {
       const row = t.deliveries.get(id);
       if (row === undefined || row.state !== guard.state || row.attempts !== guard.attempts) return false;
       const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
-      t.deliveries.set(id, copyOf({ ...row, ...given }));
+      t.deliveries.set(id, copyRow({ ...row, ...given }));
       return true;
     },
     deferDeliveries(...[destination, deferral]: Parameters<StorageTransaction["deferDeliveries"]>) {
@@ -162,7 +163,7 @@ export function deliveryWrites(t: Tables) {
       ),
     insertLimitUse(row: LimitUseRow) {
       if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use is there already");
-      t.limitUses.set(useKey(row), copyOf(row));
+      t.limitUses.set(useKey(row), copyRow(row));
     },
     releaseLimitUses(actionId: string) {
       removeSome(

@@ -1,6 +1,6 @@
 /** Documents of plugins, of a storage in memory. */
 import type { DocumentFilter, DocumentRow } from "../../contract/storage.ts";
-import { copyOf, keyOf, type Table } from "./tables.ts";
+import { copyRow, compositeKey, type Table } from "./tables.ts";
 
 interface Tables {
   documents: Table<DocumentRow>;
@@ -14,7 +14,7 @@ const byKey = (a: { key: string }, b: { key: string }): number =>
 
 export function documentReads(t: Tables) {
   return {
-    document: (plugin: string, key: string) => t.documents.get(keyOf(plugin, key)),
+    document: (plugin: string, key: string) => t.documents.get(compositeKey(plugin, key)),
     documents: ({ plugin, prefix, after, limit }: DocumentFilter) =>
       [...t.documents.values()]
         .filter((row) => row.plugin === plugin && row.key.startsWith(prefix))
@@ -27,15 +27,15 @@ export function documentReads(t: Tables) {
 export function documentWrites(t: Tables) {
   return {
     putDocument(plugin: string, key: string, value: string, ifVersion: number | null) {
-      const at = keyOf(plugin, key);
+      const at = compositeKey(plugin, key);
       if ((t.documents.get(at)?.version ?? null) !== ifVersion) return null;
       const version = (t.documentCounter.get(ONLY)?.last ?? 0) + 1;
       t.documentCounter.set(ONLY, { last: version });
-      t.documents.set(at, copyOf({ plugin, key, value, version }));
+      t.documents.set(at, copyRow({ plugin, key, value, version }));
       return version;
     },
     deleteDocument(plugin: string, key: string, ifVersion: number) {
-      const at = keyOf(plugin, key);
+      const at = compositeKey(plugin, key);
       if (t.documents.get(at)?.version !== ifVersion) return false;
       t.documents.delete(at);
       return true;

@@ -10,10 +10,10 @@ import {
   type StorageTransaction,
 } from "../../contract/storage.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
-import { readsOf } from "./reads.ts";
+import { createReads } from "./reads.ts";
 import { TABLE_NAMES, SINGLE_ROW_KEY, type Disk, type Methods, type Pending, type Rows } from "./row-types.ts";
-import { copyOf, PendingTable, StoredTable } from "./tables.ts";
-import { writesOf } from "./writes.ts";
+import { copyRow, PendingTable, StoredTable } from "./tables.ts";
+import { createWrites } from "./writes.ts";
 
 /** A row after a transaction; null if it was deleted. Rows contain text, numbers, booleans, nulls, lists and Uint8Arrays. */
 export interface LoggedChange {
@@ -106,7 +106,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
         throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
       if (failure !== null) throw failure;
       try {
-        return copyOf(method());
+        return copyRow(method());
       } catch (error) {
         failure = asStorageError(error, error instanceof TypeError ? "invalid" : "unavailable");
         throw failure;
@@ -115,7 +115,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
     let result: T;
     try {
       result = await work(
-        asynchronous({ ...readsOf(pending), ...writesOf(pending) }, run) as unknown as StorageTransaction,
+        asynchronous({ ...createReads(pending), ...createWrites(pending) }, run) as unknown as StorageTransaction,
       );
       if (failure !== null) throw failure;
     } finally {
@@ -130,9 +130,9 @@ export function createLoggedStorage(log: StorageLog): Storage {
     return result;
   }
 
-  const reads = asynchronous(readsOf(disk), async (method) => {
+  const reads = asynchronous(createReads(disk), async (method) => {
     assertOpen();
-    return copyOf(method());
+    return copyRow(method());
   }) as unknown as StorageReader;
 
   return {

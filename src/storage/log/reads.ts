@@ -23,7 +23,7 @@ import { countActions } from "./count-actions.ts";
 import { deliveryReads } from "./deliveries.ts";
 import { documentReads } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
-import { keyOf, type Table } from "./tables.ts";
+import { compositeKey, type Table } from "./tables.ts";
 
 /** Compares idempotency keys by age, oldest first. */
 function byAge(a: IdempotencyCursor, b: IdempotencyCursor): number {
@@ -42,10 +42,10 @@ function range<Row>(from: number, to: number, get: (n: number) => Row | undefine
   return rows;
 }
 
-export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
+export function createReads(t: Tables): Methods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
   const size = (): number => (t.head.get(SINGLE_ROW_KEY) as LedgerHead).size;
   const entries = (from: number, to: number): EntryRow[] =>
-    range(from, Math.min(to, size()), (seq) => t.entries.get(keyOf(seq)));
+    range(from, Math.min(to, size()), (seq) => t.entries.get(compositeKey(seq)));
   const all = <Row>(table: Table<Row>, test: (row: Row) => boolean, order: (a: Row, b: Row) => number): Row[] =>
     [...table.values()].filter(test).sort(order);
   const pending = (): ActionRow[] =>
@@ -58,7 +58,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
     head: () => t.head.get(SINGLE_ROW_KEY),
     checkpoint: () => t.checkpoint.get(SINGLE_ROW_KEY),
     entries,
-    entryByHash: (hash: Uint8Array) => t.entriesByHash.get(keyOf(...hash)),
+    entryByHash: (hash: Uint8Array) => t.entriesByHash.get(compositeKey(...hash)),
     entriesOfAction: (id: string) =>
       all(
         t.entries,
@@ -72,9 +72,9 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         (a, b) => a.seq - b.seq,
       ).slice(0, limit),
     leafHashes: (from: number, to: number) => entries(from, to).map((row) => row.leaf_hash),
-    tile: (level: number, index: number) => t.tiles.get(keyOf(level, index)),
+    tile: (level: number, index: number) => t.tiles.get(compositeKey(level, index)),
     tileRoots: (level: number, from: number, to: number) =>
-      range(from, to, (index) => t.tiles.get(keyOf(level, index))).map((row) => row.root),
+      range(from, to, (index) => t.tiles.get(compositeKey(level, index))).map((row) => row.root),
     action: (id: string) => t.actions.get(id),
     actionsById: (ids: readonly string[]) =>
       [...new Set(ids)].map((id) => t.actions.get(id)).filter((row) => row !== undefined),
@@ -122,7 +122,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
           created_at,
           request,
           past,
-          bytes: t.entries.get(keyOf(seq))?.bytes,
+          bytes: t.entries.get(compositeKey(seq))?.bytes,
         })),
     overdueActions: (now: number, limit: number) =>
       pending()
@@ -169,10 +169,10 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         (a, b) => a.seq - b.seq,
       ),
     idempotency: (key: string, route: string, idempotencyKey: string) =>
-      t.idempotency.get(keyOf(key, route, idempotencyKey)),
+      t.idempotency.get(compositeKey(key, route, idempotencyKey)),
     idempotencies: (names: readonly IdempotencyLookup[]) =>
       names.flatMap(
-        ({ key_id, route, idempotency_key }) => t.idempotency.get(keyOf(key_id, route, idempotency_key)) ?? [],
+        ({ key_id, route, idempotency_key }) => t.idempotency.get(compositeKey(key_id, route, idempotency_key)) ?? [],
       ),
     idempotencyBefore: (before: number, after: IdempotencyCursor, limit: number) =>
       all(t.idempotency, (row) => row.created_at < before && byAge(row, after) > 0, byAge).slice(0, limit),
@@ -211,7 +211,7 @@ export function readsOf(t: Tables): Methods & { [Name in keyof StorageReader]: (
         () => true,
         (a, b) => (a.name < b.name ? -1 : 1),
       ),
-    policyVersion: (id: string, version: number) => t.policyVersions.get(keyOf(id, version)),
+    policyVersion: (id: string, version: number) => t.policyVersions.get(compositeKey(id, version)),
     policyVersions: (id: string) =>
       all(
         t.policyVersions,

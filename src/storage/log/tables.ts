@@ -73,7 +73,7 @@ export class PendingTable<Row> implements Table<Row> {
 }
 
 /** Returns a key that is unambiguous for any parts. */
-export function keyOf(...parts: (string | number)[]): string {
+export function compositeKey(...parts: (string | number)[]): string {
   return JSON.stringify(parts);
 }
 
@@ -81,7 +81,7 @@ export function keyOf(...parts: (string | number)[]): string {
  * Returns a deep copy. Throws for values that a database could not return: text that is not well-formed, a number that is not
  * a safe integer, an undefined member.
  */
-export function copyOf<T>(value: T, name = "value"): T {
+export function copyRow<T>(value: T, name = "value"): T {
   if (typeof value === "string" && /\p{Cs}/u.test(value))
     throw new TypeError(`${name} holds a lone surrogate, which has no UTF-8 form`);
   if (typeof value === "number" && !Number.isSafeInteger(value))
@@ -89,6 +89,6 @@ export function copyOf<T>(value: T, name = "value"): T {
   if (value === undefined) throw new TypeError(`${name} is missing`);
   if (typeof value !== "object" || value === null) return value;
   if (value instanceof Uint8Array) return new Uint8Array(value) as T;
-  if (Array.isArray(value)) return value.map((item, i) => copyOf(item as unknown, `${name}[${i}]`)) as T;
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyOf(member as unknown, key)])) as T;
+  if (Array.isArray(value)) return value.map((item, i) => copyRow(item as unknown, `${name}[${i}]`)) as T;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyRow(member as unknown, key)])) as T;
 }

@@ -17,18 +17,18 @@ import type {
 import { deliveryWrites } from "./deliveries.ts";
 import { documentWrites } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
-import { copyOf, keyOf, type Table } from "./tables.ts";
+import { copyRow, compositeKey, type Table } from "./tables.ts";
 
 /** Returns the change without undefined members, which change nothing. */
 function given<T extends object>(change: T): Partial<T> {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-export function writesOf(t: Tables): Methods {
+export function createWrites(t: Tables): Methods {
   function insert<Row extends object>(table: Table<Row>, key: string, row: Row, same?: (other: Row) => boolean): void {
     if (table.get(key) !== undefined || (same !== undefined && [...table.values()].some(same)))
       throw new Error(`a row ${key} is there already`);
-    table.set(key, copyOf(row));
+    table.set(key, copyRow(row));
   }
   function mustExist(row: unknown, what: string): void {
     if (row === undefined) throw new Error(`there is no ${what}`);
@@ -45,24 +45,24 @@ export function writesOf(t: Tables): Methods {
       }
       if (head.edge.some((hash) => hash.length !== 32)) throw new Error("a hash of the head's edge has not 32 bytes");
       for (const entry of entries) {
-        insert(t.entries, keyOf(entry.seq), entry);
-        const hash = keyOf(...entry.leaf_hash);
-        if (t.entriesByHash.get(hash) === undefined) t.entriesByHash.set(hash, copyOf(entry));
+        insert(t.entries, compositeKey(entry.seq), entry);
+        const hash = compositeKey(...entry.leaf_hash);
+        if (t.entriesByHash.get(hash) === undefined) t.entriesByHash.set(hash, copyRow(entry));
       }
-      for (const tile of tiles) insert(t.tiles, keyOf(tile.level, tile.index), tile);
-      t.head.set(SINGLE_ROW_KEY, copyOf(head));
+      for (const tile of tiles) insert(t.tiles, compositeKey(tile.level, tile.index), tile);
+      t.head.set(SINGLE_ROW_KEY, copyRow(head));
     },
     putCheckpoint(size: number, note: string) {
       if (size >= (t.checkpoint.get(SINGLE_ROW_KEY)?.size ?? 0))
-        t.checkpoint.set(SINGLE_ROW_KEY, copyOf({ size, note }));
+        t.checkpoint.set(SINGLE_ROW_KEY, copyRow({ size, note }));
     },
     insertAction(row: ActionRow) {
-      insert(t.actionsBySeq, keyOf(row.decision_seq), { id: row.id });
+      insert(t.actionsBySeq, compositeKey(row.decision_seq), { id: row.id });
       insert(t.actions, row.id, row);
     },
     noteAsked(id: string, asked_at: number, waits: string | null) {
       const row = t.actions.get(id);
-      if (row !== undefined) t.actions.set(id, copyOf({ ...row, asked_at, waits }));
+      if (row !== undefined) t.actions.set(id, copyRow({ ...row, asked_at, waits }));
     },
     updateAction(...[id, guard, change]: Parameters<StorageTransaction["updateAction"]>) {
       const row = t.actions.get(id);
@@ -73,28 +73,28 @@ export function writesOf(t: Tables): Methods {
         (guard.expired_by === undefined || (row.expires_at !== null && row.expires_at <= guard.expired_by)) &&
         (guard.approved_after === undefined ||
           (row.approved_until !== null && row.approved_until > guard.approved_after));
-      if (holds) t.actions.set(id, copyOf({ ...row, ...given(change) }));
+      if (holds) t.actions.set(id, copyRow({ ...row, ...given(change) }));
       return holds;
     },
     eraseAction(id: string, at: number) {
       const row = t.actions.get(id);
       if (row === undefined || row.erased_at !== null || row.status === "pending_approval") return false;
       const erased = { request: "", request_hash: "", salt: "", past: null, meta: null, result: null, erased_at: at };
-      t.actions.set(id, copyOf({ ...row, ...erased }));
+      t.actions.set(id, copyRow({ ...row, ...erased }));
       return true;
     },
     insertApproval(row: ApprovalRow) {
       mustExist(t.actions.get(row.action_id), `action ${row.action_id}`);
-      const key = keyOf(row.action_id, row.principal);
+      const key = compositeKey(row.action_id, row.principal);
       if (t.approvals.get(key) !== undefined) return false;
-      t.approvals.set(key, copyOf(row));
+      t.approvals.set(key, copyRow(row));
       return true;
     },
     insertIdempotency(row: IdempotencyRow) {
-      insert(t.idempotency, keyOf(row.key_id, row.route, row.idempotency_key), row);
+      insert(t.idempotency, compositeKey(row.key_id, row.route, row.idempotency_key), row);
     },
     deleteIdempotency(keyId: string, route: string, idempotencyKey: string) {
-      const key = keyOf(keyId, route, idempotencyKey);
+      const key = compositeKey(keyId, route, idempotencyKey);
       const there = t.idempotency.get(key) !== undefined;
       if (there) t.idempotency.delete(key);
       return there;
@@ -105,12 +105,12 @@ export function writesOf(t: Tables): Methods {
     revokeKey(id: string, at: number) {
       const row = t.keys.get(id);
       if (row === undefined || row.revoked_at !== null) return false;
-      t.keys.set(id, copyOf({ ...row, revoked_at: at }));
+      t.keys.set(id, copyRow({ ...row, revoked_at: at }));
       return true;
     },
     touchKey(id: string, at: number) {
       const row = t.keys.get(id);
-      if (row !== undefined && (row.last_used_at ?? -1) < at) t.keys.set(id, copyOf({ ...row, last_used_at: at }));
+      if (row !== undefined && (row.last_used_at ?? -1) < at) t.keys.set(id, copyRow({ ...row, last_used_at: at }));
     },
     insertAgent(row: AgentRow) {
       insert(t.agents, row.id, row, (other) => other.registered_seq === row.registered_seq);
@@ -118,7 +118,7 @@ export function writesOf(t: Tables): Methods {
     updateAgent(id: string, version: number, change: AgentChange) {
       const row = t.agents.get(id);
       if (row === undefined || row.version !== version) return false;
-      t.agents.set(id, copyOf({ ...row, ...given(change), version: version + 1 }));
+      t.agents.set(id, copyRow({ ...row, ...given(change), version: version + 1 }));
       return true;
     },
     insertPolicy(row: PolicyRow) {
@@ -126,20 +126,20 @@ export function writesOf(t: Tables): Methods {
     },
     updatePolicy(id: string, change: Partial<PolicyRow>) {
       const row = t.policies.get(id);
-      if (row !== undefined) t.policies.set(id, copyOf({ ...row, ...given(change) }));
+      if (row !== undefined) t.policies.set(id, copyRow({ ...row, ...given(change) }));
       return row !== undefined;
     },
     insertPolicyVersion(row: PolicyVersionRow) {
       mustExist(t.policies.get(row.policy_id), `policy ${row.policy_id}`);
-      insert(t.policyVersions, keyOf(row.policy_id, row.version), row);
+      insert(t.policyVersions, compositeKey(row.policy_id, row.version), row);
     },
     putPolicySet(row: PolicySetRow) {
-      if (t.policySets.get(row.digest) === undefined) t.policySets.set(row.digest, copyOf(row));
+      if (t.policySets.get(row.digest) === undefined) t.policySets.set(row.digest, copyRow(row));
     },
     ...deliveryWrites(t),
     ...documentWrites(t),
     putMeta(name: string, value: string) {
-      t.meta.set(name, copyOf({ value }));
+      t.meta.set(name, copyRow({ value }));
     },
   };
 }

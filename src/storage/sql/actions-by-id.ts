@@ -20,7 +20,7 @@ export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect,
   };
 }
 
-export function readActionsById(
+export function createActionsByIdReader(
   { actionsById }: ReturnType<typeof prepareActionsById>,
   db: Pick<SqlExecutor, "all">,
 ): Pick<ActionReads, "actionsById"> {

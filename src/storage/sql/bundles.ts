@@ -1,7 +1,7 @@
 /**
- * Bytes of entries, 256 at a time: an entry whose row has no bytes has them in the bundle of its tile, laid out as in C2SP
- * tlog-tiles and compressed with gzip. Every read compares the bytes with the entry's leaf hash, so a bundle can be lost or
- * damaged but cannot change an entry.
+ * Stores the bytes of old entries in bundles of 256. If an entry's row has no bytes, they are in the bundle of its tile (C2SP
+ * tlog-tiles layout, gzip). Every read compares the bytes with the entry's leaf hash, so a bundle can be lost or damaged but
+ * cannot change an entry.
  *
  * Measured with 100,003 decisions on SQLite: an entry's row and its part of a bundle take 272 instead of 1,172 bytes.
  */

@@ -7,7 +7,7 @@ import {
   ALL_GRAINS,
   parseCounts,
   SERIES_DIMENSIONS,
-  valuesOf,
+  dimensionValues,
   COARSE_GRAINS,
   type Dimension,
   type Group,
@@ -65,7 +65,7 @@ export async function readCounts(
   }
   for (const { from, to } of whole.rest) {
     read(statements.edge[kind], { from, to }, (row: Group) => {
-      const values = valuesOf(row);
+      const values = dimensionValues(row);
       for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], row.n);
     });
   }
@@ -85,11 +85,11 @@ export async function readCounts(
   for (const { from, to } of parts.rest) {
     const segment = segmentOf(query.boundaries, from);
     read(statements.edge[kind], { from, to }, (row: Group) =>
-      SERIES_DIMENSIONS.forEach((dimension) => addSeries(segment, dimension, valuesOf(row)[dimension], row.n)),
+      SERIES_DIMENSIONS.forEach((dimension) => addSeries(segment, dimension, dimensionValues(row)[dimension], row.n)),
     );
   }
   read(statements.tail[kind], { from: since, to: until }, (row: Omit<Group, "n"> & { created_at: number }) => {
-    const values = valuesOf(row);
+    const values = dimensionValues(row);
     for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], 1);
     for (const dimension of SERIES_DIMENSIONS)
       addSeries(segmentOf(query.boundaries, row.created_at), dimension, values[dimension], 1);

@@ -82,6 +82,6 @@ export interface PackedSql {
   check(form: PackedForm, column: string): string;
 }
 
-/** Converts the id of an action, an expression of text, to the form that `actions` has it in. */
+/** Returns an expression that converts an action id from text to the storage form of `actions.id`. */
 export const toStoredActionId = (packed: PackedSql | null, text: string): RawBuilder<string> =>
   sql.raw(packed === null ? text : packed.pack("uuid", text));

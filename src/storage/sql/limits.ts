@@ -251,7 +251,7 @@ export function createTransactionLimits(
     const last = (await db.all(writes.endOfTotals, key))[0]?.["at"] ?? null;
     const rows = await db.all(writes.usesFrom, { ...key, from: last ?? 0, limit: AT_ONCE });
     const uses = rows.map((row) => plain<{ at: number; amount: number }>(row));
-    for (const total of totalsOf(uses, last === null ? null : Number(last)))
+    for (const total of computeLimitTotals(uses, last === null ? null : Number(last)))
       await db.send(writes.insertTotal, { ...key, ...total });
   }
 
@@ -305,7 +305,7 @@ export function createTransactionLimits(
  * @param from where the first total begins; null for the time of the first use
  * @example totalsOf(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount: 51200000000 }
  */
-export function totalsOf(
+export function computeLimitTotals(
   uses: readonly { at: number; amount: number }[],
   from: number | null,
 ): { from_at: number; to_at: number; uses: number; amount: number }[] {

@@ -199,8 +199,9 @@ function lastOfRequest(actions: Actions, ends: "approved_until" | "expires_at"):
 }
 
 /**
- * Does the same as a range of the one index in this order. If the columns are compared one by one, a planner that does not
- * know the values yet expects few actions with the same request, and reads all of them, under the ledger's lock.
+ * Prepares the same query as `lastOfRequest`, written as a row-value range so that Postgres uses the one index in this order.
+ * With one comparison for each column, a generic plan underestimates the rows and reads every action with the same request,
+ * under the ledger's lock.
  */
 function lastOfRange(actions: Actions, ends: "approved_until" | "expires_at", first: readonly "status"[]): Statement {
   const names = [...first, "submitted_by", "request_hash"] as const;
@@ -216,7 +217,7 @@ function lastOfRange(actions: Actions, ends: "approved_until" | "expires_at", fi
   );
 }
 
-export function agentLists(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
+export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilter) => Statement {
   const statements = new Map<string, Statement>();
   return ({ suspended, before_seq }) => {
     const shape = `${suspended} ${before_seq === undefined}`;

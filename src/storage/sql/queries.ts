@@ -21,14 +21,14 @@ import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./table-schema.ts";
 import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
 import { prepareDocumentReads, readDocuments } from "./documents.ts";
-import { prepareActionsById, readActionsById } from "./actions-by-id.ts";
+import { prepareActionsById, createActionsByIdReader } from "./actions-by-id.ts";
 import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
 import { prepareLimitReads, readLimits } from "./limits.ts";
 import { prepareAgentNames, prepareOpenActions } from "./open-actions.ts";
 import {
   actionLists,
-  agentLists,
+  prepareAgentListQueries,
   decisionLists,
   openLists,
   rejectedAction,
@@ -131,7 +131,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     key: prepare(keys.where("id", "=", param("id"))),
     keys: prepare(keys.orderBy("created_at", "desc").orderBy("id", "desc")),
     agent: prepare(db.selectFrom("agents").select(schema.AGENT_COLUMNS).where("id", "=", param("id"))),
-    agents: agentLists(db),
+    agents: prepareAgentListQueries(db),
     policy: prepare(policies.where("id", "=", param("id"))),
     policyByName: prepare(policies.where("name", "=", param("name"))),
     policies: prepare(policies.orderBy("name")),
@@ -182,7 +182,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
     checkpoint: () => one(reads.checkpoint, {}),
     ...readLedger(reads, db, bundles),
     action: (id) => one<ActionRow>(reads.action, { id }),
-    ...readActionsById(reads, db),
+    ...createActionsByIdReader(reads, db),
     async openAction(submitted_by, request_hash, now) {
       const values = { submitted_by, request_hash, now };
       return (

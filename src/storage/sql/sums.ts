@@ -40,7 +40,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
   const folded = sql<number>`(select folded from sums_state where id = 1)`;
   const seen = {
     all: sql<boolean>`1 = 1`,
-    // Prevents indexes over the agent or the key, because the range needs another index.
+    // Stops the planner from using the agent or key index; the time range needs its own index.
     agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
     key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
   };
@@ -173,7 +173,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
   };
 }
 
-export const valuesOf = (row: Omit<Group, "n">): Record<Dimension, string> => ({
+export const dimensionValues = (row: Omit<Group, "n">): Record<Dimension, string> => ({
   status: row.status,
   decision: row.decision,
   tool: row.tool,
@@ -198,7 +198,7 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
   const changes = bucketChanges();
   for (const row of await db.all(statements.fold, { folded, last })) {
     const group = plain<Group & { quarter: number }>(row);
-    const values = valuesOf(group);
+    const values = dimensionValues(group);
     for (const visible of visibles(group))
       for (const dimension of DIMENSIONS)
         for (const grain of grainsOf(dimension))
@@ -209,7 +209,7 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
   return n;
 }
 
-/** Counts by value, for one interval, visibility and dimension. One row each, so that an action changes few rows. */
+/** Counts per value for one interval, visibility and dimension. Each bucket is one row, so an action updates few rows. */
 interface Bucket {
   grain: number;
   visible: string;

@@ -81,7 +81,7 @@ export interface Tables {
 }
 
 /** Kysely only builds SQL here: the storage manages connections and transactions. */
-export function writerOf(adapter: DialectAdapter, compiler: QueryCompiler): Kysely<Tables> {
+export function createSqlBuilder(adapter: DialectAdapter, compiler: QueryCompiler): Kysely<Tables> {
   return new Kysely<Tables>({
     dialect: {
       createAdapter: () => adapter,

@@ -16,7 +16,7 @@ import {
   tileRow,
   useRow,
   versionRow,
-  headOf,
+  readBareHead,
 } from "./rows.ts";
 
 /** Writes one row of every kind, through every method that inserts. */
@@ -51,7 +51,7 @@ const ALL = { visibility: { all: true } } as const;
 
 export async function everything(reader: StorageReader): Promise<Everything> {
   return {
-    head: await headOf(reader),
+    head: await readBareHead(reader),
     checkpoint: await reader.checkpoint(),
     entries: await reader.entries(0, 10),
     entryByHash: await reader.entryByHash((await reader.leafHashes(0, 1))[0] ?? new Uint8Array(32)),

@@ -2,7 +2,17 @@
 import assert from "node:assert/strict";
 import { StorageError, type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
-import { actionRow, appendSome, entryRow, hashOf, headOf, headRow, setRow, tileRow, type Case } from "./rows.ts";
+import {
+  actionRow,
+  appendSome,
+  entryRow,
+  leafHashOfText,
+  readBareHead,
+  headRow,
+  setRow,
+  tileRow,
+  type Case,
+} from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -43,18 +53,18 @@ export function ledgerCases(test: Case): void {
   test("append moves the head with its entries", async ({ storage }) => {
     const head: LedgerHead = {
       size: 3,
-      root: hashOf("r"),
-      edge: [hashOf("a"), hashOf("b"), hashOf("c")],
+      root: leafHashOfText("r"),
+      edge: [leafHashOfText("a"), leafHashOfText("b"), leafHashOfText("c")],
       policy_set: setRow(1).digest,
       epoch: 4,
     };
     await storage.write(async (tx) => {
       await tx.append([entryRow(0), entryRow(1), entryRow(2)], [], head);
-      assert.deepEqual(await headOf(tx), head);
+      assert.deepEqual(await readBareHead(tx), head);
     });
-    assert.deepEqual(await headOf(storage), head);
+    assert.deepEqual(await readBareHead(storage), head);
     await storage.write((tx) => tx.append([entryRow(3)], [], headRow(4, { policy_set: null, epoch: 4 })));
-    assert.deepEqual(await headOf(storage), headRow(4, { epoch: 4 }));
+    assert.deepEqual(await readBareHead(storage), headRow(4, { epoch: 4 }));
   });
 
   test("several appends fit into one transaction", async ({ storage }) => {
@@ -73,7 +83,7 @@ export function ledgerCases(test: Case): void {
     await storage.write((tx) => appendSome(tx, 2));
     const head = headRow(2, { policy_set: setRow(2).digest, epoch: 7 });
     await storage.write((tx) => tx.append([], [], head));
-    assert.deepEqual(await headOf(storage), head);
+    assert.deepEqual(await readBareHead(storage), head);
     assert.equal((await storage.entries(0, 9)).length, 2);
   });
 
@@ -101,7 +111,7 @@ export function ledgerCases(test: Case): void {
         }),
         isStorageError,
       );
-      assert.deepEqual(await headOf(storage), headRow(2, { epoch: 5 }));
+      assert.deepEqual(await readBareHead(storage), headRow(2, { epoch: 5 }));
       assert.deepEqual(await storage.entries(0, 9), [entryRow(0), entryRow(1)]);
       assert.equal(await storage.meta("a"), null);
     });
@@ -182,7 +192,7 @@ export function ledgerCases(test: Case): void {
 
   test("a stored tile cannot be replaced", async ({ storage }) => {
     await storage.write((tx) => tx.append([], [tileRow(0, 0)], headRow(0)));
-    const other: TileRow = { ...tileRow(0, 0), root: hashOf("other") };
+    const other: TileRow = { ...tileRow(0, 0), root: leafHashOfText("other") };
     await assert.rejects(
       storage.write((tx) => tx.append([entryRow(0)], [other], headRow(1))),
       isStorageError,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError } from "../../contract/storage.ts";
 import { everything, NOTHING, writeEverything } from "./everything.ts";
-import { appendSome, hexOf, type Case } from "./rows.ts";
+import { appendSome, leafHashHex, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -74,8 +74,8 @@ export function lifecycleCases(test: Case): void {
 
   test("meta is written over, and unknown names are null", async ({ storage }) => {
     await storage.write((tx) => tx.putMeta("a", "1"));
-    await storage.write((tx) => tx.putMeta("a", hexOf("2")));
-    assert.equal(await storage.meta("a"), hexOf("2"));
+    await storage.write((tx) => tx.putMeta("a", leafHashHex("2")));
+    assert.equal(await storage.meta("a"), leafHashHex("2"));
     assert.equal(await storage.meta("b"), null);
   });
 }

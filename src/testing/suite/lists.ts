@@ -1,7 +1,7 @@
 /** Cases for lists of actions: every filter, alone and combined, within the caller's visibility. */
 import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
-import { actionRow, appendSome, hexOf, T0, type Case } from "./rows.ts";
+import { actionRow, appendSome, leafHashHex, T0, type Case } from "./rows.ts";
 
 /** 48 actions in which every pair of members varies independently; two share each creation time. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
@@ -11,7 +11,7 @@ const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
     status: n % 4 === 0 ? "denied" : n % 4 === 1 ? "allowed" : "approved",
     tool: n % 5 < 3 ? "stripe" : "shell",
     operation: n % 7 < 4 ? "refund" : "exec",
-    request_hash: hexOf(`request ${n % 11 < 6}`),
+    request_hash: leafHashHex(`request ${n % 11 < 6}`),
     grant_id: n % 13 < 7 ? "grant-1" : n % 13 < 9 ? "grant-2" : null,
     created_at: T0 + Math.floor(n / 2) * 10,
   }),
@@ -22,7 +22,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   agent_id: "agent-1",
   tool: "stripe",
   operation: "refund",
-  request_hash: hexOf("request true"),
+  request_hash: leafHashHex("request true"),
   grant_id: "grant-1",
   since: T0 + 50,
   until: T0 + 200,

@@ -1,9 +1,9 @@
 /** Cases for joining: a submission joins only an open action of the same key with the same request. */
 import assert from "node:assert/strict";
 import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
-import { actionRow, hexOf, T0, type Case } from "./rows.ts";
+import { actionRow, leafHashHex, T0, type Case } from "./rows.ts";
 
-const HASH = hexOf("the request");
+const HASH = leafHashHex("the request");
 const row = (n: number, over: Partial<ActionRow>): ActionRow => actionRow(n, { request_hash: HASH, ...over });
 const waits = (n: number, expires_at: number, over: Partial<ActionRow> = {}): ActionRow =>
   row(n, { status: "pending_approval", decision: "require_approval", expires_at, ...over });
@@ -67,7 +67,7 @@ export function openActionCases(test: Case): void {
     await storage.write(async (tx) => {
       await tx.insertAction(mayStart(0, T0 + 99, { submitted_by: "key-2" }));
       await tx.insertAction(waits(1, T0 + 99, { submitted_by: "key-2" }));
-      await tx.insertAction(mayStart(2, T0 + 99, { request_hash: hexOf("another") }));
+      await tx.insertAction(mayStart(2, T0 + 99, { request_hash: leafHashHex("another") }));
       for (const [n, status] of over.entries())
         await tx.insertAction(row(3 + n, { status, expires_at: T0 + 99, approved_until: T0 + 99 }));
       await tx.insertAction(mayStart(20, T0 + 99));
@@ -118,7 +118,7 @@ export function openActionCases(test: Case): void {
     storage,
     reopen,
   }) => {
-    const other = hexOf("another");
+    const other = leafHashHex("another");
     const rejected = (n: number, rejection_until: number | null, request_hash = HASH): ActionRow =>
       row(n, { status: "denied", decision: "require_approval", rejection_until, request_hash });
     const rows = [
@@ -136,7 +136,7 @@ export function openActionCases(test: Case): void {
     });
     assert.deepEqual(await storage.rejectedAction(HASH, T0 + 29), rows[1]);
     assert.equal(await storage.rejectedAction(HASH, T0 + 30), null);
-    assert.equal(await storage.rejectedAction(hexOf("a third"), T0), null);
+    assert.equal(await storage.rejectedAction(leafHashHex("a third"), T0), null);
     await storage.write(async (tx) => {
       const lifted = { status: "denied", rejection_until: null, updated_at: T0 + 1 } as const;
       assert.equal(await tx.updateAction("action-1", { status: "denied" }, lifted), true);

@@ -35,12 +35,12 @@ export type Case = (name: string, fn: (fixture: Fixture) => Promise<void>) => vo
 
 const encoder = new TextEncoder();
 
-export function hashOf(text: string): Uint8Array {
+export function leafHashOfText(text: string): Uint8Array {
   return hashLeaf(encoder.encode(text));
 }
 
-export function hexOf(text: string): string {
-  return [...hashOf(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+export function leafHashHex(text: string): string {
+  return [...leafHashOfText(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
@@ -62,8 +62,8 @@ export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
 export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHead {
   return {
     size,
-    root: hashOf(`root ${size}`),
-    edge: size === 0 ? [] : [hashOf(`edge ${size}`)],
+    root: leafHashOfText(`root ${size}`),
+    edge: size === 0 ? [] : [leafHashOfText(`edge ${size}`)],
     policy_set: null,
     epoch: 0,
     ...over,
@@ -72,8 +72,8 @@ export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHea
 
 export function tileRow(level: number, index: number): TileRow {
   const hashes = new Uint8Array(256 * 32);
-  for (let i = 0; i < 256; i++) hashes.set(hashOf(`${level}/${index}/${i}`), i * 32);
-  return { level, index, hashes, root: hashOf(`tile ${level}/${index}`) };
+  for (let i = 0; i < 256; i++) hashes.set(leafHashOfText(`${level}/${index}/${i}`), i * 32);
+  return { level, index, hashes, root: leafHashOfText(`tile ${level}/${index}`) };
 }
 
 /** Appends `count` entries after those that are stored. */
@@ -95,8 +95,8 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     tool: "stripe",
     operation: "refund",
     request: `{"agent_id":"agent-1","context":{},"operation":"refund","params":{"n":${n}},"tool":"stripe"}`,
-    request_hash: hexOf(`request ${n}`),
-    salt: hexOf(`salt ${n}`),
+    request_hash: leafHashHex(`request ${n}`),
+    salt: leafHashHex(`salt ${n}`),
     past: null,
     meta: null,
     asked_at: null,
@@ -111,7 +111,7 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     policy_version: null,
     policy_hash: null,
     decision_seq: n,
-    decision_hash: hexOf(`decision ${n}`),
+    decision_hash: leafHashHex(`decision ${n}`),
     submitted_by: "key-1",
     submitted_agent: null,
     submitted_owner: null,
@@ -144,7 +144,7 @@ export function fullActionRow(n: number): ActionRow {
     policy: "payments",
     rule: "large refunds",
     policy_version: 3,
-    policy_hash: hexOf("policy"),
+    policy_hash: leafHashHex("policy"),
     submitted_agent: "agent-1",
     submitted_owner: "dana",
     quorum: 2,
@@ -178,7 +178,7 @@ export function idempotencyRow(key: string, over: Partial<IdempotencyRow> = {}):
     key_id: "key-1",
     route: "POST /v1/actions",
     idempotency_key: key,
-    body_hash: hexOf(key),
+    body_hash: leafHashHex(key),
     resource_id: `action-${key}`,
     created_at: T0,
     ...over,
@@ -189,7 +189,7 @@ export function keyRow(n: number, over: Partial<KeyRow> = {}): KeyRow {
   return {
     id: `key-${n}`,
     name: `key ${n}`,
-    hash: hexOf(`key ${n}`),
+    hash: leafHashHex(`key ${n}`),
     prefix: `ask_${n}`,
     scopes: ["actions:submit", "actions:read"],
     agent_id: null,
@@ -241,7 +241,7 @@ export function versionRow(policyId: string, version: number, over: Partial<Poli
     version,
     definition: `{"policy":"${policyId}"}`,
     yaml: `policy: ${policyId} # a comment\n`,
-    digest: hexOf(`${policyId} ${version}`),
+    digest: leafHashHex(`${policyId} ${version}`),
     created_by: null,
     created_at: T0,
     ...over,
@@ -250,7 +250,7 @@ export function versionRow(policyId: string, version: number, over: Partial<Poli
 
 export function setRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRow {
   return {
-    digest: hexOf(`set ${n}`),
+    digest: leafHashHex(`set ${n}`),
     document: `{"format":"assent-policy-set/1","n":${n}}`,
     created_at: T0 + n,
     ...over,
@@ -297,7 +297,7 @@ export function useRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow 
 }
 
 /** Reads the head without members that only this storage has. */
-export async function headOf(reader: Pick<StorageReader, "head">): Promise<LedgerHead> {
+export async function readBareHead(reader: Pick<StorageReader, "head">): Promise<LedgerHead> {
   const { server: _server, ...head } = await reader.head();
   return head;
 }

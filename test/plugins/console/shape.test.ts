@@ -1,7 +1,7 @@
 /** Requests of the same shape: their columns, what they have in common, and outliers. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { groupByShape, scoresOf } from "../../../plugins/console/app/inbox/shape.ts";
+import { groupByShape, scoreOutliers } from "../../../plugins/console/app/inbox/shape.ts";
 
 const refund = (id: string, params: Record<string, unknown>, context: Record<string, unknown> = {}) => ({
   id,
@@ -78,7 +78,7 @@ describe("groups of requests", () => {
 
 describe("outliers", () => {
   it("are far from the median, or rare among repeated values", () => {
-    const isOutlier = (values: unknown[]) => scoresOf(values).map((score) => score >= 1);
+    const isOutlier = (values: unknown[]) => scoreOutliers(values).map((score) => score >= 1);
     assert.deepEqual(isOutlier([5, 5, 5, 6]), [false, false, false, true]);
     assert.deepEqual(isOutlier([1, 2, 3, 4, 100]), [false, false, false, false, true]);
     assert.deepEqual(isOutlier(["a", "b", "c"]), [false, false, false]);

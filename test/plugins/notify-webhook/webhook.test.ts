@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { isPublicAddress } from "../../../plugins/notify-webhook/address.ts";
-import { bodyOf } from "../../../plugins/notify-webhook/webhook-body.ts";
+import { buildWebhookBody } from "../../../plugins/notify-webhook/webhook-body.ts";
 import { createNotifier, readRetryAfter } from "../../../plugins/notify-webhook/index.ts";
 import { readSecret, signatureHeaders } from "../../../plugins/notify-webhook/sign.ts";
 import { NotifierError } from "../../../src/contract/notifier.ts";
@@ -125,7 +125,7 @@ test("only addresses of the public internet are public, in whatever form they ar
 
 describe("bodies", () => {
   test("an approval carries the action and the link, its end and a feed's entry carry no link", () => {
-    const asked = JSON.parse(bodyOf(askedMessage("ops")));
+    const asked = JSON.parse(buildWebhookBody(askedMessage("ops")));
     assert.deepEqual(
       [asked.type, asked.timestamp, asked.data.link, asked.data.person, asked.data.channel],
       [
@@ -141,12 +141,12 @@ describe("bodies", () => {
       [{ amount: 500, currency: "USD" }, false, "ab".repeat(32)],
     );
     assert.equal(asked.data.action.text, "Parameters:\namount: 500\ncurrency: USD");
-    const closed = JSON.parse(bodyOf(closedMessage("ops", null)));
+    const closed = JSON.parse(buildWebhookBody(closedMessage("ops", null)));
     assert.deepEqual(
       [closed.type, "link" in closed.data, closed.data.action.status, closed.data.action.votes[0].approver],
       ["approval_closed", false, "approved", "owner:anna"],
     );
-    const event = JSON.parse(bodyOf(eventMessage("ops")));
+    const event = JSON.parse(buildWebhookBody(eventMessage("ops")));
     assert.deepEqual(event, {
       type: "ledger.decision",
       timestamp: "2026-01-31T12:00:00.000Z",
@@ -160,26 +160,26 @@ describe("bodies", () => {
 
   test("what is too large is replaced by its digest, and says so", () => {
     const large = { note: "ä".repeat(150_000) };
-    const text = bodyOf(askedMessage("ops", {}, { params: large, context: { a: 1 } }));
+    const text = buildWebhookBody(askedMessage("ops", {}, { params: large, context: { a: 1 } }));
     assert.ok(Buffer.byteLength(text) < 262_144);
     const { action } = JSON.parse(text).data;
     assert.deepEqual([action.truncated, action.params, action.context], [true, null, { a: 1 }]);
     assert.match(action.text, /^Parameters:\nnote:\n( {2}\| ä{100}\n){6} {2}… 1,494 more lines\n\nContext:\na: 1$/);
     assert.match(action.params_digest, /^sha256:[0-9a-f]{64}$/);
-    const both = JSON.parse(bodyOf(askedMessage("ops", {}, { params: large, context: large }))).data.action;
+    const both = JSON.parse(buildWebhookBody(askedMessage("ops", {}, { params: large, context: large }))).data.action;
     assert.deepEqual(
       [both.truncated, both.params, both.context, both.context_digest],
       [true, null, null, both.params_digest],
     );
-    const exact = bodyOf(askedMessage("ops"));
-    assert.equal(JSON.parse(bodyOf(askedMessage("ops"), exact.length)).data.action.truncated, false);
+    const exact = buildWebhookBody(askedMessage("ops"));
+    assert.equal(JSON.parse(buildWebhookBody(askedMessage("ops"), exact.length)).data.action.truncated, false);
     assert.equal(
-      JSON.parse(bodyOf(askedMessage("ops", {}, { params: { note: "x".repeat(9000) } }), exact.length + 1500)).data
-        .action.truncated,
+      JSON.parse(buildWebhookBody(askedMessage("ops", {}, { params: { note: "x".repeat(9000) } }), exact.length + 1500))
+        .data.action.truncated,
       true,
     );
     assert.throws(
-      () => bodyOf(askedMessage("ops"), 200),
+      () => buildWebhookBody(askedMessage("ops"), 200),
       (error) => error instanceof NotifierError && error.permanent,
     );
   });

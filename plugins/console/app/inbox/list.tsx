@@ -5,9 +5,9 @@ import { may } from "../core/me.ts";
 import { Age, Text, TimeLeft } from "../ui/elements.tsx";
 import { headlineOf } from "../ui/params.tsx";
 import { Risk } from "../ui/request.tsx";
-import { labelOf, OwnVote } from "./pane.tsx";
+import { uniqueLabel, OwnVote } from "./pane.tsx";
 import type { Item } from "./queue.ts";
-import { approvalsGiven, standingOf } from "./standing.ts";
+import { approvalsGiven, readStanding } from "./standing.ts";
 
 /** Height of a row in pixels; the style sheet has the same. */
 const ROW = 64;
@@ -86,8 +86,8 @@ interface RowProps {
 
 function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const { action, outcome } = item;
-  const standing = standingOf(item);
-  const label = labelOf(action);
+  const standing = readStanding(item);
+  const label = uniqueLabel(action);
   const value = action.erased_at ? null : headlineOf(action);
   const { preview } = action;
   return (

@@ -14,7 +14,7 @@ import { Bound, Content, Metadata, Origin, Preview, Risk, Unusual, Why } from ".
 import { readDraft, writeDraft } from "./drafts.ts";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
-import { approvalsGiven, standingOf, type Standing, voteOf } from "./standing.ts";
+import { approvalsGiven, readStanding, type Standing, findOwnVote } from "./standing.ts";
 import { TEXTS } from "./strings.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
@@ -28,9 +28,9 @@ interface Props {
 
 export function Pane({ item, handle, onVoted, onLeave }: Props) {
   const { action, outcome, error } = item;
-  const standing = standingOf(item);
+  const standing = readStanding(item);
   return (
-    <article class={`pane is-${standing.replace(" ", "-")}`} aria-label={labelOf(action)} data-pane={action.id}>
+    <article class={`pane is-${standing.replace(" ", "-")}`} aria-label={uniqueLabel(action)} data-pane={action.id}>
       <div class="pane-scroll" tabIndex={0} role="region" aria-label="Request">
         <a class="back" href="#/approvals">
           <Icon name="arrow-left" /> All requests
@@ -199,7 +199,7 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
 }
 
 /** Returns a label that no other request has: "stripe refund by support-bot, amount 120, 7f3a21". */
-export function labelOf(action: Action): string {
+export function uniqueLabel(action: Action): string {
   const { tool, operation, agent_id, id } = action;
   const value = action.erased_at ? "" : headline(action);
   return `${plain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
@@ -207,7 +207,7 @@ export function labelOf(action: Action): string {
 
 /** The badge of the person's own vote. */
 export function OwnVote({ action }: { action: Action }) {
-  const vote = voteOf(action);
+  const vote = findOwnVote(action);
   if (vote === null) return null;
   return <Badge value={vote.approve ? "approved" : "denied"} label={`you ${vote.approve ? "approved" : "denied"}`} />;
 }

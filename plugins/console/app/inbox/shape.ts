@@ -42,7 +42,7 @@ const OUTLIER = 6;
 const RARE = 0.1;
 
 /** Returns the shape of a request: tool, operation and the names of its members. */
-export function shapeOf(action: Comparable): string {
+export function requestShape(action: Comparable): string {
   return JSON.stringify([action.tool, action.operation, ...[...membersOf(action).keys()].sort()]);
 }
 
@@ -56,7 +56,7 @@ function membersOf({ params, context }: Comparable): Map<string, unknown> {
 export function groupByShape<T extends Comparable>(actions: readonly T[]): Group<T>[] {
   const groups = new Map<string, T[]>();
   for (const action of actions) {
-    const key = shapeOf(action);
+    const key = requestShape(action);
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [action]);
     else group.push(action);
@@ -75,7 +75,7 @@ function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Grou
   const isDifferent = (name: string): boolean => new Set(members.map((one) => textOf(one.get(name)))).size > 1;
   const different = names.filter(isDifferent);
   const columns = different.slice(0, MAX_COLUMNS);
-  const scores = columns.map((name) => scoresOf(members.map((one) => one.get(name))));
+  const scores = columns.map((name) => scoreOutliers(members.map((one) => one.get(name))));
   const rows = actions
     .map((action, i) => ({
       score: Math.max(0, ...scores.map((column) => column[i] ?? 0)),
@@ -104,7 +104,7 @@ function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Grou
 }
 
 /** Returns for each value how unusual it is among the others; 1 and more is an outlier. */
-export function scoresOf(values: readonly unknown[]): number[] {
+export function scoreOutliers(values: readonly unknown[]): number[] {
   if (values.length < 3) return values.map(() => 0);
   if (values.every((value) => typeof value === "number")) return numberScores(values as readonly number[]);
   const counts = new Map<string, number>();

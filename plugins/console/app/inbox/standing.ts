@@ -9,7 +9,7 @@ export type Standing = "settled" | "late" | "voted" | "not yours" | "open";
 type Vote = Action["approvals"][number];
 
 /** Returns the person's own vote. */
-export function voteOf(action: Action): Vote | null {
+export function findOwnVote(action: Action): Vote | null {
   return action.approvals.find(({ approver }) => approver === me()?.principal) ?? null;
 }
 
@@ -17,9 +17,9 @@ export function approvalsGiven(action: Pick<Action, "approvals">): number {
   return action.approvals.filter(({ approve }) => approve).length;
 }
 
-export function standingOf({ action, outcome, isFull }: Item): Standing {
+export function readStanding({ action, outcome, isFull }: Item): Standing {
   if (outcome !== null) return "settled";
   if (action.expires_at !== null && Date.parse(action.expires_at) <= now()) return "late";
-  if (voteOf(action) !== null) return "voted";
+  if (findOwnVote(action) !== null) return "voted";
   return !may("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
 }

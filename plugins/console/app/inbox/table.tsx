@@ -4,7 +4,7 @@ import { at } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { Text, TimeLeft } from "../ui/elements.tsx";
 import { counted, plain } from "../ui/format.ts";
-import { labelOf } from "./pane.tsx";
+import { uniqueLabel } from "./pane.tsx";
 import type { Group } from "./shape.ts";
 
 /** Rows of one table at first, and rows that a click adds: a tab stays responsive with all tables open. */
@@ -63,7 +63,7 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
                   <td>
                     <input
                       type="checkbox"
-                      aria-label={`Select ${labelOf(action)}`}
+                      aria-label={`Select ${uniqueLabel(action)}`}
                       checked={selected.has(action.id)}
                       onChange={() => onSelect([action.id], !selected.has(action.id))}
                     />
@@ -84,7 +84,7 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
                 ))}
                 <td>{action.expires_at === null ? null : <TimeLeft at={action.expires_at} short />}</td>
                 <td>
-                  <a href={`#/approvals/${at(action.id)}`} aria-label={`Open ${labelOf(action)}`}>
+                  <a href={`#/approvals/${at(action.id)}`} aria-label={`Open ${uniqueLabel(action)}`}>
                     Open
                   </a>
                 </td>

@@ -153,9 +153,9 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
       {problem !== null && problem.errors.length > 0 ? (
         <ul>
           {problem.errors.map((fault) => (
-            <li key={`${placeOf(fault)} ${fault.detail}`}>
+            <li key={`${formatFaultLocation(fault)} ${fault.detail}`}>
               <code>
-                <Text value={placeOf(fault)} />
+                <Text value={formatFaultLocation(fault)} />
               </code>{" "}
               <Text value={fault.detail} />
             </li>
@@ -172,7 +172,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 }
 
 /** Returns where a fault is: its line, or the member that it names. */
-export function placeOf({ line, column, pointer, parameter }: Fault): string {
+export function formatFaultLocation({ line, column, pointer, parameter }: Fault): string {
   if (line !== undefined) return `line ${line}${column === undefined ? "" : `, column ${column}`}`;
   return pointer ?? parameter ?? "";
 }

@@ -1,7 +1,7 @@
 /** What an action does: its parameters, those that the policy names first, each level folded, each fold counted. */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { countOf, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/domain/outline.ts";
+import { formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/domain/outline.ts";
 import { Data, Text } from "./elements.tsx";
 import { plain } from "./format.ts";
 
@@ -76,7 +76,7 @@ function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind:
   const { pointer, unfold, isFull } = fold;
   return (
     <>
-      {pointer !== "" && node.more > 0 ? <span class="quiet">{countOf(node)}</span> : null}
+      {pointer !== "" && node.more > 0 ? <span class="quiet">{formatCount(node)}</span> : null}
       {node.members.length === 0 ? null : (
         <dl class={node.list ? "params list" : "params"}>
           {node.members.map(({ name, pointer: at, value }) => (

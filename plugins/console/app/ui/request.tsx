@@ -73,7 +73,7 @@ export function Why({ action }: { action: Shown }) {
 /** Sentences about what is unusual that are not folded. The agent causes them, so more could push the parameters out of view. */
 const SENTENCES = 3;
 
-/** Renders what is unusual. What differs from the agent's last similar action, and votes on such actions, are folded. */
+/** Renders what is unusual about the action. Differences from the agent's last similar action, and votes on such actions, are collapsed. */
 export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
   const [isOpen, setOpen] = useState(false);
   const { unusual = [], differs_from: earlier = null, earlier_votes: votes = [] } = action;

@@ -5,7 +5,7 @@ import { rulesForTool } from "../compile/rule-index.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import type { GrantTerms } from "../policy-types.ts";
 import type { ActionRequest } from "../../actions.ts";
-import { paramsTypeOf } from "./params-type.ts";
+import { inferParamsType } from "./params-type.ts";
 import { findTypeFault } from "./type-check.ts";
 
 type Target = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
@@ -26,7 +26,7 @@ export function findGrantExpressionFault(
   if (untyped !== null) return untyped.message;
   for (const { definition } of document.policies) {
     if (definition.tools === undefined) continue;
-    const fault = findTypeFault(source, purpose, paramsTypeOf({ tool, operation }, definition));
+    const fault = findTypeFault(source, purpose, inferParamsType({ tool, operation }, definition));
     if (fault !== null) return fault.message;
   }
   return null;

@@ -2,7 +2,7 @@
 import { foldPatterns } from "../compile/name-patterns.ts";
 import { isGlob } from "../compile/glob.ts";
 import type { PolicyDocument, RuleDocument, ToolSchemaDocument } from "../policy-types.ts";
-import { ANY_MAP, typeOfJsonSchema, unionOf, type StaticType } from "./static-types.ts";
+import { ANY_MAP, typeOfJsonSchema, createUnion, type StaticType } from "./static-types.ts";
 
 type Matchers = Pick<RuleDocument, "tool" | "operation">;
 
@@ -10,7 +10,7 @@ type Matchers = Pick<RuleDocument, "tool" | "operation">;
  * Returns the union of the schemas of all tools and operations that the rule names. Any parameters are possible if the
  * rule names a tool without a schema, or matches by glob.
  */
-export function paramsTypeOf(
+export function inferParamsType(
   rule: Matchers,
   { tools = [], case_sensitive = false }: Pick<PolicyDocument, "tools" | "case_sensitive">,
 ): StaticType {
@@ -29,7 +29,7 @@ export function paramsTypeOf(
       types.push(typeOfJsonSchema(schema.params));
     }
   }
-  return unionOf(types);
+  return createUnion(types);
 }
 
 /** Returns the schemas that cover all operations; `[undefined]` if some operation might have no schema. */

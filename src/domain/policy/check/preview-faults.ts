@@ -1,11 +1,11 @@
 /** Finds faults in `approval.preview` when the policy is loaded. */
 import { parsePreview } from "../decide/preview.ts";
-import { describeType, membersOf, type StaticType } from "./static-types.ts";
+import { describeType, unionMembers, type StaticType } from "./static-types.ts";
 import { inferType, VARIABLE_TYPES } from "./type-check.ts";
 
 /**
  * Returns what is wrong with the preview, as a sentence; null if nothing is. The schemas of the tools decide which
- * members exist and what they are. @param params type of `params`, see `paramsTypeOf`
+ * members exist and what they are. @param params type of `params`, see `inferParamsType`
  */
 export function findPreviewFault(preview: string, params: StaticType): string | null {
   const parts = parsePreview(preview);
@@ -14,7 +14,7 @@ export function findPreviewFault(preview: string, params: StaticType): string | 
     if (!("source" in part)) continue;
     const inferred = inferType(part.source, "value", new Map([...VARIABLE_TYPES, ["params", params]]));
     if ("message" in inferred) return inferred.message;
-    const types = membersOf(inferred.type);
+    const types = unionMembers(inferred.type);
     if (types.length > 0 && types.every(({ kind }) => kind === "list" || kind === "map"))
       return `"{${part.source}}" is ${describeType(inferred.type)}; name a member that is a text, a number or a bool`;
   }

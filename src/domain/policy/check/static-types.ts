@@ -32,7 +32,7 @@ export interface MapType {
   readonly rest: StaticType | null;
 }
 
-/** One of several types. Without members: the element of an empty list, which fits everything. */
+/** A union. The empty union is the element type of an empty list, and is assignable to every type. */
 interface UnionType {
   readonly kind: "union";
   readonly members: readonly StaticType[];
@@ -46,7 +46,7 @@ export const STRING: ScalarType = { kind: "string" };
 export const ANY_MAP: MapType = { kind: "map", fields: new Map(), rest: DYN };
 
 /** Returns the union of types, flattened. Any `dyn` member makes it `dyn`. */
-export function unionOf(types: readonly StaticType[]): StaticType {
+export function createUnion(types: readonly StaticType[]): StaticType {
   const members = types.flatMap((type) => (type.kind === "union" ? type.members : [type]));
   if (members.some(({ kind }) => kind === "dyn")) return DYN;
   const [only] = members;
@@ -55,15 +55,15 @@ export function unionOf(types: readonly StaticType[]): StaticType {
 }
 
 /** Returns the types that a value of `type` can have. */
-export function membersOf(type: StaticType): readonly (ScalarType | ListType | MapType)[] {
-  return type.kind === "union" ? type.members.flatMap(membersOf) : [type];
+export function unionMembers(type: StaticType): readonly (ScalarType | ListType | MapType)[] {
+  return type.kind === "union" ? type.members.flatMap(unionMembers) : [type];
 }
 
 const NUMBERS: readonly string[] = ["int", "uint", "double"];
 
 /** Whether some value of `a` can equal some value of `b`. Numbers of all types can be equal. */
 export function canBeEqual(a: StaticType, b: StaticType): boolean {
-  const [left, right] = [membersOf(a), membersOf(b)];
+  const [left, right] = [unionMembers(a), unionMembers(b)];
   if (left.length === 0 || right.length === 0) return true;
   return left.some((x) =>
     right.some((y) => {
@@ -93,7 +93,7 @@ const NAMES: Readonly<Record<ScalarName, string>> = {
 
 /** Returns a noun phrase with its article, such as `an int or null`. */
 export function describeType(type: StaticType): string {
-  const names = membersOf(type).map((member) =>
+  const names = unionMembers(type).map((member) =>
     member.kind === "list" ? "a list" : member.kind === "map" ? "a map" : NAMES[member.kind],
   );
   return names.length === 0 ? NAMES.dyn : [...new Set(names)].join(" or ");
@@ -117,7 +117,7 @@ export function typeOfJson(value: JsonValue): StaticType {
 function mergeTexts(types: readonly StaticType[]): StaticType {
   const texts = types.flatMap((type) => (type.kind === "string" ? (type.values ?? []) : []));
   const others = types.filter(({ kind }) => kind !== "string");
-  return unionOf([...(texts.length === 0 ? [] : [{ kind: "string", values: texts } as const]), ...others]);
+  return createUnion([...(texts.length === 0 ? [] : [{ kind: "string", values: texts } as const]), ...others]);
 }
 
 /** Nested schemas beyond this depth are not read: their values can be anything. */
@@ -139,16 +139,16 @@ export function typeOfJsonSchema(
   const inner = (part: JsonValue | undefined): StaticType => typeOfJsonSchema(part, root, depth + 1);
   if (typeof schema["$ref"] === "string") return inner(resolveLocalRef(schema["$ref"], root));
   const alternatives = schema["anyOf"] ?? schema["oneOf"];
-  if (Array.isArray(alternatives)) return unionOf(alternatives.map(inner));
+  if (Array.isArray(alternatives)) return createUnion(alternatives.map(inner));
   const constants = Array.isArray(schema["enum"])
     ? schema["enum"]
     : "const" in schema
       ? [schema["const"] ?? null]
       : null;
-  if (constants !== null) return unionOf(typesOfConstants(constants));
+  if (constants !== null) return createUnion(typesOfConstants(constants));
   const { type } = schema;
   const types = Array.isArray(type) ? type : [type];
-  return unionOf(types.map((name) => typeByName(name, schema, inner)));
+  return createUnion(types.map((name) => typeByName(name, schema, inner)));
 }
 
 function typeByName(
@@ -163,7 +163,7 @@ function typeByName(
       return { kind: "int" };
     case "number":
       // JSON does not distinguish 5 from 5.0, and CEL reads both as an int.
-      return unionOf([{ kind: "int" }, { kind: "double" }]);
+      return createUnion([{ kind: "int" }, { kind: "double" }]);
     case "boolean":
       return BOOL;
     case "null":

@@ -16,9 +16,9 @@ import {
   canBeEqual,
   describeType,
   DYN,
-  membersOf,
+  unionMembers,
   STRING,
-  unionOf,
+  createUnion,
   type ListType,
   type MapType,
   type ScalarName,
@@ -33,7 +33,7 @@ type Call = Extract<Expr["exprKind"], { case: "callExpr" }>["value"];
 type Scope = ReadonlyMap<string, StaticType>;
 type CelTypeName = (typeof FUNCTION_SIGNATURES)[number]["result"];
 
-const TEXT_OR_NULL = unionOf([STRING, { kind: "null" }]);
+const TEXT_OR_NULL = createUnion([STRING, { kind: "null" }]);
 
 /** Types of the variables of every condition. */
 export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, StaticType>([
@@ -102,7 +102,7 @@ export function inferType(
     checker.checkConstants(parsed.expr);
     if (purpose === "value") return { type };
     const { kinds, noun } = ACCEPTED[purpose];
-    const members = membersOf(type);
+    const members = unionMembers(type);
     if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kinds.includes(kind as ScalarName)))
       checker.fail(parsed.expr, `the expression is ${describeType(type)}; it must be ${noun}`);
     return { type };
@@ -139,7 +139,7 @@ class TypeChecker {
       case "callExpr":
         return this.call(node as Expr, kind.value, scope);
       case "listExpr":
-        return { kind: "list", element: unionOf(kind.value.elements.map((element) => this.infer(element, scope))) };
+        return { kind: "list", element: createUnion(kind.value.elements.map((element) => this.infer(element, scope))) };
       case "structExpr":
         for (const entry of kind.value.entries) {
           if (entry.keyKind.case === "mapKey") this.infer(entry.keyKind.value, scope);
@@ -156,14 +156,14 @@ class TypeChecker {
   /** Returns the type of `operand.field`. */
   private member(node: Expr, operand: Expr, field: string, scope: Scope): StaticType {
     const owner = this.infer(operand, scope);
-    const members = membersOf(owner);
+    const members = unionMembers(owner);
     // `google.protobuf.Timestamp` is the name of a type and no member of anything.
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
     const maps = members.filter((member) => member.kind === "map");
     if (maps.length === 0)
       this.fail(node, `${this.text(operand)} is ${describeType(owner)}, which has no fields such as "${field}"`);
     const types = maps.map(({ fields, rest }) => fields.get(field) ?? rest).filter((type) => type !== null);
-    if (types.length > 0) return unionOf(types);
+    if (types.length > 0) return createUnion(types);
     const names = [...new Set(maps.flatMap(({ fields }) => [...fields.keys()]))];
     const meant = suggest(field, names);
     const hint = meant === null ? `; its fields are ${names.join(", ") || "none"}` : `; did you mean "${meant}"?`;
@@ -185,7 +185,7 @@ class TypeChecker {
         return BOOL;
       case "_?_:_":
         this.requireBool(first, scope, '"?" needs true or false in front of it');
-        return unionOf(args.slice(1).map((arg) => this.infer(arg, scope)));
+        return createUnion(args.slice(1).map((arg) => this.infer(arg, scope)));
       case "_[_]":
         return this.index(node, first, second, scope);
       case "_==_":
@@ -198,7 +198,7 @@ class TypeChecker {
       case "_+_": {
         const types = args.map((arg) => this.infer(arg, scope));
         if (types.every(({ kind }) => kind === "list"))
-          return { kind: "list", element: unionOf((types as ListType[]).map(({ element }) => element)) };
+          return { kind: "list", element: createUnion((types as ListType[]).map(({ element }) => element)) };
         return this.overload(node, name, undefined, types);
       }
       default:
@@ -213,7 +213,7 @@ class TypeChecker {
 
   private requireBool(side: Expr, scope: Scope, message: string): void {
     const type = this.infer(side, scope);
-    const members = membersOf(type);
+    const members = unionMembers(type);
     if (members.length > 0 && !members.some(({ kind }) => kind === "bool" || kind === "dyn"))
       this.fail(side, `${message}; ${this.text(side)} is ${describeType(type)}`);
   }
@@ -221,22 +221,22 @@ class TypeChecker {
   private index(node: Expr, operand: Expr, key: Expr, scope: Scope): StaticType {
     const owner = this.infer(operand, scope);
     const text = textConstant(key);
-    const members = membersOf(owner);
+    const members = unionMembers(owner);
     if (text !== null && members.length > 0 && members.every(({ kind }) => kind === "map"))
       return this.member(node, operand, text, scope);
     const keyType = this.infer(key, scope);
     if (members.some(({ kind }) => kind === "dyn") || members.length === 0) return DYN;
     const indexed = members.filter((member) => member.kind === "list" || member.kind === "map");
     if (indexed.length === 0) this.fail(node, `${this.text(operand)} is ${describeType(owner)}, which has no elements`);
-    const fits = membersOf(keyType).some(
+    const fits = unionMembers(keyType).some(
       ({ kind }) =>
         kind === "dyn" || indexed.some((type) => (type.kind === "map" ? kind === "string" : isNumber(kind))),
     );
     if (!fits)
       this.fail(node, `${this.text(operand)} is ${describeType(owner)}; ${describeType(keyType)} is no index of it`);
-    return unionOf(
+    return createUnion(
       indexed.map((type) =>
-        type.kind === "list" ? type.element : unionOf([...type.fields.values(), type.rest ?? DYN]),
+        type.kind === "list" ? type.element : createUnion([...type.fields.values(), type.rest ?? DYN]),
       ),
     );
   }
@@ -248,7 +248,7 @@ class TypeChecker {
 
   private inclusion(node: Expr, value: Expr, range: Expr, scope: Scope): void {
     const [a, b] = [this.infer(value, scope), this.infer(range, scope)];
-    const members = membersOf(b);
+    const members = unionMembers(b);
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "map")) return;
     const elements = members.filter((member) => member.kind === "list").map(({ element }) => element);
     if (elements.length === 0) this.fail(node, `"in" needs a list or a map; ${this.text(range)} is ${describeType(b)}`);
@@ -258,7 +258,7 @@ class TypeChecker {
       if (!canBeEqual(a, type))
         this.fail(constants[i] as Expr, `${this.sides([value, a], [element, type])} are never equal`);
     }
-    if (constants.length === 0 && !canBeEqual(a, unionOf(elements)))
+    if (constants.length === 0 && !canBeEqual(a, createUnion(elements)))
       this.fail(node, `${this.text(value)} is ${describeType(a)}, which ${this.text(range)} never contains`);
   }
 
@@ -271,7 +271,7 @@ class TypeChecker {
         (overload.target === undefined || fits(target as StaticType, overload.target)) &&
         overload.arguments.every((type, i) => fits(args[i] as StaticType, type)),
     );
-    if (fitting.length > 0) return unionOf(fitting.map(({ result }) => fromCelType(result)));
+    if (fitting.length > 0) return createUnion(fitting.map(({ result }) => fromCelType(result)));
     const given = [...(target === undefined ? [] : [target]), ...args].map(describeType).join(" and ");
     const verb = /^_[<>]=?_$/.test(name) ? "cannot compare" : "does not accept";
     return this.fail(
@@ -282,13 +282,13 @@ class TypeChecker {
 
   private comprehension(loop: Comprehension, scope: Scope): StaticType {
     const range = this.infer(loop.iterRange, scope);
-    const members = membersOf(range);
+    const members = unionMembers(range);
     if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kind === "list" || kind === "map"))
       this.fail(
         loop.iterRange as Expr,
         `exists, all, map and filter need a list or a map; ${this.text(loop.iterRange as Expr)} is ${describeType(range)}`,
       );
-    const element = unionOf(
+    const element = createUnion(
       members.map((member) => (member.kind === "list" ? member.element : member.kind === "map" ? STRING : DYN)),
     );
     const inner = new Map([...scope, [loop.iterVar, element], [loop.accuVar, this.infer(loop.accuInit, scope)]]);
@@ -342,7 +342,7 @@ class TypeChecker {
 
   private sides(left: [Expr, StaticType], right: [Expr, StaticType]): string {
     const [[a, x], [b, y]] = [left, right];
-    const values = [x, y].flatMap(membersOf).find(({ kind }) => kind === "string") as ScalarType | undefined;
+    const values = [x, y].flatMap(unionMembers).find(({ kind }) => kind === "string") as ScalarType | undefined;
     if (x.kind === "string" && y.kind === "string" && values?.values !== undefined) {
       const listed = (x.values?.length ?? 0) > 1 || textConstant(a) === null ? x : y;
       const [named, other] = listed === x ? [a, b] : [b, a];
@@ -359,7 +359,7 @@ const CONSTANT_HINTS: Readonly<Record<string, string>> = {
 
 /** Types whose values are texts and numbers are mixed up most often. */
 function conversionHint(types: readonly StaticType[]): string {
-  const kinds = types.flatMap(membersOf).map(({ kind }) => kind);
+  const kinds = types.flatMap(unionMembers).map(({ kind }) => kind);
   if (kinds.includes("string") && kinds.some(isNumber)) return "; convert the text with int() or double()";
   if (kinds.includes("int") && kinds.includes("double")) return "; convert the int with double()";
   return "";
@@ -438,6 +438,6 @@ function fromCelType({ kind, name }: CelTypeName): StaticType {
 /** Whether a value of `type` can be passed where the library declares `declared`. */
 function fits(type: StaticType, declared: CelTypeName): boolean {
   const wanted = fromCelType(declared).kind;
-  const members = membersOf(type);
+  const members = unionMembers(type);
   return wanted === "dyn" || members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === wanted);
 }

@@ -1,7 +1,7 @@
 /** List concatenation with a shared backing array, and metered equality of lists and maps. */
 import { isCelList, isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
-import { charge, lengthOf } from "./cel-meter.ts";
+import { charge, valueLength } from "./cel-meter.ts";
 
 /**
  * Backing array of each concatenated list. Lists that extend each other share one array; each list ends at its own
@@ -61,7 +61,7 @@ export function equalValues(a: unknown, b: unknown): boolean {
     // eslint-disable-next-line eqeqeq
     return x == y;
   }
-  charge(Math.min(lengthOf(a), lengthOf(b)) >> 6);
+  charge(Math.min(valueLength(a), valueLength(b)) >> 6);
   if (x instanceof Uint8Array)
     return y instanceof Uint8Array && x.length === y.length && x.every((one, i) => one === y[i]);
   if (isReflectMessage(x))
@@ -100,7 +100,7 @@ function equalLists(a: CelList, b: CelList): boolean {
 function equalMaps(a: ReadonlyMap<unknown, unknown>, b: ReadonlyMap<unknown, unknown>): boolean {
   if (a.size !== b.size) return false;
   for (const [key, value] of a) {
-    charge(2 + (lengthOf(key) >> 6));
+    charge(2 + (valueLength(key) >> 6));
     const other = b.get(key);
     if (other === undefined || !equalValues(value, other)) return false;
   }

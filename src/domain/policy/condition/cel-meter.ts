@@ -67,7 +67,7 @@ interface Typed {
 export type Cost = (target: unknown, args: readonly unknown[]) => number;
 
 /** Returns the length of a text in UTF-16 code units or of bytes; 0 for other values. */
-export const lengthOf = (value: unknown): number =>
+export const valueLength = (value: unknown): number =>
   typeof value === "string" || value instanceof Uint8Array ? value.length : 0;
 
 /** Returns a type test that does not construct the value's type. */

@@ -22,7 +22,7 @@ import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
 import { NETWORK } from "./cel-network.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
-import { charge, lengthOf, withCost, type CelFunction, type Cost } from "./cel-meter.ts";
+import { charge, valueLength, withCost, type CelFunction, type Cost } from "./cel-meter.ts";
 import { matches } from "./cel-patterns.ts";
 import { CALENDAR, wallClock } from "./cel-time.ts";
 
@@ -33,16 +33,16 @@ export const MAX_STEPS = 100_000;
 const MAX_LITERAL = 128;
 
 const literal: Cost = (_, [value]) => {
-  if (lengthOf(value) > MAX_LITERAL) throw new Error("the text is too long");
+  if (valueLength(value) > MAX_LITERAL) throw new Error("the text is too long");
   return typeof value === "string" ? 10 : 0;
 };
-const ordered: Cost = (_, [a, b]) => 1 + (Math.min(lengthOf(a), lengthOf(b)) >> 4);
+const ordered: Cost = (_, [a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
 /** Functions allocate a new message for each time or duration that they return. */
 const arithmetic: Cost = (_, [a, b]) =>
   typeof a === "object" || typeof b === "object"
-    ? 6 + ((lengthOf(a) + lengthOf(b)) >> 4)
-    : (lengthOf(a) + lengthOf(b)) >> 4;
-const affix: Cost = (target, [a]) => 1 + (Math.min(lengthOf(target), lengthOf(a)) >> 4);
+    ? 6 + ((valueLength(a) + valueLength(b)) >> 4)
+    : (valueLength(a) + valueLength(b)) >> 4;
+const affix: Cost = (target, [a]) => 1 + (Math.min(valueLength(target), valueLength(a)) >> 4);
 
 const COSTS: Readonly<Record<string, Cost>> = {
   "_<_": ordered,
@@ -51,9 +51,9 @@ const COSTS: Readonly<Record<string, Cost>> = {
   "_>=_": ordered,
   "_+_": arithmetic,
   "_-_": arithmetic,
-  "@in": (_, [key]) => lengthOf(key) >> 6,
+  "@in": (_, [key]) => valueLength(key) >> 6,
   contains: (target, [needle]) => {
-    const [n, m] = [lengthOf(target), lengthOf(needle)];
+    const [n, m] = [valueLength(target), valueLength(needle)];
     return m > n ? 1 : 1 + ((n - m + 1) * Math.max(1, m)) / 256 + (n + m) / 64;
   },
   startsWith: affix,
@@ -63,9 +63,9 @@ const COSTS: Readonly<Record<string, Cost>> = {
   double: literal,
   bool: literal,
   timestamp: (target, args) => 10 + literal(target, args),
-  duration: (target, args) => 10 + literal(target, args) + (lengthOf(args[0]) >> 1),
-  bytes: (_, [a]) => lengthOf(a) >> 3,
-  string: (_, [a]) => (typeof a === "object" ? 15 + (lengthOf(a) >> 3) : 2),
+  duration: (target, args) => 10 + literal(target, args) + (valueLength(args[0]) >> 1),
+  bytes: (_, [a]) => valueLength(a) >> 3,
+  string: (_, [a]) => (typeof a === "object" ? 15 + (valueLength(a) >> 3) : 2),
 };
 
 const { BOOL, DYN, INT, STRING } = CelScalar;

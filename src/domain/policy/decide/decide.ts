@@ -3,7 +3,7 @@
  * Nothing here reads a clock, a file or randomness.
  */
 import type { ActionRequest } from "../../actions.ts";
-import { combinePlans, countNeeded, modeOf } from "../../approvers.ts";
+import { combinePlans, countNeeded, strictestOversightMode } from "../../approvers.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
@@ -259,7 +259,7 @@ function strictestTerms(findings: readonly Finding[], all: readonly Finding[], f
     approvers,
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
     ...(grants === null ? {} : { grants }),
-    mode: modeOf(approvers),
+    mode: strictestOversightMode(approvers),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
     quorum: Math.max(...approvers.map(countNeeded)),
     rejection_holds_ms: Math.max(...terms.map(({ rejection_holds_ms }) => rejection_holds_ms ?? holds)),

@@ -29,7 +29,7 @@ export class Evaluation {
   readonly limitMatches = new Map<CompiledLimit, LimitMatch>();
   /** Amounts of grants that were already matched against the request, by id; null for a grant that does not cover it. */
   readonly grantMatches = new Map<string, number | null>();
-  /** Activation for grants. Its steps are its own, so that a grant cannot make a condition fail. */
+  /** Activation for grants. It has a separate step budget, so that evaluating a grant cannot exhaust a condition's budget. */
   readonly grantActivation: Activation;
   private readonly written: Names;
   private readonly folded: Names;

@@ -9,7 +9,7 @@ import { suggest } from "../../suggest.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression, type NamedValues } from "../condition/condition.ts";
 import { compileNamedValues } from "../condition/named-values.ts";
-import { paramsTypeOf } from "../check/params-type.ts";
+import { inferParamsType } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
 import { findPreviewFault } from "../check/preview-faults.ts";
@@ -363,7 +363,7 @@ function findSemanticFaults(
         })),
       );
     const preview = rule.approval?.preview;
-    const previewFault = preview === undefined ? null : findPreviewFault(preview, paramsTypeOf(rule, schemas));
+    const previewFault = preview === undefined ? null : findPreviewFault(preview, inferParamsType(rule, schemas));
     if (previewFault !== null) faults.push({ pointer: `${at}/approval/preview`, detail: previewFault });
     for (const name of ["expires_in", "valid_for", "rejection_holds"] as const) {
       const text = rule.approval?.[name];
@@ -401,7 +401,7 @@ function findExpressionFaults(
     purpose === "condition"
       ? compileCondition(source, named)
       : compileExpression(source, `expression of ${purpose}`, named);
-  const fault = compiled.ok ? findTypeFault(source, purpose, paramsTypeOf(rule, scope), types) : compiled;
+  const fault = compiled.ok ? findTypeFault(source, purpose, inferParamsType(rule, scope), types) : compiled;
   return fault === null ? [] : [{ pointer, kind: "condition", detail: fault.message, offset: fault.offset }];
 }
 

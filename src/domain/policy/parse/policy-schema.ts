@@ -301,7 +301,7 @@ export const PolicySchema = Type.Object(
         ],
         {
           description:
-            "Names of the shared data that conditions read, such as [limits] for data.limits.small. In JSON: the values.",
+            "Names of the shared data that conditions read, such as [limits] for data.limits.small. A JSON policy can contain the values instead.",
         },
       ),
     ),

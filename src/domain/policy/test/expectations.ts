@@ -47,10 +47,10 @@ function findApprovalDifferences(actual: Decision["approval"], expected: Expecte
   return differences;
 }
 
-/** `none` is how a rule writes that a rejection refuses nothing. */
+/** In a rule, `none` means that a rejection does not deny later requests. */
 const expectedMs = (text: string): number | null => (text === "none" ? 0 : parseDuration(text));
 
-/** Returns the values in the order of the alphabet, because channels have none. */
+/** Returns the values sorted, because the order of channels has no meaning. */
 const showList = (values: readonly string[]): string => `[${[...values].sort().join(", ")}]`;
 
 function showDuration(ms: number): string {

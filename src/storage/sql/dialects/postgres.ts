@@ -4,9 +4,9 @@ import { SETTLED_INCARNATION } from "../../../contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { UNCHANGED_COLUMNS, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
-import { writerOf } from "../table-schema.ts";
+import { createSqlBuilder } from "../table-schema.ts";
 
-export const db = writerOf(new PostgresAdapter(), new PostgresQueryCompiler());
+export const db = createSqlBuilder(new PostgresAdapter(), new PostgresQueryCompiler());
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 

@@ -4,9 +4,9 @@ import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { UNCHANGED_COLUMNS, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import type { PackedForm } from "../forms.ts";
-import { writerOf } from "../table-schema.ts";
+import { createSqlBuilder } from "../table-schema.ts";
 
-export const db = writerOf(new SqliteAdapter(), new SqliteQueryCompiler());
+export const db = createSqlBuilder(new SqliteAdapter(), new SqliteQueryCompiler());
 
 /** "Asnt" in the file's header, so that the database of another program is never migrated. */
 export const APPLICATION_ID = 0x41736e74;

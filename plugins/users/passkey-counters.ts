@@ -3,7 +3,7 @@ import { type CoreHost, type LedgerTransaction, sha256Hex, type User, utf8 } fro
 import { toRfc3339 } from "../../src/plugin.ts";
 
 /** Records the counter of an assertion. False if it went back; the refusal is recorded then. */
-export async function advanceCounter(
+export async function advancePasskeyCounter(
   host: CoreHost,
   tx: LedgerTransaction,
   user: User,
@@ -15,7 +15,7 @@ export async function advanceCounter(
     recordCloned(tx, user);
     return false;
   }
-  await writeCounter(host, tx, id, counter);
+  await writePasskeyCounter(host, tx, id, counter);
   return true;
 }
 
@@ -27,7 +27,7 @@ async function readCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: str
 }
 
 /** Records the counter of a passkey. */
-export async function writeCounter(
+export async function writePasskeyCounter(
   host: CoreHost,
   tx: LedgerTransaction,
   passkeyId: string,
