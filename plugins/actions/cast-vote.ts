@@ -26,7 +26,13 @@ import {
   noLongerAllowedError,
   combinedPlans,
 } from "./redecision.ts";
-import { type Approver, assertMayConfirm, countedVotes, findIneligibility, readApproverStanding } from "./approver-plans.ts";
+import {
+  type Approver,
+  assertMayConfirm,
+  countedVotes,
+  findIneligibility,
+  readApproverStanding,
+} from "./approver-plans.ts";
 import { recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseUses } from "./limit-usage.ts";

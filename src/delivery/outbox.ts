@@ -5,7 +5,7 @@
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import { buildActionHistory, type ActionEntry } from "../domain/action-history.ts";
-import { followPlan, stageChannels, type ApproverPlan } from "../domain/approvers.ts";
+import { evaluatePlanProgress, stageChannels, type ApproverPlan } from "../domain/approvers.ts";
 import {
   decodeEntry,
   type ApprovalEntry,
@@ -40,7 +40,7 @@ type NewDelivery = Omit<DeliveryRow, "position">;
 /** What a request for approval is about. `decision` is null if a vote opened the next stage. */
 type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
 /** A stage of an approval, with the channels that are notified when it opens. */
-type NotifyingStage = ReturnType<typeof followPlan>["stages"][number];
+type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][number];
 type EndingEntry = ApprovalEntry | RedecisionEntry;
 
 export function createOutbox(options: OutboxOptions): Outbox {
@@ -162,7 +162,7 @@ async function newApprovalRequests(
 ): Promise<NewDelivery[]> {
   if (body.type === "decision" && body.status === "pending_approval") {
     const approvers = body.decision.approval?.approvers ?? [];
-    const stages = approvers.flatMap((plan) => followPlan(plan, [], cause.now, cause.now).stages);
+    const stages = approvers.flatMap((plan) => evaluatePlanProgress(plan, [], cause.now, cause.now).stages);
     return approvalRequests(options, body, cause, { submitter: body.submitted_by.owner, earlier: [], stages });
   }
   if ((body.type !== "redecision" && body.type !== "approval") || body.status !== "pending_approval") return [];
@@ -230,10 +230,11 @@ function openedStages(
   const { approvers, since } = history.requirement;
   const votes = history.approvals.map((vote) => ({ ...vote, principals: [vote.principal] }));
   const earlier = entries.at(-1)?.type === "approval" ? votes.slice(0, -1) : null;
-  const after = approvers.map((plan) => followPlan(plan, votes, since, since));
+  const after = approvers.map((plan) => evaluatePlanProgress(plan, votes, since, since));
   const opened = after.filter(
     ({ isMet, steps }, i) =>
-      !isMet && (earlier === null || followPlan(approvers[i] as ApproverPlan, earlier, since, since).steps < steps),
+      !isMet &&
+      (earlier === null || evaluatePlanProgress(approvers[i] as ApproverPlan, earlier, since, since).steps < steps),
   );
   const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
   const asked = new Set([

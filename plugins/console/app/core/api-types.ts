@@ -1098,7 +1098,7 @@ export interface PolicyDefinition {
   }[];
   /** Values that conditions read by name: constants, lists and maps; or an expression, such as { cel: params.net * 1.19 }. */
   let?: Record<string, unknown>;
-  /** Names of the shared data that conditions read, such as [limits] for data.limits.small. In JSON: the values. */
+  /** Names of the shared data that conditions read, such as [limits] for data.limits.small. A JSON policy can contain the values instead. */
   data?: string[] | Record<string, unknown>;
   /** In order: the first match decides. Empty only beside limits. */
   rules: ({
@@ -1748,11 +1748,11 @@ export interface Api {
   };
   "GET /v1/analytics": {
     query: {
-      /** Actions created at or after; a day before `until` when absent. */
+      /** Start of the range, inclusive. Default: one day before `until`. */
       since?: string | undefined;
-      /** Actions created before; this moment when absent. */
+      /** End of the range, exclusive. Default: the current time. */
       until?: string | undefined;
-      /** Of the series; by the length of the range when absent. Weeks begin on Monday. */
+      /** Interval of the series. Weeks begin on Monday. Default: chosen by the length of the range. */
       interval?: "hour" | "day" | "week" | "month" | undefined;
       /** IANA name of the time zone in which days, weeks and months begin; UTC when absent. */
       time_zone?: string | undefined;
@@ -2378,7 +2378,7 @@ export interface Api {
       path: string[];
       /** C2SP signed checkpoint of `size` and `root`. */
       checkpoint: string;
-      /** The `log_key` entries below the checkpoint's size, and their paths to its root: who pinned an earlier key follows them to the one that signed the checkpoint. */
+      /** The `log_key` entries that the checkpoint covers, each with its inclusion path. A client that pinned an earlier key uses them to verify the key that signed the checkpoint. */
       log_keys: {
         /** The entry's bytes, base64. */
         leaf: string;
@@ -2450,7 +2450,7 @@ export interface Api {
       })[];
       /** C2SP signed checkpoint of this moment. */
       checkpoint: string;
-      /** The `log_key` entries below the checkpoint's size, and their paths to its root: who pinned an earlier key follows them to the one that signed the checkpoint. */
+      /** The `log_key` entries that the checkpoint covers, each with its inclusion path. A client that pinned an earlier key uses them to verify the key that signed the checkpoint. */
       log_keys: {
         /** The entry's bytes, base64. */
         leaf: string;

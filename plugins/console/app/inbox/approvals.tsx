@@ -14,7 +14,7 @@ import { List } from "./list.tsx";
 import { Batch, EmptyQueue, Overview } from "./overview.tsx";
 import { Pane } from "./pane.tsx";
 import { useQueue, type Item, type Queue } from "./queue.ts";
-import { approvalsGiven, readStanding, findOwnVote } from "./standing.ts";
+import { approvalsGiven, standingOf, findOwnVote } from "./standing.ts";
 import { SHORTCUTS, TABS, TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
@@ -65,10 +65,10 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
       if (target !== undefined && target.action.id !== id) open(target.action.id);
     },
     choose: (approve) => {
-      if (item !== null && readStanding(item) === "open") voteBar.current?.choose(approve);
+      if (item !== null && standingOf(item) === "open") voteBar.current?.choose(approve);
     },
     select: () => {
-      if (item !== null && readStanding(item) === "open") selection.toggle(item.action.id, false);
+      if (item !== null && standingOf(item) === "open") selection.toggle(item.action.id, false);
     },
     search: () => searchField.current?.focus(),
     help: () => setHelpOpen(true),
@@ -184,7 +184,7 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
 
 const isInTab = (item: Item, tab: Tab): boolean => {
   if (tab === "all") return true;
-  if (tab === "mine") return readStanding(item) === "open" && findOwnVote(item.action) === null;
+  if (tab === "mine") return standingOf(item) === "open" && findOwnVote(item.action) === null;
   return (item.action.approvals_needed ?? 1) > 1 && approvalsGiven(item.action) > 0;
 };
 
@@ -204,7 +204,7 @@ function matches({ action }: Item, search: string): boolean {
 function nextOpen(rows: readonly Item[], id: string): string | null {
   const place = rows.findIndex(({ action }) => action.id === id);
   const others = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
-  return others.find((item) => readStanding(item) === "open")?.action.id ?? null;
+  return others.find((item) => standingOf(item) === "open")?.action.id ?? null;
 }
 
 function changeOf(result: VoteResult): Partial<Item> {
@@ -249,7 +249,7 @@ function useSelection(rows: readonly Item[]): Selection {
   };
   return {
     ids,
-    chosen: rows.filter((item) => ids.has(item.action.id) && readStanding(item) === "open"),
+    chosen: rows.filter((item) => ids.has(item.action.id) && standingOf(item) === "open"),
     summary,
     set,
     toggle(id, isRange) {
@@ -258,7 +258,7 @@ function useSelection(rows: readonly Item[]): Selection {
       if (!isRange || from === undefined || to === undefined || from < 0 || to < 0) return set([id], !ids.has(id));
       const range = rows.slice(Math.min(from, to), Math.max(from, to) + 1);
       set(
-        range.filter((item) => readStanding(item) === "open").map(({ action }) => action.id),
+        range.filter((item) => standingOf(item) === "open").map(({ action }) => action.id),
         true,
       );
     },
@@ -292,7 +292,7 @@ interface ToolbarProps {
 
 function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
   const settled = queue.rows.filter(({ outcome }) => outcome !== null).length;
-  const open = rows.filter((item) => readStanding(item) === "open").map(({ action }) => action.id);
+  const open = rows.filter((item) => standingOf(item) === "open").map(({ action }) => action.id);
   return (
     <div class="toolbar">
       {may("approvals:decide") && open.length > 0 ? (

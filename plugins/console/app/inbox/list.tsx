@@ -7,7 +7,7 @@ import { headlineOf } from "../ui/params.tsx";
 import { Risk } from "../ui/request.tsx";
 import { uniqueLabel, OwnVote } from "./pane.tsx";
 import type { Item } from "./queue.ts";
-import { approvalsGiven, readStanding } from "./standing.ts";
+import { approvalsGiven, standingOf } from "./standing.ts";
 
 /** Height of a row in pixels; the style sheet has the same. */
 const ROW = 64;
@@ -86,7 +86,7 @@ interface RowProps {
 
 function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const { action, outcome } = item;
-  const standing = readStanding(item);
+  const standing = standingOf(item);
   const label = uniqueLabel(action);
   const value = action.erased_at ? null : headlineOf(action);
   const { preview } = action;

@@ -14,7 +14,7 @@ import { Bound, Content, Metadata, Origin, Preview, Risk, Unusual, Why } from ".
 import { readDraft, writeDraft } from "./drafts.ts";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
-import { approvalsGiven, readStanding, type Standing, findOwnVote } from "./standing.ts";
+import { approvalsGiven, standingOf, type Standing, findOwnVote } from "./standing.ts";
 import { TEXTS } from "./strings.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
@@ -28,7 +28,7 @@ interface Props {
 
 export function Pane({ item, handle, onVoted, onLeave }: Props) {
   const { action, outcome, error } = item;
-  const standing = readStanding(item);
+  const standing = standingOf(item);
   return (
     <article class={`pane is-${standing.replace(" ", "-")}`} aria-label={uniqueLabel(action)} data-pane={action.id}>
       <div class="pane-scroll" tabIndex={0} role="region" aria-label="Request">

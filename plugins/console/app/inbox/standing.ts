@@ -17,7 +17,7 @@ export function approvalsGiven(action: Pick<Action, "approvals">): number {
   return action.approvals.filter(({ approve }) => approve).length;
 }
 
-export function readStanding({ action, outcome, isFull }: Item): Standing {
+export function standingOf({ action, outcome, isFull }: Item): Standing {
   if (outcome !== null) return "settled";
   if (action.expires_at !== null && Date.parse(action.expires_at) <= now()) return "late";
   if (findOwnVote(action) !== null) return "voted";
