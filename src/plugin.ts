@@ -84,7 +84,16 @@ export function definePlugin<Options extends TObject>(plugin: Plugin<Options>): 
 // Services of the core
 export type { PluginCommand, CommandContext } from "./contract/command.ts";
 export type { Document, DocumentReader, DocumentWriter } from "./contract/plugin-documents.ts";
-export type { Credential, Host, Logger, OwnEntry, Session, Transaction, VisibleActions } from "./contract/host.ts";
+export type {
+  Credential,
+  Host,
+  Logger,
+  OwnEntry,
+  Session,
+  Transaction,
+  VisibleActions,
+  Workload,
+} from "./contract/host.ts";
 
 // Names that a plugin declares
 export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";

@@ -90,6 +90,8 @@ function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
 }
 
 async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, "key_ended">> {
+  const user = tx.users.get(id);
+  if (user !== undefined) return user.ended_at === null ? {} : { key_ended: true };
   const key = await tx.key(id);
   const live = key !== null && key.revoked_at === null && (key.expires_at === null || key.expires_at > tx.now);
   return live ? {} : { key_ended: true };

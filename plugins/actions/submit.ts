@@ -74,7 +74,9 @@ export function readMeta({ meta = {} }: ActionBody, headers: Headers): JsonObjec
 
 export function credentialFacts(credential: Credential, agent: AgentFacts): Facts {
   const { id, name, agent_id, owner } = credential.key;
-  return { principal: { agent_id, key_id: id, name, owner }, ...agent };
+  const { workload } = credential;
+  const claims = workload === undefined ? {} : { claims: workload.claims };
+  return { principal: { agent_id, ...claims, key_id: id, name, owner }, ...agent };
 }
 
 export function assertBinding({ config }: Pick<CoreHost, "config">, credential: Credential, agentId: string): void {

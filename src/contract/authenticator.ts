@@ -1,16 +1,23 @@
 import type { Credential } from "./host.ts";
 
 /**
- * Recognizes callers by something other than an API key, such as the cookie of a session. Asked only for requests
- * without an `Authorization` header, on routes that need a scope, in the order of the plugins.
+ * Recognizes callers by something other than an API key: the cookie of a session, or the token of a workload. Called only on
+ * routes that need a scope, in the order of the plugins. Has at least one of the two methods.
  */
 export interface Authenticator {
   name: string;
   /**
-   * Resolves to null if the request carries nothing that this authenticator knows; the next one is asked then. Rejects with a
-   * `Refusal` (`MISSING_CREDENTIAL` or another 401 or 403) if what the request carries is not valid.
+   * Called for requests without an `Authorization` header. Resolves to null if the request carries nothing that this
+   * authenticator knows; the next one is called then. Rejects with a `Refusal` (`MISSING_CREDENTIAL` or another 401 or 403) if
+   * what the request carries is not valid.
    */
-  authenticate(request: Request): Promise<Authenticated | null>;
+  authenticate?(request: Request): Promise<Authenticated | null>;
+  /**
+   * Called for `Authorization: Bearer` with a value that has the form of a JWT, also if a facade received it. Resolves to null
+   * if the value is not for this authenticator: the next one is called then, and the value can still be an API key. Rejects
+   * with a `Refusal` (`INVALID_CREDENTIAL` for a token that is not valid).
+   */
+  authenticateToken?(token: string): Promise<Credential | null>;
 }
 
 export interface Authenticated {

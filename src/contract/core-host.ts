@@ -11,7 +11,7 @@ import type { RecordedKey } from "../domain/standing.ts";
 import type { Containment } from "./containment.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
-import type { Credential, Host } from "./host.ts";
+import type { Credential, Host, Workload } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
@@ -28,6 +28,17 @@ export interface Keys {
   refresh(credential: Credential): Promise<Credential | null>;
   /** Returns a key as recorded in the ledger. Current as of the last authentication or batch start in this process. */
   recordedKey(id: string): RecordedKey | null;
+  /** Returns all keys with this name as recorded in the ledger. Current as `recordedKey` is. */
+  recordedKeysNamed(name: string): RecordedKey[];
+  /**
+   * Returns the credential of an agent whose token was verified. Null if the key or the user has ended. It has at most the
+   * scopes of the preset `agent`, and ends with the token.
+   * @param bearer the key that stands for the workload, or the user that the agent acts for
+   */
+  workload(
+    bearer: { key_id: string } | { user_id: string; agent_id: string },
+    token: Pick<Workload, "claims" | "expires_at">,
+  ): Promise<Credential | null>;
   /**
    * Returns the rights that a key or a user has now, without a credential of theirs. Null if the key was revoked, has
    * expired or was altered in the store, or if the user was ended.

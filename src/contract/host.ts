@@ -15,9 +15,12 @@ export interface Logger {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** An authenticated API key, or the session of a person. */
+/** An authenticated API key, the session of a person, or the token of a workload. */
 export interface Credential {
-  /** The key. For a session a stand-in that is in no table: `id` is the user's id, `owner` the user's name. */
+  /**
+   * The key. For a session, and for an agent that acts for a user, a stand-in that is in no table: `id` is the user's id,
+   * `owner` the user's name.
+   */
   readonly key: KeyRow;
   /** The ledger's epoch when `key` was read, or an earlier one. */
   readonly epoch: number;
@@ -28,6 +31,8 @@ export interface Credential {
   readonly visibility: Visibility;
   /** The session of a user who signed in. Absent for an API key. */
   readonly session?: Session;
+  /** The token of an agent that presented one instead of an API key. */
+  readonly workload?: Workload;
   hasScope(scope: Scope): boolean;
 }
 
@@ -35,6 +40,16 @@ export interface Credential {
 export interface Session {
   readonly id: string;
   readonly user: User;
+}
+
+/** The verified token of an agent. */
+export interface Workload {
+  /** Verified claims, which conditions read as `principal.claims`. */
+  readonly claims: JsonObject;
+  /** When the token is no longer accepted. Milliseconds. */
+  readonly expires_at: number;
+  /** The user that the agent acts for. Null for a workload that has a key of its own. */
+  readonly user_id: string | null;
 }
 
 /** Sequence number and leaf hash of a recorded entry. */

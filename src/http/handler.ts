@@ -262,7 +262,8 @@ class RequestHandler {
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
-      if (!(error instanceof Refusal) || error.kind.status !== 401) throw error;
+      // Also counts a token that cannot be verified now, because its issuer's keys cannot be read.
+      if (!(error instanceof Refusal)) throw error;
       call.rateLimit = this.limits.address(this.addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));
       throw error;
@@ -274,7 +275,7 @@ class RequestHandler {
     for (const authenticator of this.options.authenticators) {
       let found: Authenticated | null;
       try {
-        found = await authenticator.authenticate(request);
+        found = (await authenticator.authenticate?.(request)) ?? null;
       } catch (error) {
         call.rateLimit = this.limits.address(this.addressOf(request, info));
         throw error;
@@ -287,6 +288,14 @@ class RequestHandler {
     return null;
   }
 
+  private async authenticateToken(token: string): Promise<Credential | null> {
+    for (const authenticator of this.options.authenticators) {
+      const credential = await authenticator.authenticateToken?.(token);
+      if (credential !== undefined && credential !== null) return credential;
+    }
+    return null;
+  }
+
   private async authenticate(header: string | null, confirmed: boolean): Promise<Credential> {
     if (header === null) {
       throw new Refusal("MISSING_CREDENTIAL", "send your API key as `Authorization: Bearer <key>`", {
@@ -294,7 +303,11 @@ class RequestHandler {
       });
     }
     const value = /^bearer +([^\s,]+)$/i.exec(header)?.[1];
-    const credential = value === undefined ? null : await this.options.authenticate(value, { confirmed });
+    const credential =
+      value === undefined
+        ? null
+        : ((JWT_FORM.test(value) ? await this.authenticateToken(value) : null) ??
+          (await this.options.authenticate(value, { confirmed })));
     if (credential !== null) return credential;
     throw new Refusal(
       "INVALID_CREDENTIAL",
@@ -393,6 +406,8 @@ interface Call {
 
 /** How long a client may stop reading a large response, in milliseconds. */
 const STALL_MS = 30_000;
+/** JWS Compact Serialization. The signature is empty in an unsecured token, which authenticators then refuse. */
+const JWT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const NO_HEADERS: Record<string, string> = {};
 const CLOSE = { Connection: "close" };
 

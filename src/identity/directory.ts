@@ -45,6 +45,8 @@ export interface Directory {
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
   /** Returns a key, or a user in the form of a key; null if there is none. */
   key(id: string): RecordedKey | null;
+  /** Returns the keys with this name, revoked ones included. */
+  keysNamed(name: string): RecordedKey[];
   /** Returns the users as of the last commit that was followed. */
   users(): Users;
   /** Returns the stops as of the last commit that was followed. */
@@ -143,6 +145,7 @@ export function createDirectory(): Directory {
       const user = users.get(id);
       return keys.get(id) ?? (user === undefined ? null : userAsKey(user));
     },
+    keysNamed: (name) => [...keys.values()].filter((key) => key.name === name),
     users: () => users,
     permitKeys: () => permitKeys,
     spellings: (folded) => spelt.get(folded) ?? [],

@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Keys, Rights, RightsReader } from "../contract/core-host.ts";
-import type { Credential, Logger } from "../contract/host.ts";
+import type { Credential, Logger, Workload } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
@@ -18,6 +18,7 @@ import type { Visibility } from "../domain/visibility.ts";
 import type { User } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
 import { groupsOfUser, rightsOfUser, type UserService } from "./users.ts";
+import { assertUnexpired, workloadOfKey } from "./workloads.ts";
 
 const CACHE_LIMIT = 10_000;
 
@@ -29,7 +30,7 @@ interface KeysOptions {
   head(): Promise<LedgerHead>;
   clock(): number;
   newId(): string;
-  users: Pick<UserService, "refresh">;
+  users: Pick<UserService, "refresh" | "agentCredential">;
   /** Called for every request that was authenticated with an API key. */
   used(keyId: string, now: number): void;
 }
@@ -70,6 +71,40 @@ export function createKeys(options: KeysOptions): KeyService {
     return credential;
   }
 
+  /** Reads the key again; null if it has ended. */
+  async function readKey(id: string, epoch: number): Promise<Credential | null> {
+    const row = await options.storage.key(id);
+    if (row === null || !isLive(row, options.clock())) return null;
+    return toCredential(row, epoch, options.groups, usersWhoMade(row));
+  }
+
+  async function readWorkload(
+    bearer: Parameters<Keys["workload"]>[0],
+    { claims, expires_at }: Pick<Workload, "claims" | "expires_at">,
+  ): Promise<Credential | null> {
+    const { epoch } = await options.head();
+    await options.directory.follow(options.storage, epoch);
+    if ("user_id" in bearer)
+      return options.users.agentCredential(bearer.user_id, bearer.agent_id, {
+        claims,
+        expires_at,
+        user_id: bearer.user_id,
+      });
+    const credential = await readKey(bearer.key_id, epoch);
+    if (credential === null) return null;
+    options.used(credential.key.id, options.clock());
+    return workloadOfKey(credential, { claims, expires_at, user_id: null });
+  }
+
+  async function refreshWorkload({ key }: Credential, workload: Workload): Promise<Credential | null> {
+    if (workload.expires_at <= options.clock()) return null;
+    const { user_id } = workload;
+    return readWorkload(
+      user_id === null ? { key_id: key.id } : { user_id, agent_id: key.agent_id as string },
+      workload,
+    );
+  }
+
   return {
     async authenticate(value, { confirmed = false } = {}) {
       if (value.length > 512) return null;
@@ -106,21 +141,20 @@ export function createKeys(options: KeysOptions): KeyService {
       const { epoch } = await options.head();
       await options.directory.follow(options.storage, epoch);
       if (credential.session !== undefined) return options.users.refresh(credential.session);
-      let current: Credential | null = credential;
-      if (credential.epoch !== epoch) {
-        const row = await options.storage.key(credential.key.id);
-        current = row === null ? null : toCredential(row, epoch, options.groups, usersWhoMade(row));
-      }
-      return current !== null && isLive(current.key, options.clock()) ? current : null;
+      if (credential.workload !== undefined) return refreshWorkload(credential, credential.workload);
+      if (credential.epoch !== epoch) return readKey(credential.key.id, epoch);
+      return isLive(credential.key, options.clock()) ? credential : null;
     },
 
     async confirm(tx, credential, epoch, now) {
       newestEpoch = Math.max(newestEpoch, epoch);
+      if (credential.workload !== undefined) assertUnexpired(credential.workload, now);
       let current = credential;
       if (credential.epoch !== epoch) {
         const row = await tx.key(credential.key.id);
         if (row === null) throw gone(credential.key);
         current = toCredential(row, epoch, options.groups, usersWhoMade(row));
+        if (credential.workload !== undefined) current = workloadOfKey(current, credential.workload);
       }
       if (!isLive(current.key, now)) throw gone(current.key);
       let altered = options.directory.altered(current.key);
@@ -140,6 +174,10 @@ export function createKeys(options: KeysOptions): KeyService {
     },
 
     recordedKey: (id) => options.directory.key(id),
+
+    recordedKeysNamed: (name) => options.directory.keysNamed(name),
+
+    workload: readWorkload,
 
     rightsOf: (tx, id) => readRights(options, tx, id),
 

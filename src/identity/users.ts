@@ -4,22 +4,25 @@
  */
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
-import type { Credential, Session } from "../contract/host.ts";
+import type { Credential, Session, Workload } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
-import { hasScope, type Scope } from "../domain/scopes.ts";
+import { hasScope, PRESETS, type Scope } from "../domain/scopes.ts";
 import type { User, Users } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import type { Directory } from "./directory.ts";
+import { assertUnexpired } from "./workloads.ts";
 
 export interface UserService extends UserList {
   /** Reads the session and its user again; null if either has ended. */
   refresh(session: Session): Promise<Credential | null>;
+  /** Returns the credential of an agent that acts for a user; null if the user does not exist or was ended. */
+  agentCredential(userId: string, agentId: string, workload: Workload): Promise<Credential | null>;
   /**
    * Reads the session and its user again under the ledger's lock. Rejects with MISSING_CREDENTIAL if either has ended
-   * since the request was authenticated.
+   * since the request was authenticated, and for an agent that acts for a user with INVALID_CREDENTIAL.
    */
   confirm(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
 }
@@ -52,6 +55,14 @@ export function createUsers(options: {
     return user === undefined || user.ended_at !== null ? null : createCredential(user, session, epoch);
   }
 
+  function confirmAgent(tx: LedgerTransaction, { key }: Credential, workload: Workload, epoch: number): Credential {
+    assertUnexpired(workload, tx.now);
+    const user = tx.users.get(key.id);
+    if (user === undefined || user.ended_at !== null)
+      throw new Refusal("INVALID_CREDENTIAL", `the user "${key.name}", for whom this agent acts, was ended`);
+    return createAgentCredential(user, key.agent_id as string, workload, epoch, options.groups);
+  }
+
   return {
     passkeys: ({ session }) => (session === undefined ? null : (verified.get(session)?.passkeys ?? null)),
     list: async () => (await current()).users,
@@ -60,7 +71,16 @@ export function createUsers(options: {
       const session = verified.get(known);
       return session !== undefined && (await session.isLive(null)) ? credential(session) : null;
     },
-    async confirm(tx, { session: known }, epoch) {
+    async agentCredential(userId, agentId, workload) {
+      const { users, epoch } = await current();
+      const user = users.get(userId);
+      return user === undefined || user.ended_at !== null
+        ? null
+        : createAgentCredential(user, agentId, workload, epoch, options.groups);
+    },
+    async confirm(tx, credential, epoch) {
+      if (credential.workload !== undefined) return confirmAgent(tx, credential, credential.workload, epoch);
+      const { session: known } = credential;
       const session = known === undefined ? undefined : verified.get(known);
       const user = session === undefined ? undefined : tx.users.get(session.user_id);
       if (session === undefined || user === undefined || user.ended_at !== null || !(await session.isLive(tx)))
@@ -106,5 +126,28 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
     groups: memberOf,
     visibility: hasScope(scopes, "actions:read") ? groups.visibility(memberOf) : { key_id: user.id },
     hasScope: (scope: Scope) => hasScope(scopes, scope),
+  };
+}
+
+/**
+ * Returns the credential of an agent that acts for a user. The actor in entries is the user, so that the user's own votes on
+ * these actions are self-approvals, whatever the user is named. The agent sees only what this user submitted.
+ */
+function createAgentCredential(
+  user: User,
+  agentId: string,
+  workload: Workload,
+  epoch: number,
+  groups: Groups,
+): Credential {
+  const { key, principal, groups: memberOf } = rightsOfUser(user, groups);
+  return {
+    key: { ...key, scopes: [...PRESETS.agent], agent_id: agentId },
+    epoch,
+    principal,
+    groups: memberOf,
+    visibility: { key_id: user.id },
+    workload,
+    hasScope: (scope) => hasScope(PRESETS.agent, scope),
   };
 }

@@ -73,7 +73,7 @@ export interface LedgerOptions {
   /** Absent: there are none. */
   grants?: BatchContext["grants"];
   /** Absent: no one signs in. */
-  confirmSession?: BatchContext["confirmSession"];
+  confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
   /** Absent: only the core records. */
   entryFault?: BatchContext["entryFault"];
@@ -223,7 +223,7 @@ class ProcessLedger implements OpenLedger {
       stops: options.stops ?? (() => NO_STOPS),
       users: options.users ?? (() => NO_USERS),
       grants: options.grants ?? (() => NO_GRANTS),
-      confirmSession: options.confirmSession ?? (() => Promise.reject(new Error("no one signs in here"))),
+      confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("no one signs in here"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unstoredCheckpoint: () => checkpoints.unstored(),

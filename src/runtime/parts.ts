@@ -169,7 +169,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     stops: directory.stops,
     users: directory.users,
     grants: directory.grants,
-    confirmSession: users.confirm,
+    confirmUser: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
   opened.push({ name: "ledger", close: () => ledger.close() });

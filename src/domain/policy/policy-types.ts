@@ -148,7 +148,14 @@ export interface LimitFact {
  * so that replay uses the same facts.
  */
 export interface Facts {
-  principal: { key_id: string; name: string; agent_id: string | null; owner: string | null };
+  principal: {
+    key_id: string;
+    name: string;
+    agent_id: string | null;
+    owner: string | null;
+    /** Verified claims of the agent's token. Absent for an API key. */
+    claims?: JsonObject;
+  };
   /** Present when the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;

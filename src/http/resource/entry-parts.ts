@@ -36,6 +36,9 @@ export const Facts = Type.Object(
         name: Type.String(),
         agent_id: orNull(Type.String()),
         owner: orNull(Type.String()),
+        claims: Type.Optional(
+          Type.Record(Type.String(), Type.Unknown(), { description: "Verified claims of the agent's token." }),
+        ),
       },
       closed,
     ),

@@ -49,8 +49,8 @@ export interface BatchContext {
   users(): Users;
   /** Returns the grants as of the head that the batch starts from. */
   grants(): Grants;
-  /** Confirms the credential of a session. `confirm` only knows keys. */
-  confirmSession(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
+  /** Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` only knows keys. */
+  confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
   /** Time limit for all jobs of a batch. The job that is running when the limit expires is removed from the batch. Milliseconds. */
   jobMs: number;
@@ -226,9 +226,9 @@ class Batch {
       stopFacts: (action) => findStopFacts(stops(), action, context.now),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
       confirm: async (credential) =>
-        credential.session === undefined
+        (credential.session ?? credential.workload?.user_id ?? null) === null
           ? context.confirm(tx, credential, this.epoch, context.now)
-          : context.confirmSession(this.view ?? (await this.makeView()), credential, this.epoch),
+          : context.confirmUser(this.view ?? (await this.makeView()), credential, this.epoch),
       agentFacts: (agentId) =>
         context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
       expectChange: (write) => {

@@ -47,7 +47,7 @@ export interface SequencerOptions extends TrustedHistory {
   stops: BatchContext["stops"];
   users: BatchContext["users"];
   grants: BatchContext["grants"];
-  confirmSession: BatchContext["confirmSession"];
+  confirmUser: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
   /** Resolves once the processes have agreed on the database. Rejects with StorageError. */
@@ -300,7 +300,7 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, stops, users, grants, confirmSession, outbox, jobMs, entryFault } =
+    const { clock, policies, confirm, agentFacts, stops, users, grants, confirmUser, outbox, jobMs, entryFault } =
       this.options;
     return {
       now: clock.now(),
@@ -310,7 +310,7 @@ export class Sequencer {
       stops,
       users,
       grants,
-      confirmSession,
+      confirmUser,
       outbox,
       jobMs,
       entryFault,

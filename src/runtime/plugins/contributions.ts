@@ -20,7 +20,7 @@ const LISTS = {
   policySources: { name: "string", load: "function" },
   notifiers: { name: "string", deliver: "function" },
   pages: { path: "string", title: "string", serve: "function" },
-  authenticators: { name: "string", authenticate: "function" },
+  authenticators: { name: "string" },
   facades: { path: "string", title: "string", serve: "function", fault: "function" },
 } as const satisfies Partial<Record<keyof Contributions, Members>>;
 
@@ -51,7 +51,7 @@ export function findContributionFault(brought: unknown, declared: Declarations):
     if (items === undefined) continue;
     if (!Array.isArray(items)) return `"${name}" must be a list, and it is ${wordFor(items)}`;
     for (const [i, item] of items.entries()) {
-      const fault = itemFault(item, members) ?? (name === "routes" ? routeFault(item as Route, declared) : null);
+      const fault = itemFault(item, members) ?? itemRuleFault(name, item, declared);
       if (fault !== null) return `${name}[${i}] ${fault}`;
     }
   }
@@ -67,6 +67,18 @@ function itemFault(item: unknown, members: Members): string | null {
     if (value === "") return `has an empty "${member}"`;
   }
   return null;
+}
+
+function itemRuleFault(list: string, item: unknown, declared: Declarations): string | null {
+  if (list === "routes") return routeFault(item as Route, declared);
+  return list === "authenticators" ? authenticatorFault(item as Record<string, unknown>) : null;
+}
+
+function authenticatorFault(item: Record<string, unknown>): string | null {
+  const methods = ["authenticate", "authenticateToken"].filter((name) => item[name] !== undefined);
+  if (methods.length === 0) return 'has neither "authenticate" nor "authenticateToken"';
+  const wrong = methods.find((name) => !isA("function", item[name]));
+  return wrong === undefined ? null : `has a "${wrong}" that must be a function, and it is ${wordFor(item[wrong])}`;
 }
 
 /** Requires `scope` on every route, so that no route is public or protected by accident. */

@@ -245,6 +245,8 @@ export interface Facts {
     name: string;
     agent_id: string | null;
     owner: string | null;
+    /** Verified claims of the agent's token. */
+    claims?: Record<string, unknown>;
   };
   agent?: {
     suspended: boolean;

@@ -51,6 +51,7 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
         ["name", STRING],
         ["agent_id", TEXT_OR_NULL],
         ["owner", TEXT_OR_NULL],
+        ["claims", ANY_MAP],
       ]),
       rest: null,
     },

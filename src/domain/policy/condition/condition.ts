@@ -127,7 +127,8 @@ export class Activation {
         operation,
         params: toCelValue(params),
         context: toCelValue(context),
-        principal: toCelValue(this.facts.principal),
+        // Always with claims, so that `has(principal.claims.repository)` is false and not an error for an API key.
+        principal: toCelValue({ claims: {}, ...this.facts.principal }),
         now: reflect(TimestampSchema, timestampFromMs(this.now)),
       };
     }

@@ -1,6 +1,7 @@
 /** Schemas of policies and their tests, for validation and editors. */
 import { Type } from "@sinclair/typebox";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
+import type { JsonObject } from "../../json.ts";
 import { MAX_GRANT_COUNT } from "./bounds.ts";
 
 const Glob = (what: string) =>
@@ -341,6 +342,11 @@ const Principal = Type.Object(
       Type.Union([Type.String(), Type.Null()], { description: "Agent that the key is bound to." }),
     ),
     owner: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: "Whose key it is." })),
+    claims: Type.Optional(
+      Type.Unsafe<JsonObject>(
+        Type.Record(Type.String(), Type.Unknown(), { description: "Verified claims of the agent's token." }),
+      ),
+    ),
   },
   {
     additionalProperties: false,

@@ -1,0 +1,92 @@
+/** Agents present a token of their platform instead of an API key. A token gives the same `Credential` as a bound key. */
+import { type CoreHost, defineCorePlugin, findUserByIdentity } from "../../src/core.ts";
+import type { Credential } from "../../src/plugin.ts";
+import { ERRORS } from "./token-errors.ts";
+import { IssuerKeys } from "./issuer-keys.ts";
+import { nameClaims } from "./named-claims.ts";
+import { assertIssuers, Options, type WorkloadOptions } from "./issuer-options.ts";
+import { compileSubject } from "./subject-pattern.ts";
+import { invalidToken, type Issuer, type VerifiedToken, verifyToken } from "./verify-token.ts";
+import { WorkloadKeys } from "./workload-keys.ts";
+
+export default defineCorePlugin({
+  name: "workload-identity",
+  options: Options,
+  errors: ERRORS,
+  setup(host, { issuers: configured }) {
+    assertIssuers(configured);
+    if (configured.length === 0) return {};
+    const issuers = configured.map((options) => ({
+      options,
+      keys: new IssuerKeys({
+        id: options.id,
+        source: options.keys,
+        isBundle: options.platform === "spiffe",
+        clock: host.clock,
+        log: host.log,
+      }),
+    }));
+    const matchers = new Map(
+      configured.flatMap(({ workloads }) =>
+        workloads.map((workload) => [workload, compileSubject(workload.subject ?? "")] as const),
+      ),
+    );
+    const keys = new WorkloadKeys(host);
+    return {
+      authenticators: [
+        {
+          name: "workload-token",
+          async authenticateToken(token) {
+            const verified = await verifyToken(token, issuers, host.clock());
+            return verified === null ? null : identify(host, keys, matchers, verified);
+          },
+        },
+      ],
+    };
+  },
+});
+
+type Matchers = ReadonlyMap<WorkloadOptions, (subject: string) => boolean>;
+
+/** Finds the workload of a verified token, and returns its credential. Throws INVALID_CREDENTIAL if there is none. */
+async function identify(
+  host: CoreHost,
+  keys: WorkloadKeys,
+  matchers: Matchers,
+  { issuer, payload, expires_at }: VerifiedToken,
+): Promise<Credential> {
+  const claims = readClaims(issuer, payload);
+  const subject = payload["sub"] as string;
+  const workload = issuer.options.workloads.find(
+    (each) =>
+      (each.subject === undefined || matchers.get(each)?.(subject) === true) &&
+      Object.entries(each.where).every(([name, value]) => claims[name] === value),
+  );
+  if (workload === undefined)
+    throw invalidToken(
+      `no workload of the issuer "${issuer.options.id}" matches its subject ${JSON.stringify(subject)}`,
+    );
+  const bearer =
+    issuer.options.platform === "id-jag"
+      ? { user_id: await findUserId(host, issuer.options.issuer, subject), agent_id: workload.agent }
+      : { key_id: await keys.find(issuer.options, workload) };
+  const credential = await host.keys.workload(bearer, { claims, expires_at });
+  if (credential === null) throw invalidToken("its workload was revoked, or its user was ended");
+  return credential;
+}
+
+function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): VerifiedToken["payload"] {
+  try {
+    return nameClaims(options, payload);
+  } catch (error) {
+    if (error instanceof RangeError) throw invalidToken(error.message);
+    throw error;
+  }
+}
+
+/** An ID-JAG names the person that the agent acts for. Only a known user can be kept from approving their own actions. */
+async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {
+  const user = findUserByIdentity(await host.users.list(), issuer, subject);
+  if (user !== null) return user.id;
+  throw invalidToken("its user has never signed in here with the same issuer and subject");
+}

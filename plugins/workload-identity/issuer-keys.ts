@@ -1,0 +1,105 @@
+/**
+ * The keys of one issuer, from the configured URL or file and from nowhere else. They are cached, and read again when they
+ * are old or when a token names a key that is not among them. Reads are limited in size, time and frequency, because
+ * unauthenticated callers cause them.
+ */
+import { readFile } from "node:fs/promises";
+import { isJsonObject, type JsonObject, readJsonObject } from "../../src/core.ts";
+import type { Logger } from "../../src/plugin.ts";
+import { Refusal } from "../../src/plugin.ts";
+import { ERRORS } from "./token-errors.ts";
+import type { JSONWebKeySet, JWTVerifyGetKey } from "./jose.ts";
+
+/** Keys are read again after this time. Milliseconds. */
+const FRESH_MS = 600_000;
+/** Keys that cannot be read again are used for this long after they were read. Milliseconds. */
+const USABLE_MS = 3_600_000;
+/** Time between two reads. Milliseconds. */
+const COOLDOWN_MS = 30_000;
+const TIMEOUT_MS = 5_000;
+const MAX_BYTES = 262_144;
+const MAX_KEYS = 100;
+
+interface IssuerKeysOptions {
+  /** `id` of the issuer. */
+  id: string;
+  /** URL or absolute path. */
+  source: string;
+  /** Whether the source is a SPIFFE bundle, whose JWT keys have the use `jwt-svid`. */
+  isBundle: boolean;
+  clock(): number;
+  log: Logger;
+}
+
+export class IssuerKeys {
+  private readonly options: IssuerKeysOptions;
+  private known: { find: JWTVerifyGetKey; at: number } | null = null;
+  private attemptedAt = -Infinity;
+  private reading: Promise<void> | null = null;
+
+  constructor(options: IssuerKeysOptions) {
+    this.options = options;
+  }
+
+  /** Returns the keys. Throws WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if there are none that may still be used. */
+  async current(): Promise<JWTVerifyGetKey> {
+    const age = (): number => Math.abs(this.options.clock() - (this.known?.at ?? -Infinity));
+    if (age() > FRESH_MS) await this.refresh();
+    if (this.known !== null && age() <= USABLE_MS) return this.known.find;
+    const { id } = this.options;
+    throw new Refusal(
+      ERRORS.KEYS_UNAVAILABLE,
+      `the keys of the issuer "${id}" cannot be read now, so its tokens cannot be verified and nothing was done; try again later`,
+      { headers: { "Retry-After": String(COOLDOWN_MS / 1000) } },
+    );
+  }
+
+  /** Reads the keys again, unless that was tried lately. Returns whether there are newer keys. Never rejects. */
+  async refresh(): Promise<boolean> {
+    const before = this.known;
+    if (this.reading === null && Math.abs(this.options.clock() - this.attemptedAt) < COOLDOWN_MS) return false;
+    this.reading ??= this.read().finally(() => (this.reading = null));
+    await this.reading;
+    return this.known !== before;
+  }
+
+  private async read(): Promise<void> {
+    const { id, source, clock, log } = this.options;
+    this.attemptedAt = clock();
+    try {
+      const bytes = source.startsWith("/") ? await readFile(source) : await download(source);
+      if (bytes.length > MAX_BYTES) throw tooLarge();
+      const { createLocalJWKSet } = await import("./jose.ts");
+      this.known = { find: createLocalJWKSet(this.keySet(readJsonObject(bytes))), at: this.attemptedAt };
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+      log.warn("the keys of an issuer could not be read", { issuer: id, source, error: `${String(error)}${cause}` });
+    }
+  }
+
+  /** Returns the public signature keys of the document. */
+  private keySet({ keys }: JsonObject): JSONWebKeySet {
+    if (!Array.isArray(keys) || keys.length > MAX_KEYS)
+      throw new Error(`the document must have \`keys\`, a list of at most ${MAX_KEYS} keys`);
+    const usable = keys.filter(isJsonObject).filter((key) => key["kty"] !== "oct" && key["d"] === undefined);
+    if (!this.options.isBundle) return { keys: usable } as unknown as JSONWebKeySet;
+    const signing = usable.map((key) => (key["use"] === "jwt-svid" ? { ...key, use: "sig" } : key));
+    return { keys: signing } as unknown as JSONWebKeySet;
+  }
+}
+
+/** A redirect is an error, because only the configured URL is trusted. */
+async function download(url: string): Promise<Uint8Array> {
+  const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
+  if (response.status !== 200 || response.body === null) throw new Error(`the status is ${response.status}`);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > MAX_BYTES) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+const tooLarge = (): Error => new Error(`the document has more than ${MAX_BYTES} bytes`);

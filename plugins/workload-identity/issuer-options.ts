@@ -1,0 +1,144 @@
+/** Options of the plugin in `assent.yaml`, and the checks that a schema cannot express. */
+import { isValidOwner } from "../../src/core.ts";
+import { Type, type Static } from "../../src/plugin.ts";
+import { findSubjectFault } from "./subject-pattern.ts";
+
+const closed = { additionalProperties: false } as const;
+const Id = (description: string) => Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,39}$", description });
+const ClaimName = "^[a-z][a-z0-9_]{0,39}$";
+
+const WorkloadOptions = Type.Object(
+  {
+    id: Id("Part of the name of the workload's key."),
+    agent: Type.String({ minLength: 1, maxLength: 256, description: "Agent that the token is bound to." }),
+    subject: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description:
+          "The whole `sub`. `*` matches one or more characters other than `/`, `:`, spaces and control characters.",
+      }),
+    ),
+    where: Type.Record(Type.String({ pattern: ClaimName }), Type.String({ maxLength: 500 }), {
+      default: {},
+      description: "Values that named claims must have.",
+    }),
+    owner: Type.Optional(
+      Type.String({ maxLength: 200, description: "Person or team behind the agent, who cannot approve its actions." }),
+    ),
+  },
+  closed,
+);
+export type WorkloadOptions = Static<typeof WorkloadOptions>;
+
+const IssuerOptions = Type.Object(
+  {
+    id: Id("Recorded with each decision, as `principal.claims.issuer`."),
+    platform: Type.Union(
+      (["kubernetes", "github-actions", "spiffe", "id-jag"] as const).map((platform) => Type.Literal(platform)),
+      { description: "Determines which types of tokens are accepted." },
+    ),
+    issuer: Type.String({
+      pattern: "^[a-z][a-z0-9+.-]*://[^\\s?#]+$",
+      maxLength: 500,
+      description:
+        "The exact `iss`. For `spiffe` the trust domain, such as `spiffe://example.org`; tokens of it may have no `iss`.",
+    }),
+    audience: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: "The exact `aud`. Tokens with more audiences are refused.",
+    }),
+    algorithms: Type.Array(
+      Type.Union(
+        (
+          ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"] as const
+        ).map((algorithm) => Type.Literal(algorithm)),
+      ),
+      { minItems: 1, uniqueItems: true, description: "The accepted signature algorithms." },
+    ),
+    keys: Type.String({
+      pattern: "^(?:https://\\S+|http://(?:localhost|127\\.0\\.0\\.1)(?:[:/]\\S*)?|/\\S+)$",
+      maxLength: 1000,
+      description: "URL or absolute path of the issuer's JSON Web Key Set. Keys come from nowhere else.",
+    }),
+    max_lifetime_seconds: Type.Integer({
+      default: 86_400,
+      minimum: 60,
+      maximum: 2_678_400,
+      description: "Tokens that are valid for longer are refused.",
+    }),
+    claims: Type.Record(
+      Type.String({ pattern: ClaimName }),
+      Type.Union([
+        Type.String({ minLength: 1, maxLength: 200 }),
+        Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 5 }),
+      ]),
+      {
+        default: {},
+        maxProperties: 20,
+        description:
+          "Claims that conditions read as `principal.claims.NAME`, and that are recorded: by name here, the name of the claim, or the path of a nested one.",
+      },
+    ),
+    workloads: Type.Array(WorkloadOptions, {
+      minItems: 1,
+      maxItems: 200,
+      description: "The first one that matches a token determines its agent.",
+    }),
+  },
+  closed,
+);
+export type IssuerOptions = Static<typeof IssuerOptions>;
+
+export const Options = Type.Object(
+  {
+    issuers: Type.Array(IssuerOptions, {
+      default: [],
+      maxItems: 20,
+      description: "Issuers of tokens that agents can present instead of an API key.",
+    }),
+  },
+  closed,
+);
+
+/** Names that the plugin fills itself. */
+const RESERVED = ["issuer", "subject", "client_id"];
+
+/** Throws an Error for options that no token could satisfy, or that could be read in two ways. */
+export function assertIssuers(issuers: readonly IssuerOptions[]): void {
+  for (const key of ["id", "issuer"] as const) assertDistinct(issuers, key, `issuers have the ${key}`);
+  for (const issuer of issuers) {
+    const about = `the issuer "${issuer.id}"`;
+    assertDistinct(issuer.workloads, "id", `workloads of ${about} have the id`);
+    const taken = RESERVED.find((name) => Object.hasOwn(issuer.claims, name));
+    if (taken !== undefined) throw new Error(`${about} names the claim "${taken}", which is always recorded`);
+    if (issuer.platform === "spiffe" && !/^spiffe:\/\/[a-z0-9._-]+$/.test(issuer.issuer))
+      throw new Error(`${about} must be a trust domain such as spiffe://example.org; got ${issuer.issuer}`);
+    for (const workload of issuer.workloads) assertWorkload(issuer, workload);
+  }
+}
+
+function assertWorkload({ id, platform, issuer, claims }: IssuerOptions, workload: WorkloadOptions): void {
+  const about = `the workload "${workload.id}" of the issuer "${id}"`;
+  const { subject, where, owner } = workload;
+  const fault = subject === undefined ? null : findSubjectFault(subject);
+  if (fault !== null) throw new Error(`${about} has a subject that ${fault}`);
+  const known = [...RESERVED.filter((name) => name !== "client_id" || platform === "id-jag"), ...Object.keys(claims)];
+  const unknown = Object.keys(where).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new Error(`${about} requires the claim "${unknown}", which is not in \`claims\` of its issuer`);
+  if (owner !== undefined && !isValidOwner(owner)) throw new Error(`${about} has an owner without visible characters`);
+  if (platform === "id-jag") {
+    if (where["client_id"] === undefined) throw new Error(`${about} needs \`where: { client_id: … }\`, its MCP client`);
+    if (owner !== undefined) throw new Error(`${about} cannot have an owner: the user in the token is the owner`);
+  } else if (subject === undefined) throw new Error(`${about} needs a subject`);
+  else if (platform === "spiffe" && !subject.startsWith(`${issuer}/`))
+    throw new Error(`${about} must have a subject in ${issuer}/; got ${subject}`);
+}
+
+function assertDistinct<Key extends string>(items: readonly Record<Key, string>[], key: Key, words: string): void {
+  const values = items.map((item) => item[key]);
+  const twice = values.find((value, at) => values.indexOf(value) !== at);
+  if (twice !== undefined) throw new Error(`two ${words} "${twice}"; each needs its own`);
+}

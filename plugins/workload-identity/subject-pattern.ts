@@ -1,0 +1,20 @@
+/** Patterns of subjects. A pattern always covers the whole subject, and `*` never leaves a part between the separators `/` and `:`. */
+
+/** Returns why the pattern is refused, as the rest of a sentence; null if it is accepted. */
+export function findSubjectFault(pattern: string): string | null {
+  // A pattern with one star in each part is matched in linear time.
+  if (pattern.split(/[/:]/).some((part) => part.split("*").length > 2))
+    return "has two `*` in one part; each part between `/` and `:` can have one";
+  return /^[*/:]*$/.test(pattern) ? "matches everything; name at least one part of it" : null;
+}
+
+/**
+ * Returns a function that tells whether a subject matches the pattern.
+ * @example compileSubject("repo:acme/*:ref:refs/heads/main")("repo:acme/web:ref:refs/heads/main") // true
+ */
+export function compileSubject(pattern: string): (subject: string) => boolean {
+  if (!pattern.includes("*")) return (subject) => subject === pattern;
+  const literals = pattern.split("*").map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  const expression = new RegExp(`^${literals.join("[^/:\\p{C}\\p{Z}]+")}$`, "u");
+  return (subject) => expression.test(subject);
+}

@@ -1,0 +1,141 @@
+/** Verifies the token of a workload. Nothing that an unverified token says is trusted, except to select its issuer. */
+import { fromBase64Url, type JsonObject, readJsonObject, UnreadableRequest } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import type { IssuerKeys } from "./issuer-keys.ts";
+import type { JWTPayload, JWTVerifyGetKey } from "./jose.ts";
+import type { IssuerOptions } from "./issuer-options.ts";
+
+const MAX_BYTES = 8192;
+/** How far the clocks of issuer and service can be apart. Seconds. */
+export const CLOCK_TOLERANCE = 60;
+
+/** The accepted values of `typ`, in lower case; null stands for none. Other types are tokens for another purpose. */
+const TYPES: Readonly<Record<IssuerOptions["platform"], readonly (string | null)[]>> = {
+  kubernetes: [null, "jwt"],
+  "github-actions": ["jwt"],
+  spiffe: [null, "jwt", "jose"],
+  "id-jag": ["oauth-id-jag+jwt"],
+};
+
+export interface Issuer {
+  options: IssuerOptions;
+  keys: IssuerKeys;
+}
+
+/** A token whose signature is not verified yet. */
+interface ReadToken {
+  header: JsonObject;
+  payload: JsonObject;
+}
+
+export interface VerifiedToken {
+  issuer: Issuer;
+  payload: JsonObject;
+  /** When the token is no longer accepted. Milliseconds. */
+  expires_at: number;
+}
+
+/**
+ * Verifies a token. Returns null if the value is no JWT. Throws INVALID_CREDENTIAL, or
+ * WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if the issuer's keys cannot be read.
+ * @param now milliseconds
+ */
+export async function verifyToken(
+  token: string,
+  issuers: readonly Issuer[],
+  now: number,
+): Promise<VerifiedToken | null> {
+  const read = readToken(token);
+  if (read === null) return null;
+  const { header, payload } = read;
+  const issuer = issuers.find(({ options }) => isIssuedBy(options, payload));
+  if (issuer === undefined)
+    throw invalidToken(`no issuer ${JSON.stringify(payload["iss"] ?? null).slice(0, 200)} is configured`);
+  const { options } = issuer;
+  const type = typeof header["typ"] === "string" ? header["typ"].toLowerCase().replace(/^application\//, "") : null;
+  if ((header["typ"] !== undefined && type === null) || !TYPES[options.platform].includes(type))
+    throw invalidToken(`a token of the type ${type?.slice(0, 40) ?? "none"} is not one of ${options.platform}`);
+  await verifySignature(token, issuer, now);
+  assertClaims(options, payload, now);
+  return { issuer, payload, expires_at: ((payload["exp"] as number) + CLOCK_TOLERANCE) * 1000 };
+}
+
+/** Reads both JSON texts strictly, because two readers of a duplicate member could see different values. */
+function readToken(token: string): ReadToken | null {
+  const [head = "", body = ""] = token.split(".");
+  if (!isJoseHeader(head)) return null;
+  if (token.length > MAX_BYTES) throw invalidToken(`it has more than ${MAX_BYTES} bytes`);
+  try {
+    return { header: readJsonObject(fromBase64Url(head)), payload: readJsonObject(fromBase64Url(body)) };
+  } catch (error) {
+    if (!(error instanceof UnreadableRequest) && !(error instanceof RangeError)) throw error;
+    throw invalidToken(error.message.replace("the body", "its content"));
+  }
+}
+
+/** Whether the text is a JOSE header, at first sight: another value could be an API key. */
+function isJoseHeader(text: string): boolean {
+  try {
+    const header: unknown = JSON.parse(Buffer.from(text.slice(0, MAX_BYTES), "base64url").toString());
+    return typeof header === "object" && header !== null && "alg" in header;
+  } catch {
+    return false;
+  }
+}
+
+function isIssuedBy({ platform, issuer }: IssuerOptions, { iss, sub }: JsonObject): boolean {
+  if (platform !== "spiffe") return iss === issuer;
+  // The trust domain of a JWT-SVID is in its subject. The specification does not require `iss`.
+  return typeof sub === "string" && sub.startsWith(`${issuer}/`);
+}
+
+async function verifySignature(token: string, { options, keys }: Issuer, now: number): Promise<JWTPayload> {
+  const { joseErrors, jwtVerify } = await import("./jose.ts");
+  const verify = async (find: JWTVerifyGetKey): Promise<JWTPayload> => {
+    const { payload } = await jwtVerify(token, find, {
+      audience: options.audience,
+      algorithms: options.algorithms,
+      clockTolerance: CLOCK_TOLERANCE,
+      currentDate: new Date(now),
+      requiredClaims: ["exp", "sub", "aud"],
+    });
+    return payload;
+  };
+  try {
+    try {
+      return await verify(await keys.current());
+    } catch (error) {
+      // The issuer may have a new key.
+      if (!(error instanceof joseErrors.JWKSNoMatchingKey) || !(await keys.refresh())) throw error;
+      return await verify(await keys.current());
+    }
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    // A key of the issuer that cannot be imported verifies nothing.
+    throw invalidToken(error instanceof Error ? error.message : "it cannot be verified");
+  }
+}
+
+/** Checks what is stricter here than in the JWT standard. */
+function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOptions, payload: JsonObject, now: number) {
+  const { sub, aud, exp, iat, jti, client_id, cnf } = payload;
+  if (typeof sub !== "string" || sub === "" || sub.length > 500)
+    throw invalidToken("its `sub` must be a text of at most 500 characters");
+  // Another service that is an audience too could replay the token here.
+  if (aud !== audience && !(Array.isArray(aud) && aud.length === 1 && aud[0] === audience))
+    throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} and nothing else`);
+  if (iat !== undefined && (typeof iat !== "number" || iat > now / 1000 + CLOCK_TOLERANCE))
+    throw invalidToken("its `iat` is in the future");
+  if ((exp as number) - (iat ?? now / 1000) > max_lifetime_seconds)
+    throw invalidToken(`it is valid for longer than ${max_lifetime_seconds} seconds`);
+  if (cnf !== undefined) throw invalidToken("it is bound to a key (`cnf`), and cannot be used as a bearer token");
+  if (platform !== "id-jag") return;
+  if (typeof client_id !== "string" || client_id === "" || typeof jti !== "string" || iat === undefined)
+    throw invalidToken("an ID-JAG needs `client_id`, `jti` and `iat`");
+}
+
+export function invalidToken(why: string): Refusal {
+  return new Refusal("INVALID_CREDENTIAL", `the workload token is not valid: ${why}`, {
+    headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' },
+  });
+}

@@ -1,0 +1,48 @@
+/**
+ * Keys that stand for workloads. Each workload of the configuration has an API key whose value nobody knows, so that
+ * revocation, rate limits, permits, audits and access reviews work as for every other key.
+ */
+import { buildKeyEntry, type CoreHost, type LedgerTransaction, PRESETS } from "../../src/core.ts";
+import type { IssuerOptions, WorkloadOptions } from "./issuer-options.ts";
+import { invalidToken } from "./verify-token.ts";
+
+export class WorkloadKeys {
+  private readonly host: CoreHost;
+  private readonly ids = new Map<string, Promise<string>>();
+
+  constructor(host: CoreHost) {
+    this.host = host;
+  }
+
+  /** Returns the id of the workload's key, which its first token creates. Throws INVALID_CREDENTIAL if it was revoked. */
+  async find(issuer: IssuerOptions, workload: WorkloadOptions): Promise<string> {
+    const name = `workload ${issuer.id}/${workload.id}`;
+    let id = this.ids.get(name);
+    if (id === undefined) {
+      id = this.host.ledger.transact((tx) => this.findOrCreate(tx, name, workload));
+      this.ids.set(name, id);
+      // Not remembered if it failed, and not unhandled: the caller awaits the same promise.
+      id.catch(() => this.ids.delete(name));
+    }
+    return id;
+  }
+
+  /** The ledger tells which keys exist, because anyone with write access to the database can change their rows. */
+  private async findOrCreate(tx: LedgerTransaction, name: string, workload: WorkloadOptions): Promise<string> {
+    const { agent } = workload;
+    const owner = workload.owner ?? null;
+    const existing = this.host.keys
+      .recordedKeysNamed(name)
+      // A key that another key made may have the same name, and is not the workload's.
+      .filter((key) => key.created_by === null && key.agent_id === agent && key.owner === owner);
+    if (existing.some((key) => key.revoked))
+      throw invalidToken(`the key "${name}" was revoked, and with it the workload`);
+    const [first] = existing;
+    if (first !== undefined) return first.id;
+    const { row } = this.host.keys.mint({ name, scopes: PRESETS.agent, agent_id: agent, owner, now: tx.now });
+    await tx.insertKey(row);
+    tx.record(buildKeyEntry("created", row, tx.now, null));
+    tx.bumpEpoch();
+    return row.id;
+  }
+}

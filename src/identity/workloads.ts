@@ -1,0 +1,22 @@
+/** Credentials of agents that presented a verified token instead of an API key. */
+import { Refusal } from "../contract/errors.ts";
+import type { Credential, Workload } from "../contract/host.ts";
+import { hasScope, PRESETS } from "../domain/scopes.ts";
+
+/** Returns the credential of a workload from the credential of its key: never with more than the scopes of an agent. */
+export function workloadOfKey(credential: Credential, workload: Workload): Credential {
+  const { hasScope: keyHasScope } = credential;
+  return {
+    ...credential,
+    workload,
+    hasScope: (scope) => hasScope(PRESETS.agent, scope) && keyHasScope(scope),
+  };
+}
+
+/** Throws INVALID_CREDENTIAL if the token has expired. */
+export function assertUnexpired({ expires_at }: Workload, now: number): void {
+  if (expires_at > now) return;
+  throw new Refusal("INVALID_CREDENTIAL", "the workload token has expired; send a new one", {
+    headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' },
+  });
+}

@@ -1,0 +1,464 @@
+/** Agents that present a token of their platform instead of an API key, in the formats that the platforms issue. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { parse } from "yaml";
+import authzen from "../../../plugins/authzen/index.ts";
+import users from "../../../plugins/users/index.ts";
+import workloadIdentity from "../../../plugins/workload-identity/index.ts";
+import { type DecisionEntry, decodeEntry, type User } from "../../../src/core.ts";
+import { toRfc3339, type Plugin } from "../../../src/plugin.ts";
+import { invite, type Person } from "../../support/people.ts";
+import { ROOT } from "../../support/process.ts";
+import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
+
+const AUDIENCE = "https://assent.example.com";
+const GITHUB = "https://token.actions.githubusercontent.com";
+const CLUSTER = "https://kubernetes.default.svc.cluster.local";
+const COMPANY = "https://login.example.com";
+const POLICY = `
+policy: workloads
+rules:
+  - name: deploy-web
+    tool: deploy
+    when: principal.claims.issuer == "github" && principal.claims.repository == "acme/web"
+    effect: allow
+  - name: other-deployments
+    tool: deploy
+    when: has(principal.claims.repository)
+    effect: deny
+  - name: pods
+    tool: pods
+    when: principal.claims.namespace == "prod" && principal.claims.pod.startsWith("planner-")
+    effect: allow
+  - name: trust-domain
+    tool: mesh
+    when: principal.claims.subject == "spiffe://example.org/ns/prod/sa/planner"
+    effect: allow
+  - name: pay
+    tool: pay
+    effect: require_approval
+  - name: wait
+    tool: wait
+    effect: require_approval
+limits:
+  - name: per-repository
+    tool: deploy
+    operation: limited
+    per: principal.claims.repository
+    count: 1
+    window: 1h
+`;
+
+let service: Service;
+let github: TokenIssuer;
+let cluster: TokenIssuer;
+let mesh: TokenIssuer;
+let company: TokenIssuer;
+
+before(async () => {
+  [github, cluster, mesh, company] = await Promise.all([
+    startTokenIssuer(),
+    startTokenIssuer(),
+    startTokenIssuer("ES256"),
+    startTokenIssuer(),
+  ]);
+  service = await startService({
+    policy: POLICY,
+    change(config) {
+      config.agents = "bound";
+      config.rate_limits.bad_keys_per_minute = 0;
+      config.rate_limits.per_key = { requests: 1000, seconds: 60 };
+    },
+    plugins: [
+      { plugin: users as Plugin, options: {}, origin: "users", core: true },
+      { plugin: authzen as Plugin, options: { enabled: true }, origin: "authzen" },
+      { plugin: workloadIdentity as Plugin, options: { issuers: issuers() }, origin: "workload-identity", core: true },
+    ],
+  });
+});
+after(async () => {
+  await service.close();
+  for (const issuer of [github, cluster, mesh, company]) await issuer.close();
+});
+
+function issuers(): object[] {
+  return [
+    {
+      id: "github",
+      platform: "github-actions",
+      issuer: GITHUB,
+      audience: AUDIENCE,
+      algorithms: ["RS256"],
+      keys: github.jwks,
+      claims: { repository: "repository", ref: "ref", run_id: "run_id", attempt: "run_attempt", audience_list: "list" },
+      workloads: [
+        {
+          id: "web",
+          agent: "deployer",
+          subject: "repo:acme/web:ref:refs/heads/main",
+          where: { repository: "acme/web" },
+          owner: "Platform team",
+        },
+        { id: "rest", agent: "builder", subject: "repo:acme/*:ref:refs/heads/main" },
+        { id: "late", agent: "late", subject: "repo:late/late:ref:refs/heads/main" },
+        { id: "doomed", agent: "doomed", subject: "repo:doomed/doomed:ref:refs/heads/main" },
+      ],
+    },
+    {
+      id: "cluster",
+      platform: "kubernetes",
+      issuer: CLUSTER,
+      audience: AUDIENCE,
+      algorithms: ["RS256"],
+      keys: cluster.jwks,
+      claims: { namespace: ["kubernetes.io", "namespace"], pod: ["kubernetes.io", "pod", "name"] },
+      workloads: [{ id: "planner", agent: "planner", subject: "system:serviceaccount:prod:planner" }],
+    },
+    {
+      id: "mesh",
+      platform: "spiffe",
+      issuer: "spiffe://example.org",
+      audience: AUDIENCE,
+      algorithms: ["ES256"],
+      keys: mesh.jwks,
+      workloads: [{ id: "planner", agent: "mesh-planner", subject: "spiffe://example.org/ns/*/sa/planner" }],
+    },
+    {
+      id: "company",
+      platform: "id-jag",
+      issuer: COMPANY,
+      audience: AUDIENCE,
+      algorithms: ["RS256"],
+      keys: company.jwks,
+      claims: { scope: "scope" },
+      workloads: [{ id: "desktop", agent: "desktop", where: { client_id: "mcp-desktop" } }],
+    },
+  ];
+}
+
+const seconds = (): number => Math.floor((Date.now() + service.clock.now) / 1000);
+const times = (validFor: number): object => ({ iat: seconds(), nbf: seconds(), exp: seconds() + validFor });
+
+/** What GitHub puts into the token of a workflow. */
+function githubClaims(repository = "acme/web", over: object = {}): object {
+  return {
+    jti: "f9a0e3c1-example",
+    sub: `repo:${repository}:ref:refs/heads/main`,
+    aud: AUDIENCE,
+    ref: "refs/heads/main",
+    sha: "4a2f5c0e",
+    repository,
+    repository_owner: "acme",
+    repository_id: "74",
+    run_id: "19104",
+    run_attempt: "1",
+    actor: "ada",
+    workflow: "deploy",
+    event_name: "push",
+    job_workflow_ref: `${repository}/.github/workflows/deploy.yml@refs/heads/main`,
+    runner_environment: "github-hosted",
+    iss: GITHUB,
+    ...times(300),
+    ...over,
+  };
+}
+
+/** A bound service account token: no `typ`, and the audience in a list. */
+function clusterClaims(over: object = {}): object {
+  return {
+    aud: [AUDIENCE],
+    iss: CLUSTER,
+    jti: "0f6a2f8e-example",
+    sub: "system:serviceaccount:prod:planner",
+    "kubernetes.io": {
+      namespace: "prod",
+      node: { name: "node-1", uid: "1" },
+      pod: { name: "planner-7c5d", uid: "2" },
+      serviceaccount: { name: "planner", uid: "3" },
+    },
+    ...times(3607),
+    ...over,
+  };
+}
+
+const idJagClaims = (sub: string, over: object = {}): object => ({
+  iss: COMPANY,
+  sub,
+  aud: AUDIENCE,
+  client_id: "mcp-desktop",
+  jti: "jag-1",
+  resource: "https://mcp.example.com/",
+  scope: "pay",
+  ...times(300),
+  ...over,
+});
+
+const signGithub = (repository?: string, over?: object): Promise<string> =>
+  github.sign(githubClaims(repository, over), { typ: "JWT" });
+
+const submit = (key: string, agent_id: string, tool: string, operation = "run"): Promise<Answer> =>
+  service.call("POST", "/v1/actions", { key, body: { agent_id, tool, operation, params: {} } });
+
+async function decisionOf({ body }: Answer): Promise<DecisionEntry> {
+  const rows = await service.runtime.host.storage.entriesOfAction(body.id as string);
+  return decodeEntry<DecisionEntry>((rows[0] as (typeof rows)[number]).bytes);
+}
+
+/** A user who signed in at the company's provider. */
+async function signedInUser(sub: string): Promise<Person> {
+  const person = await invite(service, { name: `User ${sub}`, roles: ["approver", "viewer"] });
+  await service.runtime.host.ledger.transact(async (tx) => {
+    const user = { ...(tx.users.get(person.id) as User), identities: [{ issuer: COMPANY, subject: sub }] };
+    tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change: "updated", user, reason: null, by: null });
+    tx.bumpEpoch();
+  });
+  return person;
+}
+
+const keysOf = async (agent: string): Promise<any[]> => {
+  const { body } = await service.call("GET", "/v1/api-keys", { key: service.admin });
+  return body.api_keys.filter((key: { agent_id: string }) => key.agent_id === agent);
+};
+
+test("a GitHub Actions token submits as its agent, and conditions read its claims", async () => {
+  const token = await signGithub();
+  const allowed = await submit(token, "deployer", "deploy");
+  assert.equal(allowed.body.status, "allowed", JSON.stringify(allowed.body));
+  assert.equal((await submit(await signGithub("acme/api"), "builder", "deploy")).body.status, "denied");
+  const other = await submit(token, "builder", "deploy");
+  assert.equal(other.body.code, "AGENT_MISMATCH");
+});
+
+test("the decision's entry has the named claims, and a replay with them gives the same decision", async () => {
+  const done = await submit(await signGithub(), "deployer", "deploy");
+  const { facts, submitted_by } = await decisionOf(done);
+  assert.deepEqual(facts.principal.claims, {
+    issuer: "github",
+    subject: "repo:acme/web:ref:refs/heads/main",
+    repository: "acme/web",
+    ref: "refs/heads/main",
+    run_id: "19104",
+    attempt: "1",
+  });
+  const [key] = await keysOf("deployer");
+  assert.deepEqual(submitted_by, {
+    agent_id: "deployer",
+    key_id: key.id,
+    owner: "Platform team",
+    principal: "owner:platform team",
+  });
+  const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: done.body.id } });
+  assert.equal(replay.status, 200, JSON.stringify(replay.body));
+  assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
+});
+
+test("a Kubernetes service account token, without `typ` and with nested claims, submits", async () => {
+  const done = await submit(await cluster.sign(clusterClaims()), "planner", "pods");
+  assert.equal(done.body.status, "allowed", JSON.stringify(done.body));
+});
+
+test("a JWT-SVID without `iss` submits, and so does one whose key is in a SPIFFE bundle", async () => {
+  const claims = { sub: "spiffe://example.org/ns/prod/sa/planner", aud: [AUDIENCE], ...times(300) };
+  assert.equal((await submit(await mesh.sign(claims), "mesh-planner", "mesh")).body.status, "allowed");
+  await mesh.addKey("bundled", { use: "jwt-svid" });
+  service.clock.now += 60_000;
+  const token = await mesh.sign({ ...claims, ...times(300) }, { kid: "bundled", typ: "JOSE" });
+  assert.equal((await submit(token, "mesh-planner", "mesh")).body.status, "allowed");
+});
+
+test("an ID-JAG submits for its user, who cannot approve, also not after a change of name", async () => {
+  const ada = await signedInUser("ada");
+  const bob = await signedInUser("bob");
+  const token = await company.sign(idJagClaims("ada"), { typ: "oauth-id-jag+jwt" });
+  const asked = await submit(token, "desktop", "pay");
+  assert.equal(asked.body.status, "pending_approval", JSON.stringify(asked.body));
+  const { submitted_by, facts } = await decisionOf(asked);
+  assert.equal(submitted_by.principal, `user:${ada.id}`);
+  assert.equal(facts.principal.claims?.["client_id"], "mcp-desktop");
+  const renamed = await service.call("PATCH", `/v1/users/${ada.id}`, { key: service.admin, body: { name: "Eve" } });
+  assert.equal(renamed.status, 200, JSON.stringify(renamed.body));
+  const own = await ada.call("GET", `/v1/actions/${asked.body.id}`);
+  assert.equal(own.body.approval_token, undefined);
+  const seen = await bob.call("GET", `/v1/actions/${asked.body.id}`);
+  const vote = { approve: true, token: seen.body.approval_token };
+  const done = await bob.call("POST", `/v1/actions/${asked.body.id}/approval`, vote);
+  assert.equal(done.body.status, "approved", JSON.stringify(done.body));
+  const started = await service.call("POST", `/v1/actions/${asked.body.id}/start`, { key: token, body: {} });
+  assert.equal(started.status, 200, JSON.stringify(started.body));
+});
+
+test("an agent that acts for one user sees nothing of another user's", async () => {
+  await signedInUser("carol");
+  await signedInUser("dan");
+  const sign = (sub: string) => company.sign(idJagClaims(sub), { typ: "oauth-id-jag+jwt" });
+  const asked = await submit(await sign("carol"), "desktop", "pay", "secret");
+  const read = async (key: string) => (await service.call("GET", `/v1/actions/${asked.body.id}`, { key })).status;
+  assert.equal(await read(await sign("carol")), 200);
+  assert.equal(await read(await sign("dan")), 404);
+});
+
+test("an ID-JAG of someone who never signed in, or who was ended, is refused", async () => {
+  const unknown = await submit(await company.sign(idJagClaims("zoe"), { typ: "oauth-id-jag+jwt" }), "desktop", "pay");
+  assert.equal(unknown.status, 401);
+  assert.match(unknown.body.detail, /never signed in/);
+  const fred = await signedInUser("fred");
+  const token = await company.sign(idJagClaims("fred"), { typ: "oauth-id-jag+jwt" });
+  const asked = await submit(token, "desktop", "pay");
+  assert.equal(asked.body.status, "pending_approval");
+  await service.call("POST", `/v1/users/${fred.id}/end`, { key: service.admin, body: { reason: "left" } });
+  assert.equal((await submit(token, "desktop", "pay")).status, 401);
+  const after = await service.call("GET", `/v1/actions/${asked.body.id}`, { key: service.admin });
+  assert.equal(after.body.status, "cancelled");
+});
+
+test("a token never approves or manages, whatever it claims", async () => {
+  const token = await signGithub("acme/web", {
+    scope: "admin",
+    scopes: ["admin"],
+    roles: ["admin"],
+    repository: "acme/web",
+  });
+  const me = await service.call("GET", "/v1/me", { key: token });
+  assert.deepEqual(me.body.scopes, ["actions:submit", "actions:read_own", "actions:execute", "events:read"]);
+  const pending = await submit(await cluster.sign(clusterClaims()), "planner", "pay");
+  const requests: [string, string, object?][] = [
+    ["POST", `/v1/actions/${pending.body.id}/approval`, { approve: true, token: "x" }],
+    ["POST", "/v1/api-keys", { name: "more", preset: "admin", owner: "x" }],
+    ["GET", "/v1/users"],
+    ["POST", "/v1/stop", { reason: "x" }],
+    ["POST", "/v1/grants", {}],
+  ];
+  for (const [method, path, body] of requests) {
+    const answer = await service.call(method, path, { key: token, ...(body === undefined ? {} : { body }) });
+    assert.equal(answer.body.code, "INSUFFICIENT_SCOPE", `${method} ${path}`);
+  }
+});
+
+test("a suspended agent and a stop deny a token as they deny a key", async () => {
+  const token = await cluster.sign(clusterClaims());
+  const admin = { key: service.admin };
+  await service.call("POST", "/v1/agents", { ...admin, body: { id: "planner" } });
+  await service.call("POST", "/v1/agents/planner/suspend", { ...admin, body: {} });
+  assert.equal((await submit(token, "planner", "pods")).body.reason_code, "AGENT_SUSPENDED");
+  const resumed = await service.call("POST", "/v1/agents/planner/resume", { ...admin });
+  assert.equal(resumed.status, 200, JSON.stringify(resumed.body));
+  const stop = await service.call("POST", "/v1/stop", { ...admin, body: { reason: "test", agent: "planner" } });
+  assert.equal((await submit(token, "planner", "pods")).body.reason_code, "STOPPED");
+  await service.call("POST", `/v1/stop/${stop.body.stop?.id ?? stop.body.id}/lift`, {
+    ...admin,
+    body: { reason: "test" },
+  });
+  assert.equal((await submit(token, "planner", "pods")).body.status, "allowed");
+});
+
+test("revoking the workload's key refuses its tokens at once, cancels its actions, and lasts beyond a restart", async () => {
+  const token = await signGithub("doomed/doomed");
+  const asked = await submit(token, "doomed", "wait");
+  assert.equal(asked.body.status, "pending_approval", JSON.stringify(asked.body));
+  const [key] = await keysOf("doomed");
+  assert.equal(key.name, "workload github/doomed");
+  assert.equal((await service.call("DELETE", `/v1/api-keys/${key.id}`, { key: service.admin })).status, 200);
+  assert.equal((await submit(token, "doomed", "wait")).status, 401);
+  const after = await service.call("GET", `/v1/actions/${asked.body.id}`, { key: service.admin });
+  assert.equal(after.body.status, "cancelled");
+  await service.restart();
+  const refused = await submit(token, "doomed", "wait");
+  assert.equal(refused.status, 401);
+  assert.match(refused.body.detail, /was revoked/);
+  assert.equal((await keysOf("doomed")).length, 1);
+});
+
+test("another key with the workload's name is not taken for it", async () => {
+  await makeKey(service, { name: "workload github/late", agent_id: "late", preset: "agent" });
+  assert.equal((await submit(await signGithub("late/late"), "late", "wait")).status, 202);
+  const names = (await keysOf("late")).map(({ name, created_by }) => [name, created_by === null]);
+  assert.deepEqual(
+    names.sort(),
+    [
+      ["workload github/late", false],
+      ["workload github/late", true],
+    ].sort(),
+  );
+});
+
+test("many first tokens at once create one key", async () => {
+  const claims = { sub: "spiffe://example.org/ns/dev/sa/planner", aud: AUDIENCE, ...times(300) };
+  const token = await mesh.sign(claims);
+  await service.restart();
+  await Promise.all(Array.from({ length: 8 }, () => submit(token, "mesh-planner", "wait")));
+  assert.equal((await keysOf("mesh-planner")).length, 1);
+});
+
+test("limits count by a claim", async () => {
+  const token = await signGithub();
+  assert.equal((await submit(token, "deployer", "deploy", "limited")).body.status, "allowed");
+  assert.equal((await submit(token, "deployer", "deploy", "limited")).body.reason_code, "LIMIT_EXCEEDED");
+});
+
+test("a condition on claims denies an API key of the same agent", async () => {
+  const { key } = await makeKey(service, { name: "deployer by hand", agent_id: "deployer", preset: "agent" });
+  const { body } = await submit(key, "deployer", "deploy");
+  assert.equal(body.status, "denied");
+  assert.equal(body.reason_code, "CONDITION_ERROR");
+});
+
+test("what a token's action waited for can be started with a new token, after the first has expired", async () => {
+  const asked = await submit(await signGithub(), "deployer", "wait");
+  const seen = await service.call("GET", `/v1/actions/${asked.body.id}`, { key: service.admin });
+  const vote = { approve: true, token: seen.body.approval_token };
+  await service.call("POST", `/v1/actions/${asked.body.id}/approval`, { key: service.admin, body: vote });
+  const old = await signGithub("acme/web", times(60));
+  service.clock.now += 10 * 60_000;
+  const start = (key: string) => service.call("POST", `/v1/actions/${asked.body.id}/start`, { key, body: {} });
+  assert.equal((await start(old)).status, 401);
+  assert.equal((await start(await signGithub())).status, 200);
+});
+
+test("a token passes through a facade", async () => {
+  const answer = await service.call("POST", "/access/v1/evaluation", {
+    key: await cluster.sign(clusterClaims()),
+    body: { subject: { type: "agent", id: "planner" }, action: { name: "run" }, resource: { type: "pods", id: "1" } },
+  });
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  assert.equal(answer.body.decision, true, JSON.stringify(answer.body));
+});
+
+test("requests with one workload's tokens share a rate limit", async () => {
+  const first = await service.call("GET", "/v1/me", { key: await signGithub("acme/web", { jti: "1" }) });
+  const second = await service.call("GET", "/v1/me", { key: await signGithub("acme/web", { jti: "2" }) });
+  const left = ({ headers }: Answer): number => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
+  assert.equal(left(second), left(first) - 1);
+});
+
+test("the configurations in the documentation accept tokens of their platforms", async () => {
+  const page = readFileSync(join(ROOT, "docs/workload-identity.md"), "utf8");
+  const blocks = [...page.matchAll(/```yaml\n(plugins:\n[^]*?)```/g)].map(([, text]) => parse(text as string));
+  const documented = blocks.flatMap(({ plugins }) => plugins[1].options.issuers) as { id: string }[];
+  assert.deepEqual(
+    documented.map(({ id }) => id),
+    ["github", "cluster", "mesh", "company"],
+  );
+  const keys = [github, cluster, mesh, company].map(({ jwks }) => jwks);
+  const options = { issuers: documented.map((issuer, at) => ({ ...issuer, keys: keys[at] })) };
+  const other = await startService({
+    plugins: [
+      { plugin: users as Plugin, options: {}, origin: "users", core: true },
+      { plugin: workloadIdentity as Plugin, options, origin: "workload-identity", core: true },
+    ],
+  });
+  const now = Math.floor(Date.now() / 1000);
+  const at = { iat: now, nbf: now, exp: now + 300 };
+  const mine = { sub: "spiffe://example.org/ns/prod/sa/planner", aud: AUDIENCE, ...at };
+  const tokens = [
+    await github.sign(githubClaims("acme/web", at), { typ: "JWT" }),
+    await cluster.sign(clusterClaims(at)),
+    await mesh.sign(mine),
+  ];
+  for (const key of tokens) assert.equal((await other.call("GET", "/v1/me", { key })).status, 200);
+  const jag = await company.sign(idJagClaims("nobody", at), { typ: "oauth-id-jag+jwt" });
+  assert.match((await other.call("GET", "/v1/me", { key: jag })).body.detail, /never signed in/);
+  await other.close();
+});
