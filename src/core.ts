@@ -50,6 +50,19 @@ export {
 } from "./domain/action-history.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
+export {
+  commitText,
+  decodeQuestions,
+  encodeQuestions,
+  hasOpenQuestion,
+  MAX_ANSWER_LENGTH,
+  MAX_QUESTION_LENGTH,
+  MAX_QUESTIONS,
+  questionsDigest,
+  questionsMatch,
+  type RecordedQuestion,
+  type StoredQuestion,
+} from "./domain/questions.ts";
 export { actionEntryFields, cancellationEntry } from "./domain/open-actions.ts";
 export {
   commitDigest,

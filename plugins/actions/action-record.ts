@@ -4,12 +4,14 @@ import {
   type CoreHost,
   type Decision,
   decodeMeta,
+  decodeQuestions,
   findDeniedBy,
   makeToken,
   evaluatePlanProgress,
   strictestOversightMode,
   parseCompleteRequest,
   presentRequest,
+  questionsDigest,
   type TokenClaims,
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -25,8 +27,10 @@ import { approvalBlock, countedVotes } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 import { readHistory, recordAlteredError } from "./verify-record.ts";
 
-export function tokenClaims(row: ActionRow, principal: string): TokenClaims {
-  return { action_id: row.id, request_hash: row.request_hash, approver: principal, expires_at: row.expires_at ?? 0 };
+/** @param questions digest of the questions that the approver is shown; null in a link */
+export function tokenClaims(row: ActionRow, principal: string, questions: string | null): TokenClaims {
+  const { id, request_hash, expires_at } = row;
+  return { action_id: id, request_hash, questions, approver: principal, expires_at: expires_at ?? 0 };
 }
 
 export function approvalMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
@@ -73,7 +77,13 @@ async function readVoting(
     // A vote that cannot approve can still reject, unless it is the voter's own action.
     ...(blocked?.code === "SELF_APPROVAL" || hasVoted
       ? {}
-      : { approval_token: makeToken("approval", tokenClaims(row, credential.principal), approvalMac(host)) }),
+      : {
+          approval_token: makeToken(
+            "approval",
+            tokenClaims(row, credential.principal, questionsDigest(history.questions)),
+            approvalMac(host),
+          ),
+        }),
   };
 }
 
@@ -96,14 +106,14 @@ export async function policySetFor(host: CoreHost, { status }: ActionRow): Promi
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
-type Content = Pick<ActionRecord, "params" | "context" | "meta" | "result">;
-const NO_CONTENT: Content = { params: {}, context: {}, meta: {}, result: null };
+type Content = Pick<ActionRecord, "params" | "context" | "meta" | "questions" | "result">;
+const NO_CONTENT: Content = { params: {}, context: {}, meta: {}, questions: [], result: null };
 
 /** Returns null if the row's JSON is not what the service writes, because someone altered the store. */
 function readContent(row: ActionRow): Content | null {
   try {
     const { params, context } = parseCompleteRequest(row) ?? NO_CONTENT;
-    return { params, context, meta: decodeMeta(row.meta), result: resultOf(row) };
+    return { params, context, meta: decodeMeta(row.meta), questions: renderQuestions(row), result: resultOf(row) };
   } catch {
     return null;
   }
@@ -119,7 +129,7 @@ function renderAction(
 ): ActionRecord {
   const { permit = null, redecision, newGrant } = options;
   const content = readContent(row);
-  const { params, context, meta, result } = content ?? NO_CONTENT;
+  const { params, context, meta, questions, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
     id: row.id,
     agent_id: row.agent_id,
@@ -128,6 +138,7 @@ function renderAction(
     params,
     context,
     meta,
+    questions,
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
     outcome: OUTCOME[row.decision],
@@ -171,6 +182,18 @@ function renderAction(
 function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";
   return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
+}
+
+/** Throws SyntaxError if someone altered the store. */
+export function renderQuestions(row: Pick<ActionRow, "questions">): ActionRecord["questions"] {
+  return decodeQuestions(row.questions).map(({ asked_by, asked_at, question, answered_at, answer }, i) => ({
+    number: i + 1,
+    asked_by,
+    asked_at: toRfc3339(asked_at),
+    question: question.text,
+    answered_at: time(answered_at),
+    answer: answer?.text ?? null,
+  }));
 }
 
 export function renderVotes(votes: readonly ApprovalRow[]): ActionRecord["approvals"] {

@@ -11,6 +11,7 @@ import {
   type GrantTerms,
   type LedgerTransaction,
   principalsBehindVote,
+  questionsDigest,
   rejectionHoldMs,
   samePlans,
   satisfiesPlans,
@@ -111,6 +112,8 @@ const approverOf = ({ actor: { principal, key_id }, groups }: Voter): Approver =
 interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
   /** The action before the vote. */
   row: ActionRow;
+  /** Digest of the questions so far. */
+  questions: string | null;
   status: "pending_approval" | "approved" | "denied";
   /** Number of different people who have approved, including this one. */
   approvals: number;
@@ -132,6 +135,7 @@ function countRejection(
   const { first, newest, approvals, requirement } = history;
   return {
     row,
+    questions: questionsDigest(history.questions),
     status: "denied",
     ...readApproverStanding(host, row, approverOf(voter), requirement?.approvers ?? [], now),
     approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
@@ -191,6 +195,7 @@ async function countApproval(
   const isEnough = now !== null && satisfiesPlans(now.approvers, [vote], tx.now, tx.now);
   return {
     row: current,
+    questions: questionsDigest(history.questions),
     status: isApproved ? "approved" : "pending_approval",
     ...standing,
     approvals,
@@ -202,7 +207,7 @@ async function countApproval(
 
 async function recordVote(
   tx: LedgerTransaction,
-  { row, status, groups, independent, approvals, validForMs, holdMs }: VoteOutcome,
+  { row, questions, status, groups, independent, approvals, validForMs, holdMs }: VoteOutcome,
   { actor, self, gesture }: Voter,
   { approve, reason: given }: Vote,
 ): Promise<ApprovalRow> {
@@ -222,6 +227,7 @@ async function recordVote(
       groups: [...groups],
       independent,
       gesture,
+      questions,
       approvals,
       quorum: row.quorum ?? 1,
       status,
@@ -355,6 +361,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
       groups: [],
       independent: false,
       gesture: null,
+      questions: null,
       approvals,
       quorum: row.quorum ?? 1,
       status: "expired",
@@ -365,14 +372,14 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
   );
 }
 
-function approvalExpiredError(row: ActionRow): Refusal {
+export function approvalExpiredError(row: ActionRow): Refusal {
   return new Refusal(
     "APPROVAL_EXPIRED",
     `the time to vote ended at ${toRfc3339(row.expires_at ?? 0)}; the agent has to submit the action again`,
   );
 }
 
-function assertPending(row: ActionRow): void {
+export function assertPending(row: ActionRow): void {
   if (row.status === "expired" && row.approved_until === null) throw approvalExpiredError(row);
   if (row.status !== "pending_approval") {
     throw new Refusal(

@@ -36,6 +36,7 @@ export function liftRejection(
         groups: [],
         independent: false,
         gesture: null,
+        questions: null,
         approvals: votes.filter(({ approve }) => approve).length,
         quorum: row.quorum ?? 1,
         status: "denied",

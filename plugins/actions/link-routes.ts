@@ -3,7 +3,7 @@ import type { Static } from "@sinclair/typebox";
 import { type CoreHost, parseStoredRequest, presentRequest } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
-import { readVotes, policySetFor, renderVotes } from "./action-record.ts";
+import { readVotes, policySetFor, renderQuestions, renderVotes } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
@@ -26,6 +26,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       operation,
       params,
       context,
+      questions: renderQuestions(row),
       status,
       reason,
       risk_level,

@@ -44,6 +44,7 @@ export const LinkAnswer = Type.Object(
         "operation",
         "params",
         "context",
+        "questions",
         "status",
         "reason",
         "risk_level",

@@ -3,8 +3,11 @@ import {
   ACTION_STATUSES,
   ApproverPlans,
   LedgerEntry,
+  MAX_ANSWER_LENGTH,
   MAX_COMPARED,
   MAX_DIFFERENCES,
+  MAX_QUESTION_LENGTH,
+  MAX_QUESTIONS,
   MAX_UNUSUAL,
   orNull,
 } from "../../src/core.ts";
@@ -186,6 +189,47 @@ const ApprovalRecord = Type.Object(
   { additionalProperties: false },
 );
 
+const QuestionRecord = Type.Object(
+  {
+    number: Type.Integer({ description: "From 1." }),
+    asked_by: Type.String({ description: "Principal of the approver." }),
+    asked_at: Time("When."),
+    question: Type.String(),
+    answered_at: Nullable(Time("When.")),
+    answer: Nullable(Type.String({ description: "The agent's answer; null until it answers." })),
+  },
+  { additionalProperties: false },
+);
+
+export const QuestionBody = Type.Object(
+  {
+    question: Type.String({
+      minLength: 1,
+      maxLength: MAX_QUESTION_LENGTH,
+      description: "For the agent. The ledger holds a commitment to it.",
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export const AnswerBody = Type.Object(
+  {
+    number: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_QUESTIONS,
+        description: "Default: the first question without an answer.",
+      }),
+    ),
+    answer: Type.String({
+      minLength: 1,
+      maxLength: MAX_ANSWER_LENGTH,
+      description: "For the approvers. The ledger holds a commitment to it.",
+    }),
+  },
+  { additionalProperties: false },
+);
+
 const OpenGroups = Type.Array(Nullable(Type.String()), {
   description: "Groups of which another approval would count now; null: of anyone.",
 });
@@ -275,6 +319,9 @@ export const ActionRecord = Type.Object(
     context: Json,
     meta: Type.Record(Type.String(), Type.Unknown(), {
       description: "`meta` of the submission, with the request's `traceparent`; `{}` if there was none.",
+    }),
+    questions: Type.Array(QuestionRecord, {
+      description: `What approvers asked the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the texts like \`params\`: they can hide characters.`,
     }),
     status: Status,
     decision: Effect,

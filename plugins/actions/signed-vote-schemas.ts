@@ -53,6 +53,7 @@ export const VoteChallenge = Type.Object(
           nonce: text("The nonce."),
           origin: text("Origin of the log."),
           preview: Type.Null({ description: "Digest of a preview; there is none." }),
+          questions: orNull(text("Digest of the questions to the agent and its answers; null if there are none.")),
           reason: orNull(text("The reason given.")),
           user: text("The approver's principal."),
           vote: Type.Union([Type.Literal("approve"), Type.Literal("deny")]),

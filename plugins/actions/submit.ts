@@ -297,6 +297,7 @@ function recordDecision(
     salt,
     past,
     meta: sealedMeta.text,
+    questions: null,
     asked_at: null,
     waits: null,
     status,

@@ -21,7 +21,9 @@ import {
   type RedecisionEntry,
   toHex,
   type ApprovalRequirement,
+  questionsMatch,
   type RecordedApproval,
+  type RecordedQuestion,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import {
@@ -57,6 +59,8 @@ export interface VerifiedHistory {
   requirement: ApprovalRequirement | null;
   /** The approving votes. */
   approvals: readonly RecordedApproval[];
+  /** What approvers asked the agent. */
+  questions: readonly RecordedQuestion[];
   /** Commitment to the reported result. */
   result: string | null;
 }
@@ -146,14 +150,16 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     rejection: rejectionIn(opened),
     requirement: history.requirement,
     approvals: history.approvals,
+    questions: history.questions,
     result: history.result,
   };
   const altered = differingColumns(history.action, row);
   if (commitDigest(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
   if (votes === undefined) return { recorded, altered };
-  // Approvers and policies rely on the text of the request and on `meta`, so both must match.
+  // Approvers and policies rely on the texts of the request, `meta` and the questions, so they must match.
   if (encodeRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
   if (!matchesCommitment(first.meta, row.meta)) altered.push("meta");
+  if (!questionsMatch(history.questions, row.questions)) altered.push("questions");
   const votesMatch =
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => differingColumns(vote, stored).length === 0));
@@ -189,7 +195,7 @@ function findPermitGrounds(
   let permits = 0;
   for (const [i, entry] of entries.entries()) {
     if (entry.type === "redecision" && entry.occasion === "permit") permits++;
-    if (entry.type === "execution" || entry.type === "erasure") continue;
+    if (entry.type === "execution" || entry.type === "erasure" || entry.type === "question") continue;
     // A return to pending invalidates all earlier permits.
     if (entry.status === "pending_approval") grounds.clear();
     else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved"))

@@ -7,6 +7,7 @@ import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { renderGrant } from "./grant-routes.ts";
+import { questionRoutes } from "./question-routes.ts";
 import { liftRejection } from "./lift-rejection.ts";
 import { LiftBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
@@ -67,6 +68,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       handle: async ({ credential, params, body }) =>
         actionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
+    ...questionRoutes(host, tag),
     ...signedVoteRoutes(host, tag),
     pendingRoute(host, tag),
     ...linkRoutes(host, tag),

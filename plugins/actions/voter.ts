@@ -8,6 +8,7 @@ import {
   decodeEntry,
   decodeToken,
   type Gesture,
+  questionsDigest,
   voteDigest,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
@@ -60,7 +61,14 @@ export function verifyVoter(
   // First, so that it is not the token that the person behind the agent is told about.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
   if ("token" in proof)
-    assertToken(checkToken("approval", proof.token, tokenClaims(row, who.principal), approvalMac(host)));
+    assertToken(
+      checkToken(
+        "approval",
+        proof.token,
+        tokenClaims(row, who.principal, questionsDigest(history.questions)),
+        approvalMac(host),
+      ),
+    );
   else assertSigned(host, row, who, vote, proof.gesture, history);
   return { actor: toActor(who.key, who.principal), self, groups: who.groups, gesture };
 }
@@ -72,7 +80,7 @@ export function voteStatement(
   { principal }: Credential,
   { approve, reason }: Vote,
   nonce: string,
-  { asked, commitment }: Pick<VerifiedHistory, "asked" | "commitment">,
+  { asked, commitment, questions }: Pick<VerifiedHistory, "asked" | "commitment" | "questions">,
 ): VoteStatement {
   if (asked === null) throw new Refusal("ACTION_NOT_PENDING", `the action ${row.id} never required approval`);
   return {
@@ -82,6 +90,7 @@ export function voteStatement(
     nonce,
     origin: host.ledger.origin,
     preview: null,
+    questions: questionsDigest(questions),
     reason: reason ?? null,
     user: principal,
     vote: approve ? "approve" : "deny",
@@ -114,7 +123,7 @@ export async function verifyLinkVoter(
   token: string,
 ): Promise<Voter> {
   const principal = readClaims(token).approver;
-  assertToken(checkToken("link", token, tokenClaims(row, principal), linkMac(host)));
+  assertToken(checkToken("link", token, tokenClaims(row, principal, null), linkMac(host)));
   const owner = principal.slice("owner:".length);
   if (!host.channels.notifiesPerson(await readChannels(tx, row), owner)) {
     throw new Refusal(
@@ -192,7 +201,7 @@ function tokenError(verdict: Exclude<TokenCheckResult, "ok">): Refusal {
     case "altered":
       return new Refusal(
         "TOKEN_INVALID",
-        "the token does not match this action and approver; get it again from GET /v1/actions/{id}, or open the link as it was sent",
+        "the token does not match this action and approver, or the action has changed since; get it again from GET /v1/actions/{id}, or open the link as it was sent",
       );
     case "other_action":
       return new Refusal(

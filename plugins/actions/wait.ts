@@ -1,5 +1,5 @@
 /** Lets requests wait while an action is pending. New ledger entries wake them; nothing polls. */
-import type { CoreHost } from "../../src/core.ts";
+import { type CoreHost, hasOpenQuestion } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { isAgentOfAction, type WaitTracker } from "./wait-tracker.ts";
@@ -13,7 +13,7 @@ interface WaitingRequest {
 export interface Waiters {
   /**
    * Resolves with the action when it is no longer pending, `ms` milliseconds have passed, the client disconnects or the
-   * service stops.
+   * service stops. For the action's agent also when there is a question to answer.
    */
   waitWhilePending(row: ActionRow, ms: number, who: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */
@@ -98,7 +98,9 @@ export function createWaiters(host: CoreHost, maxPerKey: number, asks: WaitTrack
       signal.addEventListener("abort", stop);
       let timedOut = false;
       let pending = true;
-      const end = ms > 0 && isAgentOfAction(pendingRow, credential) ? asks.begin(pendingRow, host.clock() + ms) : null;
+      const isAgent = isAgentOfAction(pendingRow, credential);
+      const mustAnswer = (row: ActionRow): boolean => isAgent && hasOpenQuestion(row.questions);
+      const end = ms > 0 && isAgent ? asks.begin(pendingRow, host.clock() + ms) : null;
       const timer = setTimeout(() => {
         timedOut = true;
         wake();
@@ -108,7 +110,7 @@ export function createWaiters(host: CoreHost, maxPerKey: number, asks: WaitTrack
           const row = await host.storage.action(id);
           const ended = timedOut || signal.aborted || host.stopping.aborted;
           pending = row?.status === "pending_approval";
-          if (row === null || !pending || ended) return row;
+          if (row === null || !pending || ended || mustAnswer(row)) return row;
           await nextEntry;
           nextEntry = new Promise<void>((resolve) => (wake = resolve));
         }

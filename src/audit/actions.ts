@@ -8,6 +8,7 @@ import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/kept.ts";
 import { pastMatchesCommitments, restoreFacts } from "../domain/past.ts";
 import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
+import { questionsMatch } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
@@ -115,7 +116,7 @@ async function auditAction(
   else {
     request = openRequest(row, history, fault);
     checkResult(row, history, fault);
-    checkCommitments(row, own.map(entryOf), fault);
+    checkCommitments(row, own.map(entryOf), history, fault);
   }
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) {
@@ -153,7 +154,7 @@ function entryOf({ bytes }: EntryRow): ActionEntry {
 
 /** Checks that the store no longer contains a request or result that the ledger records as erased. */
 function checkErased(row: ActionRow, fault: ReportFault): void {
-  for (const column of ["request", "request_hash", "salt", "past", "meta", "result"] as const)
+  for (const column of ["request", "request_hash", "salt", "past", "meta", "questions", "result"] as const)
     if (row[column] !== null && row[column] !== "") fault(`it was erased, but its ${column} is still in the store`);
 }
 
@@ -194,13 +195,20 @@ function opensResult(text: string, salt: string, commitment: string): boolean {
   }
 }
 
-function checkCommitments({ past, meta }: ActionRow, entries: readonly ActionEntry[], fault: ReportFault): void {
+function checkCommitments(
+  { past, meta, questions }: ActionRow,
+  entries: readonly ActionEntry[],
+  history: ActionHistory,
+  fault: ReportFault,
+): void {
   const commitments = entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : []));
   if (!pastMatchesCommitments(commitments, past))
     fault("the history that its decisions read does not match the commitment in the ledger");
   const [first] = entries;
   const commitment = first?.type === "decision" ? first.meta : null;
   if (!matchesCommitment(commitment, meta)) fault("its meta does not match the commitment in the ledger");
+  if (!questionsMatch(history.questions, questions))
+    fault("its questions and answers do not match the commitments in the ledger");
 }
 
 async function checkVotes(

@@ -61,8 +61,8 @@ export function createUsersAudit(origin: string): UsersAudit {
       throw new RangeError(
         `its vote is signed with the passkey ${gesture.credential_id}, which ${principal || "no one"} did not have`,
       );
-    const { action_id = "", commitment = "", verdict = "", comment = null } = entry;
-    const vote = { action_id, commitment, verdict, comment, gesture };
+    const { action_id = "", commitment = "", verdict = "", comment = null, questions = null } = entry;
+    const vote = { action_id, commitment, verdict, comment, questions, gesture };
     const fault = findGestureFault(origin, vote, principal, passkey, verifyPasskeySignature);
     if (fault !== null) throw new RangeError(`the signature of its vote is not valid: ${fault}`);
   }

@@ -105,6 +105,50 @@ const EXAMPLE_WITH_GRANT = `  assent approve 019346a0-0000-7000-8000-00000000000
 export const approve = voteCommand(true);
 export const deny = voteCommand(false);
 
+export const ask: Command = {
+  summary: "ask the agent of a pending action a question",
+  help: `usage: assent ask ID QUESTION [--json]
+
+The agent is told the question when it next submits or waits for the action. "assent actions ID" shows its answer.
+ID can be the beginning of the id of one pending action, of 8 characters or more.
+
+examples:
+  assent ask 019346a0-0000-7000-8000-000000000000 "Which customer asked for this?"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { json: { type: "boolean" } });
+    const [id, question] = idAndText(positionals, "ask", "a question");
+    const service = await privilegedClient();
+    const action = await withServiceErrors(async () => service.ask(await completeId(service, id), question));
+    showAction(io, action, values.json === true);
+    return EXIT.ok;
+  },
+};
+
+export const answer: Command = {
+  summary: "answer an approver's question about a pending action",
+  help: `usage: assent answer ID TEXT [--question N] [--json]
+
+Answers the first question without an answer, or question N. The key must be the one that submitted the action, or a key of
+its agent. A coding agent behind "assent hook" runs this command as it is: the hook sends the answer with its own key.
+
+examples:
+  assent answer 019346a0-0000-7000-8000-000000000000 "Customer 4711, ticket T-1001"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { question: { type: "string" }, json: { type: "boolean" } });
+    const [id, text] = idAndText(positionals, "answer", "a text");
+    const { question } = values;
+    if (question !== undefined && !/^[1-9]$/.test(question))
+      throw usage(`--question takes the number of a question, not "${question}"`);
+    const number = question === undefined ? undefined : Number(question);
+    const service = await client();
+    const action = await withServiceErrors(async () => service.answer(await completeId(service, id), text, { number }));
+    showAction(io, action, values.json === true);
+    return EXIT.ok;
+  },
+};
+
 export const lift: Command = {
   summary: "lift the rejection of an action",
   help: `usage: assent lift ID [--reason TEXT] [--json]
@@ -190,6 +234,13 @@ async function completeId(service: Awaited<ReturnType<typeof client>>, prefix: s
   if (matches.length === 1) return matches[0] as string;
   if (matches.length === 0) throw new CommandError(`no pending action has an id that begins with "${prefix}"`);
   throw usage(`${matches.length} pending actions have an id that begins with "${prefix}"; give more characters`);
+}
+
+function idAndText(positionals: string[], verb: string, what: string): [id: string, text: string] {
+  const [id, text, ...more] = positionals;
+  if (id === undefined || text === undefined || more.length > 0)
+    throw usage(`assent ${verb} takes one action id and ${what}; put the text in quotes`);
+  return [id, text];
 }
 
 function onlyId(positionals: string[], verb: string): string {

@@ -70,6 +70,10 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
       ({ approve, approver, reason }) =>
         `  vote      ${approve ? "approved" : "rejected"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
     ),
+    ...action.questions.flatMap(({ number, asked_by, question, answer }) => [
+      `  question ${number} by ${safe(asked_by)}: ${safe(question)}`,
+      answer === null ? "  answer    none so far" : `  answer    ${safe(answer)}`,
+    ]),
     ...(action.grant === null ? [] : [`  grant     ${action.grant}`]),
     ...(action.denied_by === null ? [] : [`  denied by ${action.denied_by.replace("_", " ")}`]),
     ...(action.rejection === null ? [] : rejectionLines(action.rejection)),

@@ -44,6 +44,11 @@ export interface StartOptions extends CallOptions {
   attempt?: string | undefined;
 }
 
+export interface AnswerOptions extends CallOptions {
+  /** Which question, from 1. Default: the first one without an answer. */
+  number?: number | undefined;
+}
+
 export interface VoteOptions extends CallOptions {
   reason?: string | undefined;
 }

@@ -1,6 +1,7 @@
 /** Admission: submits a request, waits for approval and starts it. Every governed action passes through here. */
 import { newAttempt, type Assent } from "./client.ts";
 import { RequestRefused, timeoutError } from "./client-errors.ts";
+import { openQuestion, questionText } from "./question.ts";
 import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./action-types.ts";
 
@@ -45,7 +46,7 @@ export async function admit(
   const wait = Math.min(LONGEST_WAIT, Math.floor(approvalTimeout));
   let action = await assent.submit(request, { join: true, meta, signal, ...(wait > 0 ? { wait } : {}) });
   for (;;) {
-    if (action.status === "pending_approval" && left() > 0)
+    if (action.status === "pending_approval" && openQuestion(action) === null && left() > 0)
       action = await assent.wait(action.id, { timeout: left(), signal });
     if (action.status === "pending_approval")
       return { state: "pending", action, outcome: null, message: pendingMessage(action) };
@@ -101,6 +102,11 @@ function refusedAdmission(action: ActionRecord, error?: RequestRefused): Admissi
   return { state: "refused", action, outcome, message };
 }
 
-function pendingMessage({ id, tool, operation }: ActionRecord): string {
-  return `Not run yet: ${tool} ${operation} waits for approval [action ${id}]. It was not refused. Call again later with exactly the same arguments; other arguments would be another request.`;
+function pendingMessage(action: ActionRecord): string {
+  const { id, tool, operation } = action;
+  const question = questionText(
+    action,
+    "through whoever runs you (`assent.answer`, or `assent answer` on the command line)",
+  );
+  return `Not run yet: ${tool} ${operation} waits for approval [action ${id}]. It was not refused. ${question}Call again later with exactly the same arguments; other arguments would be another request.`;
 }

@@ -13,6 +13,20 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
+  /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
+  questions: ({
+    /** From 1. */
+    number: number;
+    /** Principal of the approver. */
+    asked_by: string;
+    /** When. */
+    asked_at: string;
+    question: string;
+    /** When. */
+    answered_at: string | null;
+    /** The agent's answer; null until it answers. */
+    answer: string | null;
+  })[];
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
   /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
@@ -244,7 +258,7 @@ export interface Event {
 export interface EventsQuery {
   /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
   after?: number | undefined;
-  /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
+  /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
   type?: string | undefined;
   agent_id?: string | undefined;
   /** Events of actions with this tool. */

@@ -1,10 +1,12 @@
 /** A method for each API call. */
 import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./client-errors.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
+import { openQuestion } from "./question.ts";
 import { equalJson } from "./snapshot.ts";
 import { createTransport, deadline, isObject, pause, computeBackoff, type Call } from "./transport.ts";
 import { isHttpUrl } from "./url.ts";
 import type {
+  AnswerOptions,
   ActionPage,
   ActionQuery,
   ActionRecord,
@@ -152,7 +154,10 @@ export function createAssent(options: AssentOptions = {}) {
       if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
       throw unreadableAnswer(200, `${action.id} is not the action that was asked for`);
     },
-    /** Waits until the action is no longer pending. Continues to wait while the service is unavailable. */
+    /**
+     * Waits until the action is no longer pending, or an approver asks the agent a question. Continues to wait while the
+     * service is unavailable.
+     */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
       const end = performance.now() + timeout * 1000;
       const limit = deadline(timeout + GRACE, [options.signal, signal]);
@@ -162,7 +167,7 @@ export function createAssent(options: AssentOptions = {}) {
           const left = Math.max(0, (end - begun) / 1000);
           try {
             const now = await action(id, { wait: Math.min(LONGEST_WAIT, Math.ceil(left)), signal: limit.signal });
-            if (now.status !== "pending_approval" || performance.now() >= end) return now;
+            if (now.status !== "pending_approval" || openQuestion(now) !== null || performance.now() >= end) return now;
             failures = 0;
             // An immediate answer that is still pending means that the service does not support waiting.
             if (performance.now() - begun < 1000) await pause(Math.min(left, 1), [limit.signal]);
@@ -208,6 +213,15 @@ export function createAssent(options: AssentOptions = {}) {
         return now;
       }
     },
+    /** Asks the agent of a pending action a question. With a key that may approve the action. */
+    ask: (id: string, question: string, { signal }: CallOptions = {}) =>
+      record(id, "POST", "/questions", { body: { question }, signal, repeatable: true }),
+    /**
+     * Answers an approver's question about a pending action of this agent: question `number`, or the first one without
+     * an answer. `ActionRecord.questions` lists them.
+     */
+    answer: (id: string, answer: string, { number, signal }: AnswerOptions = {}) =>
+      record(id, "POST", "/answers", { body: { answer, number }, signal, repeatable: true }),
     cancel: (id: string, { reason, signal }: VoteOptions = {}) =>
       record(id, "POST", "/cancel", { body: { reason }, signal }),
     approve: (id: string, how?: ApproveOptions) => vote(id, true, how),

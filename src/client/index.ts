@@ -17,6 +17,7 @@ export {
   type GovernOptions,
   type RunContext,
 } from "./govern.ts";
+export { openQuestion, questionText, type Question } from "./question.ts";
 export { toSingleLine, explainRefusal, type Refusal, type RefusalOutcome } from "./refusal.ts";
 export {
   PermitRefused,
@@ -28,6 +29,7 @@ export {
   type VerifyPermitOptions,
 } from "./permit.ts";
 export type {
+  AnswerOptions,
   ActionPage,
   ActionQuery,
   ActionRecord,

@@ -99,18 +99,18 @@ function deniedRefusal(action: ActionRecord): Refusal {
 }
 
 /** A principal as a person reads it. */
-function approverName(principal: string | undefined): string {
+export function approverName(principal: string | undefined): string {
   if (principal === undefined) return "a person";
   return toSingleLine(principal.replace(/^owner:/, "").replace(/^key:/, "the key "));
 }
 
 /** Returns text of people and policies as one short line, without characters that hide or reorder text. */
-export function toSingleLine(text: unknown): string {
+export function toSingleLine(text: unknown, longest = LONGEST): string {
   const line = String(text)
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Z}]+/gu, " ")
     .trim();
   const characters = Array.from(line);
-  return characters.length <= LONGEST ? line : `${characters.slice(0, LONGEST).join("")}…`;
+  return characters.length <= longest ? line : `${characters.slice(0, longest).join("")}…`;
 }
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

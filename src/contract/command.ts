@@ -12,6 +12,8 @@ export const CORE_COMMANDS = [
   "submit",
   "approve",
   "deny",
+  "ask",
+  "answer",
   "lift",
   "actions",
   "grants",

@@ -28,6 +28,8 @@ export interface MessageAction {
   preview: string | null;
   /** JSON pointers of the members of `params` and `context` that the policy wants displayed first. */
   shown_first: readonly string[];
+  /** What approvers asked the agent, and its answers. */
+  questions: readonly { asked_by: string; question: string; answer: string | null }[];
   /** How many people must approve. */
   quorum: number;
   votes: readonly { approver: string; approve: boolean; reason: string | null; at: string }[];

@@ -69,6 +69,10 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
     ["Reason", action.reason],
     ["Policy", action.policy === null ? null : `${action.policy}${action.rule === null ? "" : ` / ${action.rule}`}`],
     ["Submitted by", formatPrincipal(action.submitted_by)],
+    ...action.questions.flatMap(({ asked_by, question, answer }, i): [string, string | null][] => [
+      [`Question ${i + 1}`, `${formatPrincipal(asked_by)}: ${question}`],
+      [`Answer ${i + 1}`, answer],
+    ]),
     ["Approvals", `${action.votes.filter(({ approve }) => approve).length} of ${action.quorum}`],
     ["Expires", action.expires_at === null ? null : formatTime(action.expires_at)],
     ["Action", action.id],

@@ -5,6 +5,7 @@ import type { ActionRequest } from "../domain/actions.ts";
 import { decodeEntry, type StopEntry } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
+import { decodeQuestions } from "../domain/questions.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -147,6 +148,11 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
     submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
     request_hash: row.request_hash,
     ...presentRequest(set, { ...row, ...request }),
+    questions: decodeQuestions(row.questions).map(({ asked_by, question, answer }) => ({
+      asked_by,
+      question: question.text,
+      answer: answer?.text ?? null,
+    })),
     quorum: row.quorum ?? 1,
     votes: votes.map((vote) => ({
       approver: vote.principal,

@@ -6,12 +6,27 @@
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
 import { findDeniedBy } from "./denied-by.ts";
-import type { ApprovalEntry, DecisionEntry, ErasureEntry, ExecutionEntry, RedecisionEntry } from "./entries.ts";
+import type {
+  ApprovalEntry,
+  DecisionEntry,
+  ErasureEntry,
+  ExecutionEntry,
+  QuestionEntry,
+  RedecisionEntry,
+} from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
+import { questionsDigest, type RecordedQuestion } from "./questions.ts";
 import { parseRfc3339 } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
-export type ActionEntry = (DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry | ErasureEntry) & {
+export type ActionEntry = (
+  | DecisionEntry
+  | ApprovalEntry
+  | RedecisionEntry
+  | QuestionEntry
+  | ExecutionEntry
+  | ErasureEntry
+) & {
   seq: number;
 };
 
@@ -86,6 +101,8 @@ export interface ActionHistory {
   requirement: ApprovalRequirement | null;
   /** The approving votes, in order. */
   approvals: RecordedApproval[];
+  /** What approvers asked the agent, in order. */
+  questions: RecordedQuestion[];
   commitment: string;
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
@@ -143,6 +160,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     votes: [],
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
     approvals: [],
+    questions: [],
     commitment: first.commitment,
     result: null,
     mayHaveRun: first.status === "allowed",
@@ -166,6 +184,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
     action.erased_at = at;
     return;
   }
+  if (entry.type === "question") return applyQuestion(history, entry, at);
   if (entry.status !== action.status && !canTransition(action.status, entry.status))
     faults.push(`it moved from ${action.status} to ${entry.status}`);
   if (endsWithoutRunning(entry.status))
@@ -180,6 +199,8 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
     }
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
     if (entry.by === null) return void faults.push("one of its votes names no voter");
+    if (entry.questions !== questionsDigest(history.questions))
+      faults.push(`the vote of entry ${entry.seq} names other questions than were asked`);
     if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
       faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
     history.votes.push({
@@ -215,6 +236,21 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   } else {
     applyExecution(history, entry, at);
   }
+}
+
+function applyQuestion({ action, faults, questions }: ActionHistory, entry: QuestionEntry, at: number): void {
+  const { phase, number, by, text } = entry;
+  if (action.status !== "pending_approval")
+    faults.push(`a question was asked or answered while it was ${action.status}`);
+  if (phase === "ask") {
+    if (number !== questions.length + 1) faults.push(`question ${number} follows question ${questions.length}`);
+    questions.push({ asked_by: by.principal, asked_at: at, question: text, answered_at: null, answer: null });
+    return;
+  }
+  const question = questions[number - 1];
+  if (question === undefined || question.answer !== null)
+    return void faults.push(`there was no open question ${number} to answer`);
+  Object.assign(question, { answered_at: at, answer: text });
 }
 
 function applyExecution(history: ActionHistory, { phase, by, result }: ExecutionEntry, at: number): void {

@@ -12,6 +12,7 @@ import type {
   DecisionEntry,
   ErasureEntry,
   ExecutionEntry,
+  QuestionEntry,
   RedecisionEntry,
 } from "./entries/actions.ts";
 import type {
@@ -50,6 +51,7 @@ type CoreEntry =
   | DecisionEntry
   | ApprovalEntry
   | RedecisionEntry
+  | QuestionEntry
   | ExecutionEntry
   | ErasureEntry
   | PolicySetEntry
@@ -67,6 +69,7 @@ export const ENTRY_TYPES = [
   "decision",
   "approval",
   "redecision",
+  "question",
   "execution",
   "erasure",
   "policy_set",

@@ -15,6 +15,8 @@ export interface VoteStatement {
   origin: string;
   /** Digest of a preview of the effects. Null, because no preview exists. */
   preview: null;
+  /** `questionsDigest` of what approvers asked the agent and it answered; null if nothing was asked. */
+  questions: string | null;
   reason: string | null;
   /** Principal of the approver: `user:<id>`. */
   user: string;
@@ -43,8 +45,8 @@ export const MAX_SIGNED_VOTES = 50;
 
 /** Returns SHA-256 of `assent-vote/1`, a line feed and the canonical JSON of the statement. Lowercase hex. */
 export function voteDigest(statement: VoteStatement): string {
-  const { action_id, commitment, decision, nonce, origin, preview, reason, user, vote } = statement;
-  const members = { action_id, commitment, decision, nonce, origin, preview, reason, user, vote };
+  const { action_id, commitment, decision, nonce, origin, preview, questions, reason, user, vote } = statement;
+  const members = { action_id, commitment, decision, nonce, origin, preview, questions, reason, user, vote };
   return sha256Hex(utf8(`assent-vote/1\n${canonicalText(members)}`));
 }
 
@@ -108,12 +110,19 @@ export function assertionCounter({ authenticator_data }: PasskeyAssertion): numb
  */
 export function findGestureFault(
   origin: string,
-  entry: { action_id: string; commitment: string; verdict: string; comment: string | null; gesture: Gesture },
+  entry: {
+    action_id: string;
+    commitment: string;
+    verdict: string;
+    comment: string | null;
+    questions: string | null;
+    gesture: Gesture;
+  },
   user: string,
   passkey: ExpectedAssertion["passkey"],
   verify: VerifyPasskeySignature,
 ): string | null {
-  const { action_id, commitment, comment: reason, gesture, verdict } = entry;
+  const { action_id, commitment, comment: reason, gesture, questions, verdict } = entry;
   if (verdict !== "approve" && verdict !== "deny") return "it is not a vote";
   const { decision, nonce, votes } = gesture;
   const statement = {
@@ -123,6 +132,7 @@ export function findGestureFault(
     nonce,
     origin,
     preview: null,
+    questions,
     reason,
     user,
     vote: verdict,

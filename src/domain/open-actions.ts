@@ -41,6 +41,7 @@ export function cancellationEntry(
     groups: [],
     independent: false,
     gesture: null,
+    questions: null,
     approvals,
     quorum: action.quorum ?? 1,
     status: "cancelled",

@@ -21,6 +21,8 @@ const FORMS: Readonly<Record<TokenKind, { prefix: string; domain: string }>> = {
 export interface TokenClaims {
   action_id: string;
   request_hash: string;
+  /** `questionsDigest` of what the approver was shown. Absent in links, which display the present state. */
+  questions?: string | null;
   /** The principal that the token was created for. */
   approver: string;
   expires_at: number;
@@ -30,7 +32,14 @@ export type Mac = (message: Uint8Array) => Uint8Array;
 
 function computeMac(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array {
   return mac(
-    canonicalBytes([FORMS[kind].domain, claims.action_id, claims.request_hash, claims.approver, claims.expires_at]),
+    canonicalBytes([
+      FORMS[kind].domain,
+      claims.action_id,
+      claims.request_hash,
+      claims.questions ?? null,
+      claims.approver,
+      claims.expires_at,
+    ]),
   );
 }
 
@@ -54,6 +63,7 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
   const claimed: TokenClaims = {
     action_id: parts.action_id,
     request_hash: expected.request_hash,
+    questions: expected.questions ?? null,
     approver: parts.approver,
     expires_at: parts.expires_at,
   };

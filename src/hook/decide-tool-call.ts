@@ -1,5 +1,13 @@
 /** Decides one call of a hook. Every outcome, errors included, is an answer in the format of the host. */
-import { createAssent, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../client/index.ts";
+import {
+  createAssent,
+  newAttempt,
+  openQuestion,
+  RequestRefused,
+  type ActionRecord,
+  type Assent,
+} from "../client/index.ts";
+import { parseAnswerCommand, sendAnswer } from "./answer-command.ts";
 import { toCanonicalAction } from "./action/canonical-action.ts";
 import { HookConfigError, type HookConfig } from "./hook-config.ts";
 import type { HookEnvironment, HookEvent } from "./hook-event.ts";
@@ -86,14 +94,16 @@ async function requestDecision(
   const { signal } = question;
   const agent = config.agent ?? (await fetchAgentId(assent, signal));
   const { request, remarks } = await toCanonicalAction(event, agent, question.environment);
+  const given = parseAnswerCommand(request);
+  if (given !== null) return sendAnswer(assent, given, signal);
   for (let submissions = 0; submissions < MAX_SUBMISSIONS && performance.now() < deadline; submissions++) {
     let action = await assent.submit(request, { join: true, meta: actionMeta(event, remarks), signal });
-    if (action.status === "pending_approval") {
+    if (action.status === "pending_approval" && openQuestion(action) === null) {
       const remaining = Math.max(0, (deadline - performance.now()) / 1000);
       const timeout = Math.min(remaining, config.wait ?? Infinity, question.maxWait ?? Infinity);
       action = await assent.wait(action.id, { timeout, signal });
-      if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
     }
+    if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
     if (["denied", "expired", "cancelled"].includes(action.status)) return refusalText(action);
     if (action.status !== "allowed" && action.status !== "approved") continue;
     if (await startAction(assent, action, deadline, signal)) {

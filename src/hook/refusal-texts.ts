@@ -1,14 +1,16 @@
 /** Sentences for the agent. Each outcome (refused, waits, could not be asked) asks for something else of it. */
-import { AssentError, explainRefusal, Unauthorized, type ActionRecord } from "../client/index.ts";
+import { AssentError, explainRefusal, questionText, Unauthorized, type ActionRecord } from "../client/index.ts";
 
 export function refusalText(action: ActionRecord): string {
   const { why, next } = explainRefusal(action);
   return `Not run: ${why} (${action.id}). ${next}`;
 }
 
-export function pendingText({ id }: ActionRecord, seconds: number): string {
+export function pendingText(action: ActionRecord, seconds: number): string {
+  const { id } = action;
   return (
     `Not run: waits for approval ${id}. It is not refused. ` +
+    questionText(action, `with the command: assent answer ${id} "…"`) +
     `Tell the user, and repeat the same command, unchanged, after ${seconds} seconds or more: it runs once it is approved.`
   );
 }

@@ -58,6 +58,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
         groups: [],
         independent: false,
         gesture: null,
+        questions: null,
         approvals: 1,
         quorum: 1,
         status: "approved",

@@ -593,3 +593,46 @@ test("the managed file goes before the user's, and both before the environment",
     assert.throws(() => loadConfig(env, [join(folder, name)]), HookConfigError, name);
   assert.throws(() => loadConfig({}, []), /no api_key/);
 });
+
+describe("an approver's question", () => {
+  const QUESTION = { number: 1, asked_by: "owner:bob", question: "Which \u202ecustomer?", answer: null };
+
+  test("is told at once, without waiting, and says how to answer", async () => {
+    const { stdout, calls } = await answer(
+      "claude-code",
+      BEFORE["claude-code"],
+      verdict("pending_approval", { questions: [QUESTION] }),
+    );
+    const reason = JSON.parse(stdout).hookSpecificOutput.permissionDecisionReason as string;
+    assert.match(
+      reason,
+      /bob asks about it \(question 1\): "Which customer\?" Answer it with the command: assent answer act_1/,
+    );
+    assert.equal(calls.length, 1);
+  });
+
+  test("is answered by the hook itself when the agent runs the command, which does not run", async () => {
+    const call = (command: string) => ({
+      ...(BEFORE["claude-code"] as object),
+      tool_name: "Bash",
+      tool_input: { command },
+    });
+    const { stdout, calls } = await answer("claude-code", call("assent answer act_1 'customer 4711'"), () => ({
+      body: { id: "act_1", status: "pending_approval" },
+    }));
+    assert.match(stdout, /"permissionDecision":"deny".*was delivered to the approver; nothing was run/);
+    assert.deepEqual(
+      calls.map(({ method, path, body }) => [method, path, body["answer"]]),
+      [["POST", "/v1/actions/act_1/answers", "customer 4711"]],
+    );
+    for (const command of [
+      "assent answer act_1 $(rm x)",
+      "assent answer act_1 a; rm x",
+      "sudo assent answer act_1 a",
+      "assent answer act_1 a > f",
+    ]) {
+      const other = await answer("claude-code", call(command), verdict("denied"));
+      assert.match(other.calls[0]?.path ?? "", /^\/v1\/actions\?join=open/, command);
+    }
+  });
+});

@@ -204,6 +204,12 @@ describe("every operation", () => {
       body: { token: seenByAdmin.approval_token, approve: true, reason: "fine" },
     });
     const withdrawn = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
+    await send("POST", "/v1/actions/{id}/questions", { at: { id: withdrawn.id }, body: { question: "why?" } });
+    await send("POST", "/v1/actions/{id}/answers", {
+      at: { id: withdrawn.id },
+      key: service.agent,
+      body: { answer: "because" },
+    });
     await send("POST", "/v1/actions/{id}/cancel", { at: { id: withdrawn.id }, key: service.agent });
     const refused = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     const { approval_token: token } = (await send("GET", "/v1/actions/{id}", { at: { id: refused.id } })).body;

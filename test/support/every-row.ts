@@ -83,6 +83,10 @@ export async function fillStore(
     const token = (await call("GET", `/v1/actions/${id}`, undefined, { key })).approval_token as string;
     await call("POST", `/v1/actions/${id}/approval`, { token, approve, reason: "seen" }, { key });
   };
+  const ask = async (id: string, key: string): Promise<void> => {
+    await call("POST", `/v1/actions/${id}/questions`, { question: "why?" }, { key });
+    await call("POST", `/v1/actions/${id}/answers`, { answer: "because" }, { key: service.agent });
+  };
   const run = async (id: string, success: boolean | null): Promise<void> => {
     const key = service.agent;
     await call("POST", `/v1/actions/${id}/start`, {}, { key });
@@ -142,6 +146,7 @@ export async function fillStore(
     await vote((await submit("ask")).id as string, anna, false);
     await vote((await submit("ask")).id as string, anna, true);
     const failed = await submit("two", { params: { z: 1, a: 2 } });
+    await ask(failed.id as string, anna);
     await vote(failed.id as string, anna, true);
     await vote(failed.id as string, ben, true);
     await run(failed.id as string, false);

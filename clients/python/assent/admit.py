@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, NoReturn, Optional, TypeVar
 
 from .client import Assent, new_attempt
 from .errors import AssentError, Denied, Pending, RequestRefused, ServiceUnavailable
-from .records import ActionRecord
-from .refusal import refusal_of
+from .records import ActionRecord, open_question
+from .refusal import approver_name, as_text, refusal_of
 
 log = logging.getLogger("assent")
 
@@ -87,10 +87,10 @@ def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional
     action = client.submit(**request, wait=wait)
     while True:
         left = end - time.monotonic()
-        if action["status"] == "pending_approval" and left > 0:
+        if action["status"] == "pending_approval" and open_question(action) is None and left > 0:
             action = client.wait(action["id"], left)
         if action["status"] == "pending_approval":
-            raise Pending(action, COME_BACK)
+            raise Pending(action, COME_BACK, _question(action))
         if action["status"] not in STARTABLE:
             _refuse(action)
         run = Run(client, action)
@@ -99,6 +99,18 @@ def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional
             return run
         # Decided again, it wants more approvals than it had.
         action = again
+
+
+def _question(action: ActionRecord) -> str:
+    """What an approver asks about the action, as a sentence; empty if nothing is open."""
+    question = open_question(action)
+    if question is None:
+        return ""
+    who = approver_name(question.get("asked_by"))
+    return (
+        f'; {who} asks about it (question {question.get("number")}): "{as_text(question.get("question"), 1000)}"; answer it '
+        "through whoever runs you (`Assent.answer`), truthfully, and do not change the call"
+    )
 
 
 async def in_thread(admitted: Callable[[Caller], Admitted]) -> Admitted:

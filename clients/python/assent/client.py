@@ -12,7 +12,7 @@ from typing import Any, AsyncIterator, Dict, Iterator, Mapping, Optional, cast
 from urllib.parse import quote, urlencode
 
 from .errors import AssentError, RequestRefused, ServiceUnavailable
-from .records import ActionRecord, Event
+from .records import ActionRecord, Event, open_question
 from .transport import Transport, to_json
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -79,7 +79,8 @@ class Assent:
             if not _same(to_json(body.get(name, {})), record.get(name)):
                 raise _another(record)
         left = wait - LONGEST_WAIT
-        return self.wait(record["id"], left) if record["status"] == "pending_approval" and left > 0 else record
+        pending = record["status"] == "pending_approval" and open_question(record) is None
+        return self.wait(record["id"], left) if pending and left > 0 else record
 
     def agent(self) -> str:
         """The agent that this key is bound to."""
@@ -114,12 +115,12 @@ class Assent:
             query["cursor"] = cursor
 
     def wait(self, action_id: str, seconds: float) -> ActionRecord:
-        """The action when it waits for people no longer, or as it stands after so many seconds."""
+        """The action when it is no longer pending, an approver asks its agent a question, or `seconds` have passed."""
         end = time.monotonic() + seconds
         while True:
             now = max(0, min(int(end - time.monotonic()), LONGEST_WAIT))
             record = self._record("GET", f"/v1/actions/{_part(action_id)}?wait={now}", wait=now, repeat=True, about=action_id)
-            if record["status"] != "pending_approval" or time.monotonic() + 1 >= end:
+            if record["status"] != "pending_approval" or open_question(record) or time.monotonic() + 1 >= end:
                 return record
 
     def permit(self, action_id: str) -> ActionRecord:
@@ -173,6 +174,19 @@ class Assent:
             if now["status"] != ("succeeded" if success else "failed"):
                 raise
             return now
+
+    def ask(self, action_id: str, question: str) -> ActionRecord:
+        """Asks the agent of a pending action a question. With a key that may approve the action."""
+        path = f"/v1/actions/{_part(action_id)}/questions"
+        return self._record("POST", path, {"question": question}, repeat=True, about=action_id)
+
+    def answer(self, action_id: str, answer: str, number: Optional[int] = None) -> ActionRecord:
+        """Answers question `number` about a pending action of this agent, or the first one without an answer."""
+        body: Dict[str, Any] = {"answer": answer}
+        if number is not None:
+            body["number"] = number
+        path = f"/v1/actions/{_part(action_id)}/answers"
+        return self._record("POST", path, body, repeat=True, about=action_id)
 
     def cancel(self, action_id: str) -> ActionRecord:
         """Takes the wish back."""
@@ -332,6 +346,12 @@ class AsyncAssent:
 
     async def result(self, action_id: str, **how: Any) -> ActionRecord:
         return await asyncio.to_thread(lambda: self.sync.result(action_id, **how))
+
+    async def ask(self, action_id: str, question: str) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.ask, action_id, question)
+
+    async def answer(self, action_id: str, answer: str, number: Optional[int] = None) -> ActionRecord:
+        return await asyncio.to_thread(self.sync.answer, action_id, answer, number)
 
     async def cancel(self, action_id: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.cancel, action_id)

@@ -53,11 +53,11 @@ class Denied(AssentError):
 
 
 class Pending(AssentError):
-    """A person is asked, and the action did not run. The same call with the same arguments joins it; it is not refused."""
+    """A person is asked, and the action did not run. The same call with the same arguments joins it; it is not refused. `question`: what an approver asks the agent, as part of the message."""
 
-    def __init__(self, action: Mapping[str, Any], retry_after: float) -> None:
+    def __init__(self, action: Mapping[str, Any], retry_after: float, question: str = "") -> None:
         super().__init__(
-            f"not run: waits for approval ({action.get('id')}); call again with exactly the same arguments",
+            f"not run: waits for approval ({action.get('id')}){question}; call again with exactly the same arguments",
             status=202,
             code="PENDING",
             retry_after=retry_after,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, TypedDict
+from typing import Any, Dict, List, Mapping, Optional, TypedDict
 
 
 class _Required(TypedDict):
@@ -40,6 +40,7 @@ class ActionRecord(TypedDict, total=False):
     request_hash: Optional[str]
     decision_hash: str
     approvals: List[Dict[str, Any]]
+    questions: List[Dict[str, Any]]
     approval_token: str
     preview: Optional[str]
     shown_first: List[str]
@@ -55,6 +56,13 @@ class ActionRecord(TypedDict, total=False):
     result: Optional[Dict[str, Any]]
     created_at: str
     updated_at: str
+
+
+def open_question(action: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+    """The first question of an approver that the agent has not answered."""
+    if action.get("status") != "pending_approval":
+        return None
+    return next((one for one in action.get("questions") or [] if one.get("answer") is None), None)
 
 
 class Event(TypedDict):

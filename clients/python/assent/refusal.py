@@ -65,7 +65,7 @@ def _denied(action: Mapping[str, Any]) -> Refusal:
         )
         way = "If the approver names another way, take that one." if words else "Ask the user how to go on."
         already = "already " if by == "earlier_rejection" else ""
-        why = f"{already}rejected by {_approver(rejection.get('approver'))}{': ' + words if words else ''}"
+        why = f"{already}rejected by {approver_name(rejection.get('approver'))}{': ' + words if words else ''}"
         return Refusal("rejected", why, f"{holds} {way} Otherwise: {NO_DETOUR}.")
     if by == "stop":
         return _stopped(reason)
@@ -87,7 +87,7 @@ def _stopped(reason: Any) -> Refusal:
     )
 
 
-def _approver(principal: Any) -> str:
+def approver_name(principal: Any) -> str:
     if not isinstance(principal, str):
         return "a person"
     if principal.startswith("owner:"):
@@ -95,9 +95,9 @@ def _approver(principal: Any) -> str:
     return as_text(re.sub("^key:", "the key ", principal))
 
 
-def as_text(text: Any) -> str:
+def as_text(text: Any, longest: int = LONGEST) -> str:
     """What people and policies wrote, as one bounded line without characters that hide or reorder others."""
     visible = IGNORABLE.sub(" ", str(text))
     visible = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in visible)
     line = re.sub(" +", " ", visible).strip()
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    return line if len(line) <= longest else f"{line[:longest]}…"

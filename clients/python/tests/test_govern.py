@@ -97,6 +97,18 @@ class Governed(unittest.TestCase):
         self.assertNotEqual(asked.exception.action_id, pending.exception.action_id)
         self.assertEqual(self.ran, [])
 
+    def test_an_approvers_question_ends_the_wait_and_is_answered(self):
+        order = str(uuid.uuid4())
+        with self.assertRaises(Pending) as pending:
+            self.refund()(500, order=order)
+        admin().ask(pending.exception.action_id, "Which\u202e customer?")
+        with self.assertRaises(Pending) as asked:
+            self.refund(wait=600)(500, order=order)
+        self.assertEqual(asked.exception.action_id, pending.exception.action_id)
+        self.assertRegex(str(asked.exception), r'asks about it \(question 1\): "Which customer\?"')
+        answered = self.client.answer(asked.exception.action_id, "4711")
+        self.assertEqual(answered["questions"][0]["answer"], "4711")
+
     def test_waits_for_half_a_minute_unless_told_otherwise(self):
         order = str(uuid.uuid4())
         action = self.client.submit(

@@ -14,6 +14,8 @@ export interface ActionRow extends RecordedAction {
   past: string | null;
   /** The submitted `meta`, as canonical JSON of `{meta, salt}` that opens the entry's commitment; null if there was none. */
   meta: string | null;
+  /** What approvers asked and the agent answered, as canonical JSON of `StoredQuestion[]`; null if nothing was asked. */
+  questions: string | null;
   approved_until: number | null;
   /** Time of the last duplicate request; null if there was none. Not in the ledger. */
   asked_at: number | null;
@@ -34,6 +36,7 @@ export type ActionChange = Partial<
     | "approved_until"
     | "rejection_until"
     | "past"
+    | "questions"
     | "started_at"
     | "started_by"
     | "result"
@@ -198,7 +201,7 @@ export interface ActionWrites {
   /** Compare-and-set in one statement. Resolves to false and changes nothing if the guard does not match. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
-   * Empties request, request_hash and salt, and sets past, meta and result to null. Compare-and-set: false, and nothing
+   * Empties request, request_hash and salt, and sets past, meta, questions and result to null. Compare-and-set: false, and nothing
    * changed, when the action is not there, is pending or was erased. Once it is committed the store keeps none of it
    * where it could keep it from being read: docs/erasure.md says what that is for each.
    */

@@ -58,6 +58,8 @@ export interface ApprovalEntry {
   independent: boolean;
   /** The signature of the vote with a passkey; null if it was not signed. */
   gesture: Gesture | null;
+  /** `questionsDigest` of what approvers asked so far; null if nothing was asked, or unless this is a vote. */
+  questions: string | null;
   /** The number of distinct approvers so far, including this one. */
   approvals: number;
   quorum: number;
@@ -66,6 +68,23 @@ export interface ApprovalEntry {
   approved_until: string | null;
   /** End of the time in which the rejection refuses the same request; null if it refuses nothing. */
   rejection_until: string | null;
+}
+
+/** An approver asked the agent about its pending action, or the agent answered. Changes no status. */
+export interface QuestionEntry {
+  type: "question";
+  v: 1;
+  action_id: string;
+  at: string;
+  agent_id: string;
+  commitment: string;
+  phase: "ask" | "answer";
+  /** Which question of the action, from 1. */
+  number: number;
+  /** The approver; for an answer the agent's credential. */
+  by: Actor;
+  /** SHA-256(salt ‖ SHA-256(canonical `{text}`)), with a salt of its own. */
+  text: string;
 }
 
 /**

@@ -13,6 +13,7 @@ import type {
   PermitKeyEntry,
   PluginEntry,
   PolicySetEntry,
+  QuestionEntry,
   RedecisionEntry,
   StopEntry,
   UserEntry,
@@ -102,6 +103,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "Signature of the vote with a passkey; null if it was not signed." },
       ),
     ),
+    questions: orNull(digest("Of the questions to the agent and its answers so far; null if there are none.")),
     approvals: count("People who approved so far, this one included."),
     quorum: count("How many it takes."),
     status: oneOfSchema(
@@ -126,6 +128,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     quorum: orNull(count("Number of approvals required; null if none is.")),
     expires_at: orNull(time("End of the time to approve; null if no approval is required.")),
     approvers: orNull(ApproverPlans),
+  }),
+  question: entry<QuestionEntry>("QuestionEntry", "question", {
+    ...ABOUT_ACTION,
+    phase: oneOf("An approver's question, or the agent's answer.", "ask", "answer"),
+    number: count("Which question of the action, from 1."),
+    by: Actor,
+    text: digest("Commitment to the text."),
   }),
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,

@@ -2,7 +2,14 @@
  * Requests the decision about a call and waits for approval. A call runs only after the service has confirmed the
  * start, while the client is still connected. Every other outcome is a refusal.
  */
-import { AssentError, newAttempt, RequestRefused, type ActionRecord, type Assent } from "../../client/index.ts";
+import {
+  AssentError,
+  newAttempt,
+  openQuestion,
+  RequestRefused,
+  type ActionRecord,
+  type Assent,
+} from "../../client/index.ts";
 import { clipText } from "../../domain/text.ts";
 import type { Caller } from "../clients/caller.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
@@ -119,7 +126,7 @@ export function createCallGate({
       action = await assent.submit({ agent_id: agent, ...request }, { join: true, meta, signal: caller.signal });
       id = action.id;
       const needsApproval = action.status === "pending_approval";
-      if (needsApproval) action = await waitForApproval(action, caller, deadline);
+      if (needsApproval && openQuestion(action) === null) action = await waitForApproval(action, caller, deadline);
       // An action that is already executing belongs to another call, because each action runs once.
       if (["executing", "unknown", "succeeded", "failed"].includes(action.status)) return "started elsewhere";
       if (action.status !== "allowed" && action.status !== "approved")
@@ -168,6 +175,8 @@ export function createCallGate({
   }
 
   return {
+    /** Answers an approver's question about a pending action. @throws AssentError */
+    answer: (id: string, text: string, signal: AbortSignal) => assent.answer(id, text, { signal }),
     /**
      * Resolves to true if the policies deny the tool with any arguments. If the service cannot answer, resolves to
      * false; each call is then decided.

@@ -2,6 +2,8 @@
 import {
   toSingleLine,
   explainRefusal,
+  openQuestion,
+  questionText,
   RequestRefused,
   Unauthorized,
   type ActionRecord,
@@ -9,6 +11,7 @@ import {
   type RefusalOutcome,
 } from "../../client/index.ts";
 import type { JsonObject } from "../transport/rpc-message.ts";
+import { ANSWER_TOOL } from "./answer-tool.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 
 export interface Refusal {
@@ -23,6 +26,8 @@ export interface Refusal {
     code: string | null;
     /** Present if a person rejected the call: who, and why. */
     rejection?: ActionRecord["rejection"];
+    /** What an approver asks about the call that waits. */
+    question?: { number: number; text: string };
   };
 }
 
@@ -35,15 +40,22 @@ const NOT_RUN = "The call was not made: nothing was run and nothing was changed.
 export function callRefusal(action: ActionRecord): Refusal {
   const { id, status, reason, reason_code: code, rejection } = action;
   const facts = { action_id: id, code, retry_after: null };
+  const question = openQuestion(action);
   if (status === "pending_approval")
     return {
       text:
         `${NOT_RUN} It waits for a person's approval (${toSingleLine(reason)}; approval ${id}). It is not refused. ` +
+        questionText(action, `with the tool ${ANSWER_TOOL} (or ask the user to run: assent answer ${id} "…")`) +
         `To go on, call this tool again with exactly the same arguments, not before ${RETRY_AFTER} seconds from now: the same ` +
         `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
         `request, which somebody would have to approve anew. Do not reach the same end in another way. If there is other ` +
         `work, do that first; if there is none, tell the user that this waits for approval.`,
-      facts: { ...facts, status, retry_after: RETRY_AFTER },
+      facts: {
+        ...facts,
+        status,
+        retry_after: RETRY_AFTER,
+        ...(question === null ? {} : { question: { number: question.number, text: question.question } }),
+      },
     };
   const { outcome, why, next } = explainRefusal(action);
   return {

@@ -21,6 +21,7 @@ import {
   type Reply,
   type Request,
 } from "../transport/rpc-message.ts";
+import { asksQuestion, callAnswerTool } from "../decisions/answer-tool.ts";
 import { createLogLevel } from "../upstreams/log-level.ts";
 import { AnswerLostError } from "../transport/peer.ts";
 import { refusalToolResult, proxyRefusal } from "../decisions/refusal-result.ts";
@@ -175,9 +176,16 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     });
   }
 
-  function callTool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply> {
+  let offersAnswers = false;
+
+  async function callTool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply> {
     const ask: AskClient = (question, signal) => askClient(tool.upstream, question, signal, caller);
-    return trackCaller(tool.upstream, caller, () => runGovernedCall(call, caller, ask, tool, options));
+    const reply = await trackCaller(tool.upstream, caller, () => runGovernedCall(call, caller, ask, tool, options));
+    if (!offersAnswers && asksQuestion(reply)) {
+      offersAnswers = true;
+      listChanged("tools");
+    }
+    return reply;
   }
 
   const { askClient: ask } = client;
@@ -197,6 +205,8 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     send,
     setLevel: logLevel.set,
     tool: callTool,
+    offersAnswers: () => offersAnswers,
+    answer: (input, signal) => callAnswerTool(options.gate, input, signal),
   });
 
   return {

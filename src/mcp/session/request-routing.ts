@@ -1,6 +1,7 @@
 /** Chooses the server for each request of a client, and forwards the request. */
 import type { Caller } from "../clients/caller.ts";
 import { refusalReply, type UpstreamCall } from "../decisions/governed-call.ts";
+import { ANSWER_TOOL, ANSWER_TOOL_DEFINITION } from "../decisions/answer-tool.ts";
 import { paramHeaders } from "../transport/http-headers.ts";
 import { createListCache, LIST_TIMEOUT_MS } from "../upstreams/slow-upstreams.ts";
 import {
@@ -47,6 +48,10 @@ interface RoutingDependencies {
   setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
   /** Runs a tool call. It always needs a decision, whatever `open` says. */
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
+  /** Whether clients are offered the proxy's tool that answers approvers. */
+  offersAnswers(): boolean;
+  /** Calls that tool. Resolves to its result. */
+  answer(input: JsonObject, signal: AbortSignal): Promise<JsonObject>;
 }
 
 const LIST_METHODS: Readonly<Record<string, string>> = {
@@ -80,6 +85,8 @@ export function createRequestRouter({
   send,
   setLevel,
   tool: runGovernedTool,
+  offersAnswers,
+  answer,
 }: RoutingDependencies): (request: Request, caller: Caller) => Promise<Reply> {
   const promptNames: NameAssignments = new Map();
 
@@ -90,6 +97,7 @@ export function createRequestRouter({
       return tasks.begin(task, caller, (of) => callTool({ id, params } as Request, of));
     if (typeof name !== "string" || !isObject(toolArguments))
       return errorReply(ERROR_CODE.invalidParams, "tools/call needs name, a string, and arguments, an object");
+    if (name === ANSWER_TOOL && offersAnswers()) return { result: await answer(toolArguments, caller.signal) };
     const findTool = (fresh: boolean) => toolCatalog.find(name, live(), fresh);
     const tool = (await findTool(false)) ?? (await findTool(true));
     if (tool === undefined) return unknownToolReply(name);
@@ -146,9 +154,10 @@ export function createRequestRouter({
     const tools = await toolCatalog.list(live());
     const hidden = await Promise.all(tools.map((tool) => isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
-    return {
-      result: { tools: tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks)) },
-    };
+    const shown = tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks));
+    if (!offersAnswers()) return { result: { tools: shown } };
+    // A server's tool of the same name would be shadowed, so it is not listed.
+    return { result: { tools: [...shown.filter(({ name }) => name !== ANSWER_TOOL), ANSWER_TOOL_DEFINITION] } };
   }
 
   const listCaches = new Map(

@@ -79,7 +79,8 @@ export function createWrites(t: Tables): Methods {
     eraseAction(id: string, at: number) {
       const row = t.actions.get(id);
       if (row === undefined || row.erased_at !== null || row.status === "pending_approval") return false;
-      const erased = { request: "", request_hash: "", salt: "", past: null, meta: null, result: null, erased_at: at };
+      const emptied = { request: "", request_hash: "", salt: "" };
+      const erased = { ...emptied, past: null, meta: null, questions: null, result: null, erased_at: at };
       t.actions.set(id, copyRow({ ...row, ...erased }));
       return true;
     },

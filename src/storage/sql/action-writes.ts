@@ -27,6 +27,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
           salt: EMPTY,
           past: sql`null`,
           meta: sql`null`,
+          questions: sql`null`,
           result: sql`null`,
           erased_at: param<number>("at"),
         })
@@ -74,6 +75,7 @@ export const CHANGEABLE = [
   "reason",
   "reason_code",
   "past",
+  "questions",
   "quorum",
   "expires_at",
   "approved_until",

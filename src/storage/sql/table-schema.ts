@@ -118,6 +118,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   salt: true,
   past: true,
   meta: true,
+  questions: true,
   asked_at: true,
   waits: true,
   status: true,

@@ -3,7 +3,16 @@ import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendSome, T0, type Case } from "./rows.ts";
 
-const ERASED = { request: "", request_hash: "", salt: "", past: null, meta: null, result: null, erased_at: T0 + 9 };
+const ERASED = {
+  request: "",
+  request_hash: "",
+  salt: "",
+  past: null,
+  meta: null,
+  questions: null,
+  result: null,
+  erased_at: T0 + 9,
+};
 
 export function erasureCases(test: Case): void {
   test("an erased action keeps everything but what was asked, what was used and what was reported", async ({

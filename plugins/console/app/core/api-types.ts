@@ -62,6 +62,20 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
+  /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
+  questions: ({
+    /** From 1. */
+    number: number;
+    /** Principal of the approver. */
+    asked_by: string;
+    /** When. */
+    asked_at: string;
+    question: string;
+    /** When. */
+    answered_at: string | null;
+    /** The agent's answer; null until it answers. */
+    answer: string | null;
+  })[];
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
   /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
@@ -430,6 +444,8 @@ export interface ApprovalEntry {
     /** Base64url. */
     signature: string;
   } | null;
+  /** Of the questions to the agent and its answers so far; null if there are none. */
+  questions: string | null;
   /** People who approved so far, this one included. */
   approvals: number;
   /** How many it takes. */
@@ -486,6 +502,29 @@ export interface RedecisionEntry {
       notify?: string[];
     })[];
   })[] | null;
+}
+
+export interface QuestionEntry {
+  type: "question";
+  /** Version of the entry type. */
+  v: 1;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** When, by the service's clock: the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  commitment: string;
+  /** An approver's question, or the agent's answer. */
+  phase: "ask" | "answer";
+  /** Which question of the action, from 1. */
+  number: number;
+  by: Actor;
+  /** Commitment to the text. */
+  text: string;
 }
 
 export interface ExecutionEntry {
@@ -941,6 +980,20 @@ export interface LinkedAction {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
+  /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
+  questions: ({
+    /** From 1. */
+    number: number;
+    /** Principal of the approver. */
+    asked_by: string;
+    /** When. */
+    asked_at: string;
+    question: string;
+    /** When. */
+    answered_at: string | null;
+    /** The agent's answer; null until it answers. */
+    answer: string | null;
+  })[];
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   reason: string;
   risk_level: string | null;
@@ -1486,7 +1539,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -1558,6 +1611,16 @@ export interface Api {
       wait?: number | undefined;
     };
     body: never;
+    response: Action;
+  };
+  "POST /v1/actions/{id}/answers": {
+    query: never;
+    body: {
+      /** Default: the first question without an answer. */
+      number?: number | undefined;
+      /** For the approvers. The ledger holds a commitment to it. */
+      answer: string;
+    };
     response: Action;
   };
   "POST /v1/actions/{id}/approval": {
@@ -1648,6 +1711,14 @@ export interface Api {
     query: never;
     body: {
 
+    };
+    response: Action;
+  };
+  "POST /v1/actions/{id}/questions": {
+    query: never;
+    body: {
+      /** For the agent. The ledger holds a commitment to it. */
+      question: string;
     };
     response: Action;
   };
@@ -1949,7 +2020,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
+      /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -1965,7 +2036,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
+      /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2621,6 +2692,8 @@ export interface Api {
         origin: string;
         /** Digest of a preview; there is none. */
         preview: null;
+        /** Digest of the questions to the agent and its answers; null if there are none. */
+        questions: string | null;
         /** The reason given. */
         reason: string | null;
         /** The approver's principal. */

@@ -166,6 +166,7 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
           item={item}
           handle={voteBar}
           onVoted={(result) => finish(item, result)}
+          onAsked={(action) => queue.update(action.id, { action })}
           onLeave={() => document.querySelector<HTMLElement>(`[data-id="${item.action.id}"]`)?.focus()}
         />
       ) : id !== null && queue.missing?.id === id ? (

@@ -11,6 +11,8 @@ import { Icon } from "../ui/icons.tsx";
 import { headline } from "../ui/params.tsx";
 import { Who } from "../ui/person.tsx";
 import { Bound, Content, Metadata, Origin, Preview, Risk, Unusual, Why } from "../ui/request.tsx";
+import { Questions } from "../ui/questions.tsx";
+import { AskForm } from "./ask.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
@@ -23,10 +25,11 @@ interface Props {
   item: Item;
   handle: Ref<VoteBarHandle>;
   onVoted(result: VoteResult): void;
+  onAsked(action: Action): void;
   onLeave(): void;
 }
 
-export function Pane({ item, handle, onVoted, onLeave }: Props) {
+export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
   const { action, outcome, error } = item;
   const standing = standingOf(item);
   return (
@@ -60,6 +63,9 @@ export function Pane({ item, handle, onVoted, onLeave }: Props) {
           <Why action={action} />
           <Unusual action={action} level={2} />
           <Content action={action} level={2} />
+          <Questions action={action} level={2}>
+            {standing === "open" ? <AskForm action={action} onAsked={onAsked} /> : undefined}
+          </Questions>
           <h2 class="part">Votes</h2>
           <Votes action={action} />
         </section>
@@ -81,7 +87,7 @@ export function Pane({ item, handle, onVoted, onLeave }: Props) {
 }
 
 /** Renders the vote bar, or why there is none. It is not part of the scrolled request. */
-function Answer({ item, standing, handle, onVoted, onLeave }: Props & { standing: Standing }) {
+function Answer({ item, standing, handle, onVoted, onLeave }: Omit<Props, "onAsked"> & { standing: Standing }) {
   const { action } = item;
   const left = (action.approvals_needed ?? 1) - approvalsGiven(action);
   if (standing === "voted")

@@ -299,7 +299,7 @@ function followQueue({ load, reread, setLive, setState, isOpen }: Following): ()
   const waiting = setInterval(() => document.hidden || void load(signal, true), WAITING_EVERY_MS);
   void load(signal);
   follow({
-    filters: { type: "decision,approval" },
+    filters: { type: "decision,approval,question" },
     signal,
     onEvent({ type, entry }) {
       const id = entry["action_id"];

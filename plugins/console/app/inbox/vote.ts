@@ -17,6 +17,8 @@ export type VoteResult =
 
 const HASH_CHANGED =
   "the request has another hash than the one that this page shows; no vote was recorded; report this to the service's operator";
+const QUESTIONS_CHANGED =
+  "a question was asked or answered since this page was read; no vote was recorded; read it and vote again";
 const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it belongs to the requester";
 
 /** Votes on one request. Rejects only for programming errors. */
@@ -58,6 +60,8 @@ async function readAgain(shown: Action, onResult: (id: string, result: VoteResul
     const outcome = outcomeOf(current);
     if (outcome !== null) return (onResult(shown.id, { kind: "late", action: current, outcome }), null);
     if (current.request_hash !== shown.request_hash) return refuse(new Error(HASH_CHANGED));
+    if (JSON.stringify(current.questions) !== JSON.stringify(shown.questions))
+      return refuse(new Error(QUESTIONS_CHANGED));
     if (current.approval_token === undefined) return refuse(new Error(NOT_ALLOWED));
     return current;
   } catch (error) {

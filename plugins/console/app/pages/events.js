@@ -9,6 +9,7 @@ const TYPES = [
   "decision",
   "approval",
   "redecision",
+  "question",
   "execution",
   "erasure",
   "policy_set",

@@ -8,6 +8,7 @@ import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
 import { plain, who } from "./format.ts";
 import { AsJson, headlineOf, Params } from "./params.tsx";
 import { Key } from "./person.tsx";
+import { Questions } from "./questions.tsx";
 
 type Shown = (Action | LinkedAction) & { erased_at?: string | null };
 
@@ -198,7 +199,7 @@ export function Content({ action, level, lines = 40 }: { action: Shown; level: 2
   );
 }
 
-/** Renders everything that a vote is about, in order: preview, why, what is unusual, parameters, context. */
+/** Renders everything that a vote is about, in order: preview, why, what is unusual, parameters, context, questions. */
 export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
   return (
     <>
@@ -206,6 +207,7 @@ export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?
       <Why action={action} />
       <Unusual action={action} level={level} />
       <Content action={action} level={level} lines={lines} />
+      <Questions action={action} level={level} />
     </>
   );
 }

@@ -108,6 +108,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       past: "text?",
       erased_at: "integer?",
       meta: "text?",
+      questions: "text?",
       asked_at: "integer?",
       waits: "text?",
     },

@@ -1,0 +1,111 @@
+/** Questions of approvers to the agent of a pending action, and its answers. Neither changes the action's status. */
+import {
+  actionEntryFields,
+  commitText,
+  confirmWithScope,
+  type CoreHost,
+  decodeQuestions,
+  encodeQuestions,
+  type LedgerTransaction,
+  MAX_QUESTIONS,
+  type StoredQuestion,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { newSalt } from "./salt.ts";
+import { selfRelationOf } from "./self-approval.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
+import { assertNotSelf } from "./voter.ts";
+import { isAgentOfAction } from "./wait-tracker.ts";
+import { approvalExpiredError, assertPending } from "./vote.ts";
+import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./rows.ts";
+
+/**
+ * Asks the agent a question. An approver who repeats a question that has no answer yet gets the action as it is.
+ * Throws TOO_MANY_QUESTIONS above MAX_QUESTIONS.
+ */
+export function askQuestion(host: CoreHost, credential: Credential, id: string, text: string): Promise<ActionRow> {
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "approvals:decide");
+    const row = await pendingAction(host, tx, id, who);
+    const self = selfRelationOf(host, row, who);
+    // The person behind the agent may ask it, but the agent's own keys may not use up the questions.
+    if (self === "same_key" || self === "same_agent") assertNotSelf(self);
+    const questions = decodeQuestions(row.questions);
+    const isOpen = (one: StoredQuestion): boolean =>
+      one.answer === null && one.asked_by === who.principal && one.question.text === text;
+    if (questions.some(isOpen)) return row;
+    if (questions.length >= MAX_QUESTIONS)
+      throw new Refusal(
+        "TOO_MANY_QUESTIONS",
+        `${MAX_QUESTIONS} questions were asked about the action, which is the limit; vote on it`,
+      );
+    const question = { salt: newSalt(), text };
+    const asked = { asked_by: who.principal, asked_at: tx.now, question, answered_at: null, answer: null };
+    const entry = { phase: "ask", number: questions.length + 1, text: commitText(question) } as const;
+    return record(tx, who, row, entry, [...questions, asked]);
+  });
+}
+
+/**
+ * Answers a question, by default the first one without an answer. An agent that repeats its answer gets the action as it
+ * is. Throws NOT_THE_SUBMITTER for other agents, and QUESTION_NOT_OPEN.
+ */
+export function answerQuestion(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  { number, answer: text }: { number?: number | undefined; answer: string },
+): Promise<ActionRow> {
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "actions:submit");
+    const row = await pendingAction(host, tx, id, who);
+    if (!isAgentOfAction(row, who))
+      throw new Refusal(
+        "NOT_THE_SUBMITTER",
+        "only the key that submitted the action, or a key bound to its agent, can answer",
+      );
+    const questions = decodeQuestions(row.questions);
+    const open = number ?? questions.findIndex(({ answer }) => answer === null) + 1;
+    const question = questions[open - 1] ?? (number === undefined ? questions.at(-1) : undefined);
+    if (question?.answer?.text === text) return row;
+    if (question === undefined || question.answer !== null)
+      throw new Refusal(
+        "QUESTION_NOT_OPEN",
+        number === undefined
+          ? "the action has no question without an answer"
+          : `the action has no question ${number} without an answer`,
+      );
+    const answer = { salt: newSalt(), text };
+    const answered = { ...question, answered_at: tx.now, answer };
+    const entry = { phase: "answer", number: open, text: commitText(answer) } as const;
+    return record(tx, who, row, entry, questions.with(open - 1, answered));
+  });
+}
+
+/** Reads a pending action and verifies it against the ledger. Throws ACTION_NOT_PENDING or APPROVAL_EXPIRED. */
+async function pendingAction(host: CoreHost, tx: LedgerTransaction, id: string, who: Credential): Promise<ActionRow> {
+  const row = await visibleAction(tx, id, who);
+  assertNotErased(row);
+  await verifyAgainstLedger(host, tx, row, await tx.approvals(id));
+  assertPending(row);
+  if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
+  return row;
+}
+
+async function record(
+  tx: LedgerTransaction,
+  who: Credential,
+  row: ActionRow,
+  entry: { phase: "ask" | "answer"; number: number; text: string },
+  questions: readonly StoredQuestion[],
+): Promise<ActionRow> {
+  const by = toActor(who.key, who.principal);
+  tx.record({ type: "question", v: 1, ...actionEntryFields(row, tx.now), ...entry, by }, row.submitted_by);
+  const guard = { status: row.status, expires_after: tx.now };
+  const change = { status: row.status, questions: encodeQuestions(questions), updated_at: row.updated_at };
+  if (!(await tx.updateAction(row.id, guard, change)))
+    throw new Error(`${row.id} changed while the ledger's lock was held`);
+  return rereadAction(tx, row.id);
+}

@@ -1,0 +1,43 @@
+/** The form with which an approver asks the agent of the open request. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { Problem } from "../ui/elements.tsx";
+
+const MAX_QUESTIONS = 5;
+
+export function AskForm({ action, onAsked }: { action: Action; onAsked(action: Action): void }) {
+  const [text, setText] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  if (action.questions.length >= MAX_QUESTIONS) return null;
+  const ask = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      const body = { question: text.trim() };
+      onAsked(await request("POST /v1/actions/{id}/questions", { path: [action.id], body }));
+      setText("");
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form class="ask row" onSubmit={(event) => void ask(event)}>
+      <input
+        aria-label="Question to the agent"
+        placeholder="Ask the agent"
+        maxLength={1000}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <button type="submit" disabled={isBusy || text.trim() === ""}>
+        Ask
+      </button>
+      <Problem error={error} />
+    </form>
+  );
+}

@@ -1,0 +1,46 @@
+/** Questions of approvers to the agent and its answers. The agent wrote the answers, so they are marked like parameters. */
+import type { ComponentChildren } from "preact";
+import type { Action, LinkedAction } from "../core/api-types.ts";
+import { Text, Time } from "./elements.tsx";
+import { Heading } from "./request.tsx";
+import { Who } from "./person.tsx";
+
+interface Props {
+  action: Pick<Action | LinkedAction, "questions">;
+  level: 2 | 3;
+  /** A form for another question. */
+  children?: ComponentChildren;
+}
+
+export function Questions({ action: { questions }, level, children }: Props) {
+  if (questions.length === 0 && children === undefined) return null;
+  return (
+    <section class="questions">
+      <Heading level={level}>Questions to the agent</Heading>
+      {questions.length === 0 ? null : (
+        <dl>
+          {questions.map(({ number, asked_by, asked_at, question, answered_at, answer }) => (
+            <div key={number}>
+              <dt>
+                <Who principal={asked_by} /> asked <Time at={asked_at} />: <Text value={question} />
+              </dt>
+              <dd>
+                {answer === null || answered_at === null ? (
+                  <span class="quiet">No answer yet.</span>
+                ) : (
+                  <>
+                    <span class="quiet">
+                      The agent answered <Time at={answered_at} />:
+                    </span>{" "}
+                    <Text value={answer} />
+                  </>
+                )}
+              </dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {children}
+    </section>
+  );
+}

@@ -1,0 +1,22 @@
+/** An approver's question about a pending action, as its agent is told. */
+import { approverName, toSingleLine } from "./refusal.ts";
+import type { ActionRecord } from "./types.ts";
+
+export type Question = ActionRecord["questions"][number];
+
+/** Returns the first question that the agent has not answered; null if there is none. */
+export function openQuestion({ status, questions }: Pick<ActionRecord, "status" | "questions">): Question | null {
+  if (status !== "pending_approval") return null;
+  return questions?.find(({ answer }) => answer === null) ?? null;
+}
+
+/**
+ * Returns a sentence that asks the agent the open question; empty if there is none.
+ * @param how how the agent answers: completes "Answer it …"
+ */
+export function questionText(action: ActionRecord, how: string): string {
+  const question = openQuestion(action);
+  if (question === null) return "";
+  const { number, asked_by, question: text } = question;
+  return `${approverName(asked_by)} asks about it (question ${number}): "${toSingleLine(text, 1000)}" Answer it ${how}, truthfully; do not change the call. `;
+}

@@ -1,0 +1,95 @@
+/**
+ * Questions that approvers ask an agent about its pending action, and the answers. Entries commit to the texts with a
+ * salt for each; the action's row stores the texts until erasure.
+ */
+import { canonicalText } from "./canonical.ts";
+import { sha256Hex, utf8 } from "./hash.ts";
+import type { JsonValue } from "./json.ts";
+import { commitSalted } from "./kept.ts";
+
+/** Maximum questions about one action. Each question and each answer adds an entry to the ledger. */
+export const MAX_QUESTIONS = 5;
+/** Maximum characters. */
+export const MAX_QUESTION_LENGTH = 1000;
+export const MAX_ANSWER_LENGTH = 2000;
+
+/** A question as the ledger has it. Texts are commitments. */
+export interface RecordedQuestion {
+  /** Principal of the approver. */
+  asked_by: string;
+  /** Milliseconds. */
+  asked_at: number;
+  question: string;
+  /** Null until the agent answers. */
+  answered_at: number | null;
+  answer: string | null;
+}
+
+interface SaltedText {
+  /** 32 random bytes, hex. */
+  salt: string;
+  text: string;
+}
+
+/** A question as the action's row stores it. */
+export interface StoredQuestion extends Omit<RecordedQuestion, "question" | "answer"> {
+  question: SaltedText;
+  answer: SaltedText | null;
+}
+
+/** Returns SHA-256(salt ‖ SHA-256(canonical `{text}`)) in hex. */
+export function commitText({ salt, text }: SaltedText): string {
+  return commitSalted({ salt, text });
+}
+
+/** Returns the row's text; null if nothing was asked. */
+export function encodeQuestions(questions: readonly StoredQuestion[]): string | null {
+  return questions.length === 0 ? null : canonicalText(questions as unknown as JsonValue);
+}
+
+/** Decodes the row's text. Throws SyntaxError if the service did not write it. */
+export function decodeQuestions(text: string | null): StoredQuestion[] {
+  if (text === null) return [];
+  const questions = JSON.parse(text) as StoredQuestion[];
+  const isText = (value: SaltedText | null | undefined): boolean =>
+    typeof value?.salt === "string" && typeof value.text === "string";
+  const isWhole =
+    Array.isArray(questions) &&
+    questions.every((one) => isText(one.question) && (one.answer === null || isText(one.answer)));
+  if (!isWhole) throw new SyntaxError("the row's questions are not what the service writes");
+  return questions;
+}
+
+/** Whether the row's text contains exactly the questions and answers that the entries commit to. */
+export function questionsMatch(recorded: readonly RecordedQuestion[], text: string | null): boolean {
+  try {
+    const stored = decodeQuestions(text);
+    const committed = stored.map((one) => ({
+      ...one,
+      question: commitText(one.question),
+      answer: one.answer === null ? null : commitText(one.answer),
+    }));
+    return encodeQuestions(stored) === text && sameJson(committed, recorded);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Returns the digest of the questions and answers, which votes name: SHA-256 of `assent-questions/1`, a line feed and
+ * the canonical JSON of `[[question, answer], …]` with the commitments. Null if nothing was asked.
+ */
+export function questionsDigest(questions: readonly RecordedQuestion[]): string | null {
+  if (questions.length === 0) return null;
+  const pairs = questions.map(({ question, answer }) => [question, answer]);
+  return sha256Hex(utf8(`assent-questions/1\n${canonicalText(pairs)}`));
+}
+
+/** Whether the agent has a question to answer. */
+export function hasOpenQuestion(text: string | null): boolean {
+  return text !== null && decodeQuestions(text).some(({ answer }) => answer === null);
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  return canonicalText(a as JsonValue) === canonicalText(b as JsonValue);
+}
