@@ -4,7 +4,6 @@
  */
 import { AssentError } from "../../client/index.ts";
 import { isObject, type JsonObject, type Reply } from "../transport/message.ts";
-import type { CallGate } from "./decide-call.ts";
 
 export const ANSWER_TOOL = "assent_answer";
 
@@ -32,16 +31,16 @@ export function asksQuestion(reply: Reply): boolean {
   return isObject(refusal) && isObject(refusal["question"]);
 }
 
-/** Sends the answer. Resolves to the result of the tool. */
+/** Sends the answer with `send`, which throws AssentError. Resolves to the result of the tool. */
 export async function callAnswerTool(
-  gate: Pick<CallGate, "answer">,
+  send: (id: string, text: string, signal: AbortSignal) => Promise<unknown>,
   { approval, answer }: JsonObject,
   signal: AbortSignal,
 ): Promise<JsonObject> {
   if (typeof approval !== "string" || typeof answer !== "string" || answer === "")
     return textResult(`${ANSWER_TOOL} takes "approval", the id of the approval, and "answer", a text.`, true);
   try {
-    await gate.answer(approval, answer, signal);
+    await send(approval, answer, signal);
     return textResult("The answer was delivered to the approver. Now repeat the call that waits, unchanged.", false);
   } catch (error) {
     if (!(error instanceof AssentError)) throw error;

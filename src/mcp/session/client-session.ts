@@ -206,7 +206,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     setLevel: logLevel.set,
     tool: callTool,
     offersAnswers: () => offersAnswers,
-    answer: (input, signal) => callAnswerTool(options.gate, input, signal),
+    answer: (input, signal) => callAnswerTool(options.gate.answer, input, signal),
   });
 
   return {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Action, LinkedAction } from "../core/api-types.ts";
 import { Text, Time } from "./elements.tsx";
-import { Heading } from "./request.tsx";
+import { Heading } from "./heading.tsx";
 import { Who } from "./person.tsx";
 
 interface Props {

@@ -6,6 +6,7 @@ import { at } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
 import { plain, who } from "./format.ts";
+import { Heading } from "./heading.tsx";
 import { AsJson, headlineOf, Params } from "./params.tsx";
 import { Key } from "./person.tsx";
 import { Questions } from "./questions.tsx";
@@ -157,10 +158,6 @@ function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> })
 
 function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-export function Heading({ level, children }: { level: 2 | 3; children: string }) {
-  return level === 2 ? <h2 class="part">{children}</h2> : <h3 class="part">{children}</h3>;
 }
 
 /** Renders parameters and context, folded. */
