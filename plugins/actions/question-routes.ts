@@ -2,7 +2,7 @@
 import { type CoreHost, MAX_QUESTIONS } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
-import { answerQuestion, askQuestion } from "./questions.ts";
+import { answerQuestion, askQuestion } from "./ask-agent.ts";
 import * as schema from "./schemas.ts";
 
 const ERRORS = [

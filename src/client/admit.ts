@@ -1,7 +1,7 @@
 /** Admission: submits a request, waits for approval and starts it. Every governed action passes through here. */
 import { newAttempt, type Assent } from "./client.ts";
 import { RequestRefused, timeoutError } from "./client-errors.ts";
-import { openQuestion, questionText } from "./question.ts";
+import { openQuestion, questionText } from "./open-question.ts";
 import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./action-types.ts";
 

@@ -1,7 +1,7 @@
 /** A method for each API call. */
 import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./client-errors.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
-import { openQuestion } from "./question.ts";
+import { openQuestion } from "./open-question.ts";
 import { equalJson } from "./snapshot.ts";
 import { createTransport, deadline, isObject, pause, computeBackoff, type Call } from "./transport.ts";
 import { isHttpUrl } from "./url.ts";

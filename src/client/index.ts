@@ -17,7 +17,7 @@ export {
   type GovernOptions,
   type RunContext,
 } from "./govern.ts";
-export { openQuestion, questionText, type Question } from "./question.ts";
+export { openQuestion, questionText, type Question } from "./open-question.ts";
 export { toSingleLine, explainRefusal, type Refusal, type RefusalOutcome } from "./refusal.ts";
 export {
   PermitRefused,

@@ -3,7 +3,7 @@
  * denies the call, so the command never runs and needs no decision.
  */
 import type { ActionRequest, Assent } from "../client/index.ts";
-import type { ParsedShell } from "./shell/types.ts";
+import type { ParsedShell } from "./shell/shell-types.ts";
 
 interface AnswerCommand {
   id: string;

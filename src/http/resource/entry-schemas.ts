@@ -131,7 +131,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   }),
   question: entry<QuestionEntry>("QuestionEntry", "question", {
     ...ABOUT_ACTION,
-    phase: oneOf("An approver's question, or the agent's answer.", "ask", "answer"),
+    phase: oneOfSchema("An approver's question, or the agent's answer.", "ask", "answer"),
     number: count("Which question of the action, from 1."),
     by: Actor,
     text: digest("Commitment to the text."),

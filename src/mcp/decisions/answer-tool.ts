@@ -3,7 +3,7 @@
  * of the session was refused because of a question.
  */
 import { AssentError } from "../../client/index.ts";
-import { isObject, type JsonObject, type Reply } from "../transport/message.ts";
+import { isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 
 export const ANSWER_TOOL = "assent_answer";
 

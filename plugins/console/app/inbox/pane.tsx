@@ -11,7 +11,7 @@ import { Icon } from "../ui/icons.tsx";
 import { headline } from "../ui/params.tsx";
 import { Who } from "../ui/person.tsx";
 import { Bound, Content, Metadata, Origin, Preview, Risk, Unusual, Why } from "../ui/request.tsx";
-import { Questions } from "../ui/questions.tsx";
+import { Questions } from "../ui/agent-questions.tsx";
 import { AskForm } from "./ask.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { Ended } from "./outcome.tsx";

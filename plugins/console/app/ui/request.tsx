@@ -9,7 +9,7 @@ import { plain, who } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { AsJson, headlineOf, Params } from "./params.tsx";
 import { Key } from "./person.tsx";
-import { Questions } from "./questions.tsx";
+import { Questions } from "./agent-questions.tsx";
 
 type Shown = (Action | LinkedAction) & { erased_at?: string | null };
 

@@ -1,6 +1,6 @@
 /** An approver's question about a pending action, as its agent is told. */
 import { approverName, toSingleLine } from "./refusal.ts";
-import type { ActionRecord } from "./types.ts";
+import type { ActionRecord } from "./action-types.ts";
 
 export type Question = ActionRecord["questions"][number];
 

@@ -14,12 +14,12 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { newSalt } from "./salt.ts";
-import { selfRelationOf } from "./self-approval.ts";
+import { selfApprovalRelation } from "./self-approval.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotSelf } from "./voter.ts";
 import { isAgentOfAction } from "./wait-tracker.ts";
-import { approvalExpiredError, assertPending } from "./vote.ts";
-import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./rows.ts";
+import { approvalExpiredError, assertPending } from "./cast-vote.ts";
+import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
 
 /**
  * Asks the agent a question. An approver who repeats a question that has no answer yet gets the action as it is.
@@ -29,7 +29,7 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
   return host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await pendingAction(host, tx, id, who);
-    const self = selfRelationOf(host, row, who);
+    const self = selfApprovalRelation(host, row, who);
     // The person behind the agent may ask it, but the agent's own keys may not use up the questions.
     if (self === "same_key" || self === "same_agent") assertNotSelf(self);
     const questions = decodeQuestions(row.questions);
