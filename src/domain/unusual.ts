@@ -45,6 +45,7 @@ export const MAX_UNUSUAL = 8;
 const MIN_VALUES = 5;
 const MAX_MEMBERS = 200;
 const MAX_DEPTH = 8;
+const MAX_ITEMS = 100;
 const MAX_TEXT = 300;
 
 /** Names of members whose value says who receives something. */
@@ -117,22 +118,19 @@ function describeUnusual(
     if (top === null || amount <= top) return null;
     return `${member} ${renderValue(value)} is above ${top}, the 99th percentile of ${countOf(amounts.length, "earlier value")}.`;
   }
-  const known = new Map(earlier.map((each) => [canonicalText(each), each]));
-  const values = (Array.isArray(value) ? value : [value]).filter((each) => !isKnown(each, known));
+  const distinct = new Set(earlier.map(canonicalText));
+  const known = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
+  const values = itemsOf(value).filter((each) => !known.has(canonicalText(each)));
   if (values.length === 0) return null;
   // A member that nearly always has a new value, such as an id or a text, says nothing.
-  const repeats = earlier.length >= MIN_VALUES && known.size * 2 <= earlier.length;
+  const repeats = earlier.length >= MIN_VALUES && distinct.size * 2 <= earlier.length;
   if (!repeats && !RECIPIENT.test(name)) return null;
   return `${member} ${renderValue(values[0])} is new among ${countOf(earlier.length, "earlier value")}.`;
 }
 
-/** Whether an earlier request had this value, alone or in a list. */
-function isKnown(value: JsonValue, known: ReadonlyMap<string, JsonValue>): boolean {
-  const text = canonicalText(value);
-  if (known.has(text)) return true;
-  for (const each of known.values())
-    if (Array.isArray(each) && each.some((item) => canonicalText(item as JsonValue) === text)) return true;
-  return false;
+/** Returns the items of a list. A longer list is one value, so that an agent cannot make the comparison slow. */
+function itemsOf(value: JsonValue): readonly JsonValue[] {
+  return Array.isArray(value) && value.length <= MAX_ITEMS ? value : [value];
 }
 
 /** Returns the number of a JSON number or of a decimal text such as "120.50"; null for anything else. */

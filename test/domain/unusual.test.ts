@@ -96,3 +96,16 @@ test("values and members cannot inject text, and the lists and values are bounde
   assert.equal(differs_from?.members.length, MAX_DIFFERENCES);
   assert.ok(differs_from?.members.every(({ after }) => typeof after === "string" && after.length < 400));
 });
+
+test("a list of more than 100 items is one value, so that hostile lists cost no more than their bytes", () => {
+  const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `n${i}`);
+  const same = (count: number): ComparedRequest[] => Array.from({ length: 6 }, () => refund({ to: names(count) }));
+  assert.deepEqual(compareWithEarlier(refund({ to: names(100).reverse() }), same(100)).unusual, []);
+  assert.equal(compareWithEarlier(refund({ to: names(101).reverse() }), same(101)).unusual.length, 1);
+  assert.deepEqual(compareWithEarlier(refund({ to: names(101) }), same(101)).unusual, []);
+  // Item by item, these would be 30,000 times 1.5 million comparisons.
+  const hostile = Array.from({ length: 50 }, (_, i) => refund({ to: Array(30_000).fill(i) }));
+  const { unusual } = compareWithEarlier(refund({ to: names(30_000) }), hostile);
+  assert.equal(unusual.length, 1);
+  assert.ok((unusual[0] as string).length < 400, unusual[0]);
+});
