@@ -22,11 +22,11 @@ const LASTING = [
   "composer.json build.gradle build.gradle.kts settings.gradle gradle.properties gradlew gradle/wrapper/x.jar pom.xml mvnw",
   ".mvn/extensions.xml build.sbt mix.exs Package.swift CMakeLists.txt meson.build BUILD BUILD.bazel WORKSPACE .bazelrc",
   "flake.nix shell.nix deno.json deno.jsonc bunfig.toml pnpm-workspace.yaml .pnpmfile.cjs .yarnrc.yml .yarn/releases/yarn.cjs",
-  "vite.config.ts jest.config.js eslint.config.mjs .eslintrc.json .eslintrc.cjs .babelrc .mocharc.yml .swcrc Directory.Build.props app.csproj",
+  "vite.config.ts jest.config.js eslint.config.mjs .eslintrc.json .eslintrc.cjs .babelrc .mocharc.yml .swcrc gulpfile.js Gruntfile.cts turbo.json nx.json lerna.json Brewfile Earthfile .rspec Directory.Build.props app.csproj",
   // Lockfiles and installed code.
   "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb Cargo.lock go.sum poetry.lock uv.lock",
   "Gemfile.lock composer.lock flake.lock deno.lock gradle.lockfile node_modules/.bin/jest node_modules/x/index.js .pnp.cjs",
-  ".venv/bin/python venv/lib/x.py lib/site-packages/x.pth sitecustomize.py",
+  ".direnv/bin/x .venv/bin/python venv/lib/x.py lib/site-packages/x.pth sitecustomize.py",
   // Which programs run, and what a search leaves out.
   "rust-toolchain.toml .cargo/config.toml .tool-versions mise.toml sub/.mise.local.toml .nvmrc .node-version .python-version",
   ".ruby-version global.json .bare/config sub/HEAD sub/commondir .ignore sub/.rgignore sub/.gitIgnore deploy/app.service",
@@ -39,7 +39,7 @@ const SECRETS = [
   ".env prod.env prod.env.local config/app.env~ .env.production .envrc .dev.vars .dev.vars.staging terraform.tfstate",
   "terraform.tfstate.backup terraform.tfstate.1700000000.backup id_rsa id_rsa.bak deploy/id_ed25519.old id_ecdsa~ server.key",
   "server.pem.bak cert.p12 key.p8 key.ppk vault.kdbx .npmrc .npmrc.bak .netrc _netrc .htpasswd .s3cfg .git-credentials",
-  "secrets.yml secrets.prod.yaml credentials.json client_secret_1.json service-account.json google-service_account-x.json",
+  "first-keys data/first-keys secrets.yml secrets.prod.yaml credentials.json client_secret_1.json service-account.json google-service_account-x.json",
 ]
   .join(" ")
   .split(" ");
