@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import type { StorageHost } from "../../src/plugin.ts";
 import { createLogger } from "../../src/serve/log.ts";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -14,6 +15,7 @@ import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { makeCertificate } from "../support/receiver.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startPgbouncer, withoutPgbouncer } from "../support/pgbouncer.ts";
+import { NODE, scriptOf } from "../support/runtimes.ts";
 import { pause, until } from "../support/wait.ts";
 
 const unavailable =
@@ -56,28 +58,26 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     }
   });
 
-  it("lets another process go on, instead of refusing it, when one is frozen inside its transaction", async () => {
+  it("lets another process go on when the process that holds the lock is stopped, whose write is lost", async () => {
     const address = await server.database();
-    const [frozen, other] = [postgresStorage({ url: address }), postgresStorage({ url: address })];
-    await frozen.open();
+    const other = postgresStorage({ url: address });
     await other.open();
-    let thaw: () => void = () => {};
-    const holds = new Promise<void>((resolve) => (thaw = resolve));
-    let isHeld = false;
-    const held = frozen.write(async (tx) => {
-      await tx.head();
-      isHeld = true;
-      await holds;
-      await tx.putMeta("a", "frozen");
+    const holder = spawn(process.execPath, [...NODE, scriptOf("test/faults/children/lock-holder"), address], {
+      stdio: ["pipe", "pipe", "inherit"],
     });
-    const lost = assert.rejects(held, StorageError);
-    await until("it holds the lock", () => isHeld);
-    await other.write((tx) => tx.putMeta("a", "other"));
-    thaw();
-    await lost;
-    assert.equal(await other.meta("a"), "other");
-    await frozen.close();
-    await other.close();
+    const lines = createInterface({ input: holder.stdout })[Symbol.asyncIterator]();
+    try {
+      assert.equal((await lines.next()).value, "holds the lock");
+      holder.kill("SIGSTOP");
+      await other.write((tx) => tx.putMeta("a", "other"));
+      holder.kill("SIGCONT");
+      holder.stdin.write("go on\n");
+      assert.equal((await lines.next()).value, "unavailable");
+      assert.equal(await other.meta("a"), "other");
+    } finally {
+      holder.kill("SIGKILL");
+      await other.close();
+    }
   });
 
   it(
