@@ -13,7 +13,7 @@ const submit = (body: object, headers: Record<string, string> = {}) =>
 const size = async () => (await service.runtime.host.ledger.head()).size;
 
 describe("submit", () => {
-  test("allow, deny and pending have their status, reason and record", async () => {
+  test("actions that are allowed, denied or pending have their status, reason and record", async () => {
     const allowed = await submit(ALLOWED);
     assert.deepEqual(
       [allowed.status, allowed.body.status, allowed.body.decision, allowed.body.outcome, allowed.body.rule],
@@ -49,7 +49,7 @@ describe("submit", () => {
     }
   });
 
-  test("params and context survive unicode, depth and odd keys", async () => {
+  test("parameters and context keep Unicode, deep nesting and unusual keys", async () => {
     const params = JSON.parse(
       '{"__proto__":{"x":1},"toJSON":"no","constructor":null,"é😀":"\\u0000\\u202e","n":[1.5,-0,1e21,9007199254740991],"deep":[[[[[]]]]]}',
     ) as object;
@@ -85,7 +85,7 @@ describe("submit", () => {
     assert.equal(unbound.body.code, "ACTION_NOT_FOUND", "an agent key without a binding sees what it submitted itself");
   });
 
-  test("gate/decide answers the same decision and records nothing", async () => {
+  test("gate/decide returns the same decision and records nothing", async () => {
     const before = await size();
     for (const [body, outcome] of [
       [ALLOWED, "EXECUTE"],
@@ -100,7 +100,7 @@ describe("submit", () => {
 });
 
 describe("idempotency", () => {
-  test("the same key and body give the same action, another body is refused, another key's owner is another key", async () => {
+  test("a repeated key with the same body returns the same action; another body is rejected; keys of different owners are independent", async () => {
     const first = await submit(ASKED, { "idempotency-key": "k-1" });
     const before = await size();
     const again = await submit(ASKED, { "idempotency-key": "k-1" });
@@ -130,13 +130,13 @@ describe("idempotency", () => {
     assert.notEqual(elsewhere.body.id, first.body.id);
   });
 
-  test("twenty at once with one key make one action", async () => {
+  test("twenty concurrent submissions with one idempotency key create one action", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => submit(ALLOWED, { "idempotency-key": "race" })));
     assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1);
     assert.equal(answers.filter(({ headers }) => headers.get("idempotency-replayed") === null).length, 1);
   });
 
-  test("a key that is no key is refused", async () => {
+  test("a malformed idempotency key is rejected", async () => {
     for (const key of ["", "a b", "x".repeat(256)]) {
       const answer = await submit(ALLOWED, { "idempotency-key": key });
       assert.deepEqual(
@@ -153,7 +153,7 @@ describe("waiting", () => {
   }
   const waiting = { ...ASKED, tool: "email", operation: "send", params: { to: "x@customer.test" } };
 
-  test("Prefer: wait answers with the verdict as soon as it is there", async () => {
+  test("Prefer: wait returns as soon as the action is decided", async () => {
     const [answer] = await Promise.all([
       submit(waiting, { prefer: "respond-async, wait=30, permit" }),
       (async () => {
@@ -179,7 +179,7 @@ describe("waiting", () => {
     assert.ok(answer.body.permit !== null, "the verdict brings the permit that was asked for");
   });
 
-  test("a wait that runs out answers what is, and a preference that cannot be read is ignored", async () => {
+  test("an expired wait returns the current state, and an unreadable preference is ignored", async () => {
     const late = await submit(waiting, { prefer: "wait=0" });
     assert.deepEqual([late.status, late.body.status], [202, "pending_approval"]);
     const odd = await submit(waiting, { prefer: "wait=soon" });
@@ -204,7 +204,7 @@ describe("waiting", () => {
 });
 
 describe("lists", () => {
-  test("filters, pages and cursors", async () => {
+  test("lists filter, page and continue from cursors", async () => {
     const fresh = await startService();
     try {
       const ids: string[] = [];
@@ -219,7 +219,7 @@ describe("lists", () => {
         const page: Awaited<ReturnType<Service["call"]>> = await fresh.call("GET", path);
         seen.push(...page.body.actions.map((a: { id: string }) => a.id));
         pages++;
-        // New actions do not shift what a cursor continues.
+        // New actions do not change the pages that a cursor continues.
         await fresh.call("POST", "/v1/actions", { body: ALLOWED });
         path = /<([^>]+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1] ?? null;
         assert.equal(path === null, page.body.next_cursor === null);
@@ -257,7 +257,7 @@ describe("lists", () => {
   });
 });
 
-test("expiry: overdue while the service was down", async () => {
+test("an action that expired while the service was down is expired after the restart", async () => {
   const fresh = await startService();
   try {
     const id = (await fresh.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
@@ -275,7 +275,7 @@ test("expiry: overdue while the service was down", async () => {
   }
 });
 
-test("a token survives a restart: it is derived, not stored", async () => {
+test("an approval token is valid after a restart, because it is derived and not stored", async () => {
   const fresh = await startService();
   try {
     const id = (await fresh.call("POST", "/v1/actions", { body: ASKED })).body.id as string;

@@ -1,4 +1,4 @@
-/** What a verdict and a start are bound to: the credential, the one action, the one request. */
+/** Votes and starts are bound to the credential, to one action and to one request. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -39,8 +39,8 @@ const post = (id: string, verb: string, key: string, body: object): Promise<Answ
 const lastEntry = async (id: string) =>
   (await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin })).body.events.at(-1).entry;
 
-describe("a verdict", () => {
-  test("is the credential's: the body cannot name an approver, the entry names the key, its owner and what was said", async () => {
+describe("a vote", () => {
+  test("the credential identifies the approver: the body cannot name one, and the entry names the key, its owner and the comment", async () => {
     const approver = await makeKey({ preset: "approver", owner: "ada" });
     const { id } = await submit(ASKED);
     const token = (await look(id, approver.key)).body.approval_token as string;
@@ -60,7 +60,7 @@ describe("a verdict", () => {
     assert.deepEqual([entry.verdict, entry.comment, entry.self_approval], ["deny", "not this customer", false]);
   });
 
-  test("is for actions that the key sees: a decider without actions:read learns of none", async () => {
+  test("a key without actions:read cannot vote and learns of no action", async () => {
     const blind = await makeKey({ scopes: ["approvals:decide", "actions:submit"] });
     const { id } = await submit(ASKED);
     const token = (await look(id)).body.approval_token as string;
@@ -68,7 +68,7 @@ describe("a verdict", () => {
     assert.equal((await post(id, "cancel", blind.key, {})).body.code, "ACTION_NOT_FOUND");
   });
 
-  test("comes too late from a key that is revoked between the request's arrival and the ledger's lock", async () => {
+  test("a vote is rejected if its key is revoked between the arrival of the request and the ledger's lock", async () => {
     const approver = await makeKey({ preset: "approver" });
     const executor = await makeKey({ scopes: ["actions:execute", "actions:read", "actions:submit"] });
     const { id } = await submit(ASKED);
@@ -91,7 +91,7 @@ describe("a verdict", () => {
     );
     for (const [action, status] of [
       [id, "pending_approval"],
-      // What the key submitted went with it.
+      // The revocation also cancelled the key's own actions.
       [mine.id, "cancelled"],
       [allowed.id, "allowed"],
     ]) {
@@ -99,7 +99,7 @@ describe("a verdict", () => {
     }
   });
 
-  test("comes too late from a key that ends between the request's arrival and the ledger's lock", async () => {
+  test("a vote is rejected if its key expires between the arrival of the request and the ledger's lock", async () => {
     const approver = await makeKey({ preset: "approver", expires_at: new Date(Date.now() + 3_600_000).toISOString() });
     const { id } = await submit(ASKED);
     const token = (await look(id, approver.key)).body.approval_token as string;
@@ -116,7 +116,7 @@ describe("a verdict", () => {
     assert.equal((await look(id)).body.status, "pending_approval");
   });
 
-  test("needs a token over this action's own request hash, and only the action itself shows it", async () => {
+  test("an approval token is valid only for the request hash of its own action", async () => {
     const { id } = await submit(ASKED);
     const shown = (await look(id)).body;
     const key = (await service.runtime.host.keys.authenticate(service.admin)) as Credential;
@@ -138,7 +138,7 @@ describe("a verdict", () => {
     assert.ok(list.body.actions.length > 0 && !JSON.stringify(list.body).includes("apt1_"));
   });
 
-  test("is one, when approval, denial and withdrawal race", async () => {
+  test("concurrent approval, rejection and withdrawal have one outcome", async () => {
     const [yes, no] = [await makeKey({ preset: "approver" }), await makeKey({ preset: "approver" })];
     for (let round = 0; round < 6; round++) {
       const { id } = await submit(ASKED);
@@ -167,7 +167,7 @@ describe("a verdict", () => {
     }
   });
 
-  test("stands when its key is revoked later, and cancelling is the way to withdraw it", async () => {
+  test("a vote stays valid when its key is revoked later, and cancelling the action withdraws it", async () => {
     const [leaving, staying] = [await makeKey({ preset: "approver" }), await makeKey({ preset: "approver" })];
     const vote = async (id: string, key: string) =>
       post(id, "approval", key, { token: (await look(id, key)).body.approval_token, approve: true });
@@ -182,7 +182,7 @@ describe("a verdict", () => {
     );
   });
 
-  test("to withdraw is also an admin's, and is recorded as that admin's", async () => {
+  test("an admin can also withdraw an approval, and is recorded as that admin", async () => {
     const { id } = await submit(ASKED);
     assert.equal((await post(id, "cancel", service.admin, { reason: "shift ended" })).body.status, "cancelled");
     const entry = await lastEntry(id);
@@ -195,7 +195,7 @@ describe("a permit", () => {
   const payloadOf = (permit: string) =>
     JSON.parse(Buffer.from(permit.split(".")[1] as string, "base64url").toString()) as Record<string, unknown>;
 
-  test("names the action, what runs, the request and the decision, and has an id of its own", async () => {
+  test("a permit names the action, the request and the decision, and has its own id", async () => {
     const made = await submit(ALLOWED);
     const { sub, jti, action_digest, request_hash, decision_hash, agent_id, aud, operation } = payloadOf(
       made.permit as string,
@@ -210,7 +210,7 @@ describe("a permit", () => {
     assert.notEqual(payloadOf((await post(made.id as string, "permit", service.agent, {})).body.permit).jti, jti);
   });
 
-  test("is no longer good, nor shown, after the result", async () => {
+  test("a permit is neither valid nor displayed after the result", async () => {
     const { id, permit } = await submit(ALLOWED);
     const started = await post(id, "start", service.agent, { permit });
     assert.deepEqual([started.body.status, started.body.permit], ["executing", null]);
@@ -232,7 +232,7 @@ describe("a permit", () => {
     assert.deepEqual([(await look(id)).body.status, (await look(id)).body.permit], ["succeeded", null]);
   });
 
-  test("opens nothing to a key that is bound to another agent, and is shown to nobody who cannot execute", async () => {
+  test("a permit is useless to a key of another agent, and hidden from keys that cannot execute", async () => {
     const bound = await makeKey({ scopes: ["actions:execute"], agent_id: "billing-bot" });
     const auditor = await makeKey({ preset: "auditor" });
     const { id, permit } = await submit(ALLOWED);
@@ -244,7 +244,7 @@ describe("a permit", () => {
 });
 
 describe("a binding", () => {
-  test("holds for the gate, and for the keys that a bound key makes", async () => {
+  test("a binding applies to gate/decide, and to keys that a bound key creates", async () => {
     const bound = await makeKey({
       scopes: ["actions:submit", "approvals:decide", "actions:read", "keys:manage"],
       agent_id: "billing-bot",

@@ -15,7 +15,7 @@ import {
 
 let service: Service;
 before(async () => {
-  // Who makes keys is another test's: standing.test.ts.
+  // Keys that create keys are tested in standing.test.ts.
   service = await startService({ change: plainVotes });
 });
 after(() => service.close());
@@ -48,7 +48,7 @@ async function assertUnchanged(id: string, work: () => Promise<Answer>, status: 
 }
 
 describe("who sees a token", () => {
-  test("the submitting key never does, in any answer", async () => {
+  test("the submitting key never receives an approval token, in any response", async () => {
     const submitted = await service.call("POST", "/v1/actions", { body: ASKED });
     const id = submitted.body.id as string;
     const seen = [
@@ -67,7 +67,7 @@ describe("who sees a token", () => {
     assert.ok(!service.logged.join("\n").includes("apt1_"), "the log holds a token");
   });
 
-  test("a key that may approve but submitted the action sees none, and cannot use another's", async () => {
+  test("a key that can approve receives no token for its own submission, and cannot use another key's token", async () => {
     const both = await makeKey({ name: "both", scopes: ["actions:submit", "actions:read", "approvals:decide"] });
     const id = await pending(ASKED, both.key);
     assert.equal(await tokenOf(id, both.key), undefined);
@@ -95,7 +95,7 @@ describe("who sees a token", () => {
     );
   });
 
-  test("a key without approvals:decide sees none and cannot decide", async () => {
+  test("a key without approvals:decide receives no token and cannot vote", async () => {
     const auditor = await makeKey({ name: "auditor", preset: "auditor" });
     const id = await pending();
     assert.equal(await tokenOf(id, auditor.key), undefined);
@@ -108,8 +108,8 @@ describe("who sees a token", () => {
   });
 });
 
-describe("every wrong token has its own error and changes nothing", () => {
-  test("malformed, altered, of another action, of another approver", async () => {
+describe("invalid tokens", () => {
+  test("tokens that are malformed, altered, of another action or of another approver each have their own error and change nothing", async () => {
     const approver = await makeKey({ name: "approver-1", preset: "approver" });
     const id = await pending();
     const token = (await tokenOf(id, service.admin)) as string;
@@ -149,7 +149,7 @@ describe("every wrong token has its own error and changes nothing", () => {
     assert.equal((await vote(id, service.admin, token)).body.status, "approved", "the right token still works");
   });
 
-  test("a replayed token", async () => {
+  test("a used token is rejected", async () => {
     const id = await pending(ASKED_TWO);
     const token = await tokenOf(id, service.admin);
     assert.equal((await vote(id, service.admin, token)).body.status, "pending_approval");
@@ -157,7 +157,7 @@ describe("every wrong token has its own error and changes nothing", () => {
     await assertUnchanged(id, () => vote(id, service.admin, token, false), 409, "ALREADY_VOTED");
   });
 
-  test("an expired one, also when the sweep has not come by", async () => {
+  test("an expired token is rejected, even before the sweep has marked the action", async () => {
     const id = await pending();
     const token = await tokenOf(id, service.admin);
     service.clock.now += 9 * 3_600_000;
@@ -173,7 +173,7 @@ describe("every wrong token has its own error and changes nothing", () => {
     assert.deepEqual([last.verdict, last.by, last.status], ["expired", null, "expired"]);
   });
 
-  test("a late verdict settles it: a clock that is set back opens nothing again", async () => {
+  test("a late vote marks the action expired, and setting the clock back does not reopen it", async () => {
     const late: Record<string, (id: string, token: string | undefined) => Promise<Answer>> = {
       approve: (id, token) => vote(id, service.admin, token),
       deny: (id, token) => vote(id, service.admin, token, false),
@@ -194,13 +194,13 @@ describe("every wrong token has its own error and changes nothing", () => {
         service.clock.now = before;
         await assertUnchanged(id, () => vote(id, service.admin, token), 410, "APPROVAL_EXPIRED");
       } finally {
-        // The ledger is there.
+        // The ledger still works.
         service.clock.now = before + 9 * 3_600_000;
       }
     }
   });
 
-  test("a token for an action that another approver has decided", async () => {
+  test("a token is rejected after another approver has decided the action", async () => {
     const approver = await makeKey({ name: "approver-2", preset: "approver" });
     const id = await pending();
     const mine = await tokenOf(id, approver.key);
@@ -208,7 +208,7 @@ describe("every wrong token has its own error and changes nothing", () => {
     await assertUnchanged(id, () => vote(id, approver.key, mine), 409, "ACTION_NOT_PENDING");
   });
 
-  test("a key that was revoked after it read its token", async () => {
+  test("a key that is revoked after it read its token cannot vote", async () => {
     const approver = await makeKey({ name: "approver-3", preset: "approver" });
     const id = await pending();
     const token = await tokenOf(id, approver.key);
@@ -218,7 +218,7 @@ describe("every wrong token has its own error and changes nothing", () => {
 });
 
 describe("quorum", () => {
-  test("counts distinct people, however many keys they have", async () => {
+  test("a quorum counts distinct people, however many keys they have", async () => {
     const first = await makeKey({ name: "grace-1", preset: "approver", owner: "grace" });
     const second = await makeKey({ name: "grace-2", preset: "approver", owner: "grace" });
     const id = await pending(ASKED_TWO);
@@ -234,7 +234,7 @@ describe("quorum", () => {
     assert.equal(done.body.approvals[1].reason, "checked with the customer");
   });
 
-  test("counts one person once, however the owner's name is typed", async () => {
+  test("a quorum counts one person once, however the owner's name is spelled", async () => {
     const spellings = ["Zoë Ada", "zoe\u0308 ada", "ZOË ADA ", "Zoë\u00a0\u200bAda", "Ｚoë  Ada"];
     const keys: string[] = [];
     for (const [i, owner] of spellings.entries())
@@ -269,7 +269,7 @@ describe("quorum", () => {
     );
   });
 
-  test("one denial ends it", async () => {
+  test("one rejection ends the request", async () => {
     const approver = await makeKey({ name: "approver-4", preset: "approver" });
     const id = await pending(ASKED_TWO);
     const mine = await tokenOf(id, approver.key);
@@ -280,7 +280,7 @@ describe("quorum", () => {
     await assertUnchanged(id, () => vote(id, approver.key, mine), 409, "ACTION_NOT_PENDING");
   });
 
-  test("votes that race are counted one by one", async () => {
+  test("concurrent votes are counted one by one", async () => {
     const keys = [service.admin];
     for (let i = 0; i < 5; i++) keys.push((await makeKey({ name: `racer-${i}`, preset: "approver" })).key);
     const id = await pending(ASKED_TWO);
@@ -293,7 +293,7 @@ describe("quorum", () => {
 });
 
 describe("permits and execution", () => {
-  test("a permit starts its own action once, and only the starter reports", async () => {
+  test("a permit starts its own action once, and only the starter reports the result", async () => {
     const tool = await makeKey({ name: "tool", scopes: ["actions:execute"] });
     const headers = { prefer: "permit" };
     const one = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers })).body;
@@ -324,7 +324,7 @@ describe("permits and execution", () => {
     assert.equal((await result(one.id, winner)).body.code, "ACTION_NOT_STARTED");
   });
 
-  test("an action starts in its time alone, and a pending action has no permit", async () => {
+  test("an action starts only within its time limit, and a pending action has no permit", async () => {
     const headers = { prefer: "permit" };
     const allowed = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers })).body;
     service.clock.now += 301_000;
@@ -338,7 +338,7 @@ describe("permits and execution", () => {
     assert.equal(forced.body.code, "ACTION_NOT_STARTABLE");
   });
 
-  test("the submitter cancels what is pending, others do not", async () => {
+  test("the submitter cancels a pending action, and other keys cannot", async () => {
     const stranger = await makeKey({ name: "stranger", scopes: ["actions:submit", "actions:read"] });
     const id = await pending();
     assert.equal(
@@ -353,7 +353,7 @@ describe("permits and execution", () => {
   });
 });
 
-test("a vote between two reads of one answer does not appear on an action that is still pending", async () => {
+test("a response never shows a vote together with the status from before that vote", async () => {
   let beforeVotes: (() => Promise<void>) | null = null;
   const racing = await startService({
     change: (config) => (config.approvals.trust_key_makers = true),

@@ -1,4 +1,4 @@
-/** Rules that name who approves: groups, stages, people outside the requester's groups. */
+/** Rules that name approvers: groups, stages, people outside the requester's groups. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { makeKey, plainVotes, startService, type Answer, type Service } from "../../support/service.ts";
@@ -62,7 +62,7 @@ test("each vote satisfies one requirement, and a person in both groups counts on
   assert.deepEqual(said(await vote(other, "both")), [200, "approved"]);
 });
 
-test("a person who may not approve is told why and who could, and can still reject", async () => {
+test("a person who cannot approve is told why and who can, and can still reject", async () => {
   const id = await submit("both");
   await vote(id, "fay");
   const size = (await service.runtime.host.ledger.head()).size;
@@ -84,14 +84,14 @@ test("stages are met in order", async () => {
   assert.deepEqual(said(await vote(id, "sam")), [200, "approved"]);
 });
 
-test("a stage that is not met in time lets the next one approve", async () => {
+test("a stage that is not met in time opens the next stage", async () => {
   const id = await submit("escalated");
   assert.deepEqual(said(await vote(id, "sam")), [403, "APPROVER_NOT_ELIGIBLE"]);
   service.clock.now += 30 * 60_000;
   assert.deepEqual(said(await vote(id, "sam")), [200, "approved"]);
 });
 
-test("members of the requester's groups cannot approve, and nobody can if the requester is unknown", async () => {
+test("members of the requester's groups cannot approve, and no one can if the requester is unknown", async () => {
   const id = await submit("outside", keys["agent"]);
   assert.deepEqual(said(await vote(id, "fay")), [403, "APPROVER_NOT_ELIGIBLE"]);
   assert.deepEqual(said(await vote(id, "sam")), [200, "approved"]);
@@ -114,7 +114,7 @@ test("the entries record the requirement and the groups of each vote, and replay
   assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
 });
 
-test("policies that require another group return an approved action to its approvers", async () => {
+test("an approved action returns to the approvers if the policies now require another group", async () => {
   const id = await submit("one", keys["agent"]);
   assert.deepEqual(said(await vote(id, "fay")), [200, "approved"]);
   const definition = {

@@ -1,11 +1,11 @@
-/** Whether anybody waits for an action, and when it was last asked for, as people see it. */
+/** How people see whether a client waits for an action, and when the action was last requested. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { memoryDisk, memoryStorage } from "../../../src/testing/memory-storage.ts";
 import { ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
-describe("an action that somebody waits for", () => {
+describe("an action that a client waits for", () => {
   let service: Service;
   let n = 0;
   before(async () => {
@@ -38,7 +38,7 @@ describe("an action that somebody waits for", () => {
     };
   }
 
-  test("is waited for until the client hangs up, whichever way it waits, and the ledger has nothing of it", async () => {
+  test("is listed as waited for until the client disconnects, for each way of waiting, without ledger entries", async () => {
     const { id, waiting, asked_at, created_at } = (await call("POST", "/v1/actions", wish())).body;
     assert.deepEqual([waiting, asked_at], [false, created_at]);
     const { size } = await service.storage.head();
@@ -62,7 +62,7 @@ describe("an action that somebody waits for", () => {
     assert.equal((await service.storage.head()).size, size + 1, "one decision");
   });
 
-  test("is waited for while one of several still waits, and until a verdict at the latest", async () => {
+  test("is listed as waited for while any client waits, and at the latest until the vote", async () => {
     const { id } = (await call("POST", "/v1/actions", wish())).body;
     const [one, two] = [leaving("GET", `/v1/actions/${id}?wait=60`), leaving("GET", `/v1/actions/${id}?wait=30`)];
     await waited(id);
@@ -81,11 +81,11 @@ describe("an action that somebody waits for", () => {
     assert.equal((await read(id)).waiting, false);
   });
 
-  test("is not waited for by who decides, nor by who looks with wait=0", async () => {
+  test("is not listed as waited for because of the approver's own request, or a request with wait=0", async () => {
     const { id } = (await call("POST", "/v1/actions", wish())).body;
     const leave = leaving("GET", `/v1/actions/${id}?wait=60`, service.admin);
     await call("GET", `/v1/actions/${id}?wait=0`);
-    // What is written in the background goes through the ledger in order: this wait is behind the others.
+    // Background writes go through the ledger in order, so this wait is recorded after the others.
     const { id: other } = (await call("POST", "/v1/actions", wish())).body;
     const leaveOther = leaving("GET", `/v1/actions/${other}?wait=60`);
     await waited(other);
@@ -95,7 +95,7 @@ describe("an action that somebody waits for", () => {
     await leaveOther();
   });
 
-  test("is waited for by a key that is bound to its agent", async () => {
+  test("is listed as waited for when a key bound to its agent waits", async () => {
     const { id } = (await call("POST", "/v1/actions", wish())).body;
     const made = await call(
       "POST",
@@ -109,7 +109,7 @@ describe("an action that somebody waits for", () => {
     await waited(id, false);
   });
 
-  test("was last asked for when it was joined or waited for", async () => {
+  test("was last requested when it was joined or waited for", async () => {
     const body = wish();
     const { id, created_at } = (await call("POST", "/v1/actions", body)).body;
     service.clock.now += 60_000;
@@ -125,7 +125,7 @@ describe("an action that somebody waits for", () => {
     await leave();
   });
 
-  test("a normal submission writes nothing of it", async () => {
+  test("has no such record after a submission without waiting", async () => {
     for (const join of ["", "?join=open"]) {
       const { id } = (await call("POST", `/v1/actions${join}`, wish())).body;
       const row = await service.storage.action(id);
@@ -134,7 +134,7 @@ describe("an action that somebody waits for", () => {
   });
 });
 
-test("a wait of a process that died holds until it would have ended, and one that stops takes its own back", async () => {
+test("stays listed as waited for until the timeout if the process crashed; a process that stops removes its waits", async () => {
   const disk = memoryDisk();
   const service = await startService({ storage: () => memoryStorage(disk) });
   try {

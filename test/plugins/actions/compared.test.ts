@@ -1,4 +1,4 @@
-/** What approvers of a pending action are told about earlier actions of its agent. */
+/** The comparison of a pending action with earlier actions of its agent, as approvers see it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
@@ -25,7 +25,7 @@ async function start() {
   return { pigeon, service, submit };
 }
 
-test("an approver and the page of a link are told what is unusual, what differs, and earlier votes", async () => {
+test("an approver, and the page of a link, see what is unusual, what differs, and earlier votes", async () => {
   const { pigeon, service, submit } = await start();
   try {
     for (let i = 0; i < 6; i++) await submit({ amount: 10 + i, to: "cus_1" });
@@ -68,7 +68,7 @@ test("an approver and the page of a link are told what is unusual, what differs,
       body: { token: new URL(second.link).hash.slice(1) },
     });
     assert.deepEqual(pick(linked.body.action), expected);
-    // Neither the submitter nor lists get it.
+    // The submitter and lists do not get the comparison.
     assert.equal((await service.call("GET", `/v1/actions/${id}`)).body.unusual, undefined);
     const { actions } = (await service.call("GET", "/v1/approvals", { key: service.admin })).body;
     assert.equal(actions[0].unusual, undefined);
@@ -77,7 +77,7 @@ test("an approver and the page of a link are told what is unusual, what differs,
   }
 });
 
-test("what was erased is neither compared nor told", async () => {
+test("erased values are neither compared nor displayed", async () => {
   const { service, submit } = await start();
   try {
     const erased = await submit({ amount: 10, to: "secret" });
@@ -96,7 +96,7 @@ test("what was erased is neither compared nor told", async () => {
   }
 });
 
-test("a request is compared with the newest 300 actions of its agent at most", async () => {
+test("a request is compared with at most the newest 300 actions of its agent", async () => {
   const { service, submit } = await start();
   try {
     for (let i = 0; i < 310; i++) await submit({ amount: i < 10 ? 90 : 5, to: `cus_${i}` });

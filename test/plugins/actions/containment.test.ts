@@ -1,4 +1,4 @@
-/** A suspended agent, a revoked key and a policy that denies now end what is open. */
+/** Suspending an agent, revoking a key, and a policy that now denies: each ends open actions. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
@@ -20,7 +20,7 @@ after(() => service.close());
 
 const makeKey = (body: object): ReturnType<typeof makeKeyOn> => makeKeyOn(service, body);
 
-/** A key and an agent of its own for each test. */
+/** Creates a separate key and agent for each test. */
 let bot = "";
 beforeEach(async () => {
   bot = `bot-${++n}`;
@@ -66,7 +66,7 @@ async function withPolicy(text: string, work: () => Promise<void>): Promise<void
   }
 }
 
-test("a suspension cancels what waits and what may start, however the agent was written, and nothing else", async () => {
+test("a suspension cancels the agent's pending and startable actions, under every spelling of its name, and nothing else", async () => {
   const open = [
     await submit("ask"),
     await submit("go"),
@@ -91,7 +91,7 @@ test("a suspension cancels what waits and what may start, however the agent was 
   for (const action of [open[1], open[2]]) assert.deepEqual(said(await start(action)), [409, "ACTION_NOT_STARTABLE"]);
 });
 
-test("more is cancelled than one job looks at", async () => {
+test("a suspension cancels more actions than fit into one job", async () => {
   await Promise.all(Array.from({ length: 450 }, (_, i) => submit(i % 3 === 0 ? "go" : "ask", { params: { i } })));
   assert.equal((await setAgent("suspend")).status, 200);
   const left = await service.call("GET", `/v1/actions?agent_id=${bot}&limit=1000`, { key: service.admin });
@@ -99,9 +99,9 @@ test("more is cancelled than one job looks at", async () => {
   assert.deepEqual([statuses.length, new Set(statuses)], [450, new Set(["cancelled"])]);
 });
 
-test("what an ended service left open at a suspension does not open again with the agent", async () => {
+test("actions that a crashed service left open at a suspension do not reopen with the agent", async () => {
   const [asked, allowed] = [await submit("ask"), await submit("go")];
-  // As a crash leaves it between the jobs.
+  // The state after a crash between two jobs.
   await service.runtime.host.ledger.transact(async (tx) => {
     const row = await tx.agent(bot);
     await tx.updateAgent(bot, row?.version ?? 0, { suspended_at: tx.now, updated_at: tx.now });
@@ -131,7 +131,7 @@ test("what an ended service left open at a suspension does not open again with t
   assert.equal((await look(allowed.id)).status, "cancelled");
 });
 
-test("the revocation of a key cancels what it submitted, and no other key's", async () => {
+test("revoking a key cancels what it submitted, and no action of another key", async () => {
   const [asked, allowed, held] = [await submit("ask"), await submit("go"), await approved()];
   const { permit } = (await service.call("POST", `/v1/actions/${held.id}/permit`, { key: agent.key, body: {} })).body;
   const sister = await makeKey({ name: `${bot}-sister`, preset: "agent" });
@@ -147,7 +147,7 @@ test("the revocation of a key cancels what it submitted, and no other key's", as
   assert.equal((await look(other.id)).status, "pending_approval");
 });
 
-test("what the policies of now deny is not approved and does not start, and the record says why", async () => {
+test("an action that the policies now deny is neither approved nor started, and the record says why", async () => {
   const [asked, two, allowed, held] = [await submit("ask"), await submit("two"), await submit("go"), await approved()];
   const deny = "policy: closed\nrules:\n  - { name: shut, effect: deny, reason: the shop is closed }\n";
   await withPolicy(deny, async () => {
@@ -175,7 +175,7 @@ test("what the policies of now deny is not approved and does not start, and the 
   assert.deepEqual(said(await start(allowed)), [409, "ACTION_NOT_STARTABLE"], "a deny is final");
 });
 
-test("a deny by a person needs no policy, and what the policies of now still let through goes on", async () => {
+test("a person can reject without a policy, and actions that the policies still allow continue", async () => {
   const [asked, allowed] = [await submit("ask"), await submit("go")];
   await withPolicy("policy: others\nrules:\n  - { name: shut, tool: another, effect: deny }\n", async () => {
     assert.equal((await start(allowed)).body.status, "executing");
@@ -186,7 +186,7 @@ test("a deny by a person needs no policy, and what the policies of now still let
   });
 });
 
-test("a tool that was taken from the agent, and a key that has expired, end it too", async () => {
+test("an action also ends when its tool is withdrawn from the agent, and when its key expires", async () => {
   const allowed = await submit("go");
   const change = { key: service.admin, body: { allowed_tools: ["another"] } };
   assert.equal((await service.call("PATCH", `/v1/agents/${bot}`, change)).status, 200);
@@ -206,7 +206,7 @@ test("a tool that was taken from the agent, and a key that has expired, end it t
   }
 });
 
-test("an action keeps its place among those that a limit counts, and a limit that was lowered holds", async () => {
+test("an action keeps its place in a limit's count, and a lowered limit applies", async () => {
   const limit = (count: number): string =>
     `policy: counted\nlimits:\n  - { name: few, operation: go, count: ${count}, per: agent, window: 1h }\nrules:\n  - { name: none, operation: none, effect: allow }\n`;
   await withPolicy(limit(2), async () => {

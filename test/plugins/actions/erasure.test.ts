@@ -1,4 +1,4 @@
-/** Erasing what was asked and reported: gone for good, while the ledger, its proofs and everything that counts go on. */
+/** Erasing requests and results deletes them permanently. The ledger, its proofs and all counts still work. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { CoreHost } from "../../../src/contract/core-host.ts";
@@ -39,7 +39,7 @@ describe("erasure", () => {
     call("POST", `/v1/actions/${id}/erase`, { reason: "ticket 7" }, key);
   const refused = ({ status, body }: Answer): [number, string] => [status, body.code];
 
-  test("takes out what was asked and reported, says so everywhere, and the decision stays proved", async () => {
+  test("an erasure deletes the request and the result, is reported everywhere, and leaves the decision provable", async () => {
     const asked = await submit({ context: { ticket: "about Anna" } });
     await run(asked.id, { told: "Anna" });
     const { status, body } = await erase(asked.id);
@@ -73,7 +73,7 @@ describe("erasure", () => {
     assert.deepEqual([row?.request, row?.request_hash, row?.salt, row?.past, row?.result], ["", "", "", null, null]);
   });
 
-  test("a backtest counts what it cannot look at, and analytics count as before", async () => {
+  test("a backtest reports how many actions it could not read, and analytics are unchanged", async () => {
     const totals = async () => (await call("GET", "/v1/analytics")).body.totals;
     const backtest = async () => (await call("POST", "/v1/replay", { policy_set: "current", limit: 1000 })).body;
     const { id } = await submit({ tool: "nothing" });
@@ -87,7 +87,7 @@ describe("erasure", () => {
     assert.deepEqual(await totals(), counted);
   });
 
-  test("a second time changes nothing", async () => {
+  test("a second erasure changes nothing", async () => {
     const { id } = await submit({ tool: "nothing" });
     const first = await erase(id);
     const { size } = await service.storage.head();
@@ -97,7 +97,7 @@ describe("erasure", () => {
     assert.deepEqual([...new Set(many.map((answer) => answer.body.erased_at))], [first.body.erased_at]);
   });
 
-  test("what is not over stays: pending, with time to start, executing", async () => {
+  test("actions that are pending, startable or executing are not erased", async () => {
     const pending = await submit({ tool: "ask" });
     assert.deepEqual(refused(await erase(pending.id)), [409, "ACTION_OPEN"]);
     await call("POST", `/v1/actions/${pending.id}/cancel`, {}, service.agent);
@@ -117,7 +117,7 @@ describe("erasure", () => {
     service.clock.now = 0;
   });
 
-  test("a verdict and an erasure that meet: one of them holds, and what was allowed is not erased", async () => {
+  test("of a concurrent vote and erasure one succeeds, and an allowed action is not erased", async () => {
     const { body } = await call("POST", "/v1/api-keys", { name: "approver", preset: "approver", owner: "Ben" });
     for (let i = 0; i < 10; i++) {
       const { id } = await submit({ tool: "ask" });
@@ -131,7 +131,7 @@ describe("erasure", () => {
     }
   });
 
-  test("a retry under the idempotency key of an erased action is refused, and decides nothing again", async () => {
+  test("a retry with the idempotency key of an erased action is rejected, and nothing is decided again", async () => {
     const headers = { "idempotency-key": "payment-1" };
     const first = await submit({ tool: "nothing" }, headers);
     assert.equal((await submit({ tool: "nothing" }, headers)).id, first.id);
@@ -144,7 +144,7 @@ describe("erasure", () => {
     assert.equal(known?.body_hash, "", "nothing is left to try parameters against");
   });
 
-  test("what an erased action used of a limit counts until its window is over", async () => {
+  test("an erased action counts against a limit until the window ends", async () => {
     const pay = () => submit({ tool: "pay", params: { customer: "Cora", amount: 60 } });
     const first = await pay();
     await run(first.id, {});
@@ -152,7 +152,7 @@ describe("erasure", () => {
     assert.equal((await pay()).reason_code, "LIMIT_EXCEEDED");
   });
 
-  test("only a key with the scope may, and only what it sees", async () => {
+  test("a key needs the scope to erase, and erases only what it can see", async () => {
     const { id } = await submit({ tool: "nothing" });
     assert.deepEqual(refused(await erase(id, auditor)), [403, "INSUFFICIENT_SCOPE"]);
     const key = async (name: string, agent_id: string): Promise<string> =>
@@ -163,7 +163,7 @@ describe("erasure", () => {
     assert.ok(body.erased_at !== null);
   });
 
-  test("nothing is erased without a reason", async () => {
+  test("an erasure requires a reason", async () => {
     const { id } = await submit({ tool: "nothing" });
     for (const body of [{}, { reason: "" }, { reason: "x".repeat(501) }])
       assert.deepEqual(refused(await call("POST", `/v1/actions/${id}/erase`, body)), [422, "VALIDATION_FAILED"]);
@@ -171,7 +171,7 @@ describe("erasure", () => {
   });
 });
 
-test("an action that somebody altered in the store is evidence, and stays", async () => {
+test("an action that was altered in the store is kept as evidence", async () => {
   const hosts: CoreHost[] = [];
   const spy = defineCorePlugin({ name: "spy", setup: (host) => (hosts.push(host), {}) });
   const plugins = [{ plugin: spy, options: {}, origin: "test", core: true }];
@@ -205,7 +205,7 @@ test("an action that somebody altered in the store is evidence, and stays", asyn
   }
 });
 
-test("a store that fails on the way has erased and recorded it, or neither; asked again, it is erased once", async () => {
+test("a storage failure leaves an erasure complete and recorded, or undone; a repetition erases once", async () => {
   const modes: FaultMode[] = ["not-persisted", "persisted"];
   for (const operation of ["tx.eraseAction", "tx.append", "commit"])
     for (const mode of modes) {

@@ -1,4 +1,4 @@
-/** Erasing all actions that match, and those whose time is over. */
+/** Erasing all matching actions, and all actions past their retention. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
@@ -38,7 +38,7 @@ async function filled(options: ServiceOptions, work: (service: Filled) => Promis
 }
 
 describe("POST /v1/erasures", () => {
-  test("counts and erases nothing until it is told to", () =>
+  test("only counts the matching actions unless the request confirms the erasure", () =>
     filled({}, async ({ submit, erasures, kept }) => {
       const ids = [await submit({ params: { to: "Anna" } }), await submit({ params: { to: "Ben" } })];
       const before = await erasures({ value: "Anna" });
@@ -59,7 +59,7 @@ describe("POST /v1/erasures", () => {
       assert.deepEqual([again.body.matched, again.body.erased], [0, 0]);
     }));
 
-  test("a value is found whole, anywhere or at the place that is named, in parameters, context and result", () =>
+  test("finds an exact value anywhere, or at the named member, in parameters, context and result", () =>
     filled({}, async ({ submit, erasures }) => {
       await submit({ params: { to: "Anna" } });
       await submit({ params: { to: [{ "a/b": "Anna" }] } });
@@ -77,7 +77,7 @@ describe("POST /v1/erasures", () => {
       assert.equal(await count({ agent_id: "bot" }), 4);
     }));
 
-  test("what could only be a mistake is refused, with the place of it", () =>
+  test("rejects requests that can only be mistakes, and names the faulty member", () =>
     filled({}, async ({ submit, erasures, kept }) => {
       await submit();
       const really = { dry_run: false, reason: "r" };
@@ -104,7 +104,7 @@ describe("POST /v1/erasures", () => {
       assert.equal((await kept()).length, 1);
     }));
 
-  test("older than a time, with what is not over left and counted, page after page", () =>
+  test("erases actions older than a time, page after page, and counts the open ones that it leaves", () =>
     filled({}, async ({ submit, erasures, kept, clock }) => {
       for (let i = 0; i < 120; i++) await submit({ params: { i } });
       const pending = await submit({ tool: "ask" });
@@ -125,7 +125,7 @@ describe("retention", () => {
     },
   });
 
-  test("erases what is older than configured, at the next start at the latest, and says that it was that", () =>
+  test("erases actions older than the configured age, at the latest at the next start, and records retention as the cause", () =>
     filled(days(30), async ({ submit, kept, clock, restart, storage }) => {
       const old: string[] = [];
       for (let i = 0; i < 70; i++) old.push(await submit({ params: { i } }));
@@ -143,7 +143,7 @@ describe("retention", () => {
       await until("and so is the next", async () => (await kept()).length === 0);
     }));
 
-  test("goes by what is not over, and comes back for it", () =>
+  test("skips open actions and erases them later", () =>
     filled(days(10), async ({ submit, kept, clock, restart, call, admin }) => {
       await submit();
       const pending = await submit({ tool: "ask" });
@@ -159,7 +159,7 @@ describe("retention", () => {
       assert.deepEqual(await kept(), [more]);
     }));
 
-  test("without it nothing is erased", () =>
+  test("erases nothing without configuration", () =>
     filled({}, async ({ submit, kept, clock, restart, storage }) => {
       await submit();
       clock.now += 3650 * DAY;

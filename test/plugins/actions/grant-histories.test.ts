@@ -1,6 +1,6 @@
 /**
- * Random histories of grants, submissions, votes, stops and results, compared with a model that knows nothing of how the
- * service counts. Afterwards every decision replays, and the store passes its audit.
+ * Random histories of grants, submissions, votes, stops and results, compared with a model that is independent of the
+ * service's counting. Afterwards every decision replays, and the store passes its audit.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -75,7 +75,7 @@ class History {
     await this.pick(steps)();
   }
 
-  /** Whether the grant covers this amount now, as the model has it. */
+  /** Returns whether the grant covers this amount now, according to the model. */
   private covers({ open, until, by, most, count, total, uses }: ModelGrant, amount: number): boolean {
     const sum = [...uses.values()].reduce((all, each) => all + each, 0);
     const isLive = this.approvers.find(({ id }) => id === by)?.live === true;
@@ -174,7 +174,7 @@ class History {
     await this.end(use?.grant, "flag", { action_id: use?.id, reason: "r" });
   }
 
-  /** An admin cancels an action before its start, which gives the use back. */
+  /** An admin cancels an action before its start, which returns the use. */
   private async cancel(): Promise<void> {
     const [use] = this.allowed.splice(this.roll(this.allowed.length + 1), 1);
     if (use === undefined) return;
@@ -204,7 +204,7 @@ class History {
 }
 
 for (const seed of [1, 2, 3])
-  test(`a random history decides as the model says, replays and passes the audit (seed ${seed})`, async () => {
+  test(`a random history decides as the model does, replays and passes the audit (seed ${seed})`, async () => {
     const history = new History(seed);
     await history.addApprover();
     for (let i = 0; i < STEPS; i++) await history.step();

@@ -1,4 +1,4 @@
-/** A grant is the vote of its grantor: it covers an action only while they could approve it themselves. */
+/** A grant is the vote of its grantor: it covers an action only while the grantor could approve that action. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -67,7 +67,7 @@ async function granted(body: object, key: string): Promise<string> {
 }
 const faults = async (): Promise<string> => (await auditStore(service.storage)).faults.join("\n");
 
-test("where the rules name groups, the grantor must be in all of them", async () => {
+test("if the rules name groups, the grantor must be in all of them", async () => {
   const agent_id = freshAgent();
   const payout = { agent_id, tool: "bank", operation: "payout" };
   await granted(payout, ann);
@@ -77,7 +77,7 @@ test("where the rules name groups, the grantor must be in all of them", async ()
   assert.equal(await statusOf({ ...payout, params: { legal: 2 } }), "allowed", "leo is in both groups");
 });
 
-test("where the requester's groups are excluded, a grant of one of them covers nothing", async () => {
+test("if the requester's groups are excluded, a grant by a member covers nothing", async () => {
   const agent_id = freshAgent();
   const apart = { agent_id, tool: "bank", operation: "apart" };
   const { key } = await makeKey(service, { name: "r", preset: "agent", agent_id, owner: "requester" });
@@ -87,7 +87,7 @@ test("where the requester's groups are excluded, a grant of one of them covers n
   assert.equal(await statusOf(apart, key), "allowed");
 });
 
-test("a user's grant covers nothing after they lose the role, and ends with the user", async () => {
+test("a user's grant covers nothing after the user loses the role, and ends with the user", async () => {
   const agent_id = freshAgent();
   const person: Person = await invite(service, { name: "Uma", roles: ["approver"] });
   const created = await person.call("POST", "/v1/grants", terms({ agent_id }));
@@ -133,7 +133,7 @@ test("self_confirm does not let a person grant to their own agent with a key or 
   assert.equal(await statusOf(own, key), "allowed", "someone else can");
 });
 
-test("a policy change between the decision and the start is decided again, with and without grants", async () => {
+test("an approval under a grant is decided again at the start if the policies changed", async () => {
   const agent_id = freshAgent();
   await granted({ agent_id }, ann);
   const { body: action } = await submit({ agent_id });
@@ -155,7 +155,7 @@ test("a policy change between the decision and the start is decided again, with 
   await service.call("POST", `${path}/deactivate`, { key: service.admin });
 });
 
-test("the audit finds a use that was removed from the store, and the service one that was moved to another grant", async () => {
+test("the audit finds a use that was removed from the store, and the service a use that was moved to another grant", async () => {
   const agent_id = freshAgent();
   const id = await granted({ agent_id, count: 5, sum: { of: "2", at_most: 100 } }, ann);
   const { body: first } = await submit({ agent_id });

@@ -76,7 +76,7 @@ async function run(body: Submission, success = true): Promise<string> {
 }
 
 describe("a use", () => {
-  test("is allowed, names the grant, and is counted", async () => {
+  test("a use is allowed, names the grant, and is counted", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id, scope: 'params.repo == "web"' });
     const answer = await submit({ agent_id, params: { repo: "web" } });
@@ -93,7 +93,7 @@ describe("a use", () => {
     );
   });
 
-  test("needs exactly the same agent, tool and operation, and a true scope", async () => {
+  test("a use needs exactly the same agent, tool and operation, and a true scope", async () => {
     const agent_id = freshAgent();
     await granted({ agent_id, scope: "params.amount <= 5" });
     assert.equal(await statusOf({ agent_id, params: { amount: 5 } }), "allowed");
@@ -109,7 +109,7 @@ describe("a use", () => {
     );
   });
 
-  test("is not counted twice when a submission is repeated", async () => {
+  test("a repeated submission counts as one use", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id, count: 2 });
     const headers = { "idempotency-key": `k-${n}` };
@@ -124,7 +124,7 @@ describe("a use", () => {
     assert.equal((await readGrant(id)).used.count, 1);
   });
 
-  test("is decided again at its start: an ended grant sends it to the approvers", async () => {
+  test("a use is decided again at its start: if the grant has ended, the action goes to the approvers", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const { body: action } = await submit({ agent_id });
@@ -138,7 +138,7 @@ describe("a use", () => {
     );
   });
 
-  test("starts while the grant is open, also the last one", async () => {
+  test("an action starts while the grant is open, including the last use", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id, count: 1 });
     await run({ agent_id });
@@ -148,7 +148,7 @@ describe("a use", () => {
 });
 
 describe("the caps", () => {
-  test("on uses hold exactly, also when submissions arrive together", async () => {
+  test("a cap on uses is exact, also for concurrent submissions", async () => {
     const agent_id = freshAgent();
     await granted({ agent_id, count: 7 });
     const statuses = await Promise.all(Array.from({ length: 20 }, () => statusOf({ agent_id })));
@@ -156,7 +156,7 @@ describe("the caps", () => {
     assert.equal(statuses.filter((status) => status === "pending_approval").length, 13);
   });
 
-  test("on the sum hold exactly, in millionths", async () => {
+  test("a cap on the sum is exact to a millionth", async () => {
     const agent_id = freshAgent();
     const pay = (amount: unknown) => statusOf({ agent_id, tool: "bank", operation: "pay", params: { amount, n: ++n } });
     const sum = { of: "params.amount", at_most: 0.3 };
@@ -169,7 +169,7 @@ describe("the caps", () => {
     assert.deepEqual((await readGrant(id)).used, { count: 3, sum: 0.3 });
   });
 
-  test("on the time end it", async () => {
+  test("a grant ends at its time", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id, for: "2s" });
     const { body: action } = await submit({ agent_id });
@@ -181,7 +181,7 @@ describe("the caps", () => {
     assert.equal(start.body.code, "MORE_APPROVALS_NEEDED");
   });
 
-  test("of several grants are used one after the other", async () => {
+  test("several grants are used one after the other", async () => {
     const agent_id = freshAgent();
     const first = await granted({ agent_id, count: 1 });
     const second = await granted({ agent_id, count: 1 });
@@ -190,7 +190,7 @@ describe("the caps", () => {
     assert.equal(await statusOf({ agent_id }), "pending_approval");
   });
 
-  test("cannot exceed those of the rules", async () => {
+  test("caps cannot exceed those of the rules", async () => {
     const agent_id = freshAgent();
     for (const body of [{ for: "9h" }, { count: 51 }, { tool: "bank", operation: "alone" }, { tool: "unknown" }]) {
       const answer = await grant({ agent_id, ...body });
@@ -200,7 +200,7 @@ describe("the caps", () => {
 });
 
 describe("no grant widens", () => {
-  test("a deny, a critical rule, or another rule that allows no grants", async () => {
+  test("a grant does not override a deny, a critical rule, or a rule that allows no grants", async () => {
     const agent_id = freshAgent();
     await granted({ agent_id });
     await granted({ agent_id, tool: "bank", operation: "both" });
@@ -211,7 +211,7 @@ describe("no grant widens", () => {
     assert.equal(await statusOf({ ...both, params: { other: 1 } }), "pending_approval");
   });
 
-  test("a limit", async () => {
+  test("a grant does not override a limit", async () => {
     const agent_id = freshAgent();
     const limited = { agent_id, tool: "bank", operation: "limited" };
     await granted({ ...limited, count: 10 });
@@ -220,7 +220,7 @@ describe("no grant widens", () => {
     assert.deepEqual(statuses, ["allowed", "allowed", "allowed", "denied"]);
   });
 
-  test("a rejection of the same request that holds", async () => {
+  test("a grant does not override an active rejection of the same request", async () => {
     const agent_id = freshAgent();
     const request = { agent_id, params: { once: 1 } };
     const { body: action } = await submit(request);
@@ -230,7 +230,7 @@ describe("no grant widens", () => {
     assert.equal(await statusOf({ agent_id }), "allowed");
   });
 
-  test("a suspension of the agent", async () => {
+  test("a grant does not override the suspension of the agent", async () => {
     const agent_id = freshAgent();
     await service.call("POST", "/v1/agents", { key: service.admin, body: { id: agent_id, name: agent_id } });
     await granted({ agent_id });
@@ -242,7 +242,7 @@ describe("no grant widens", () => {
 describe("a grant ends", () => {
   const ended = async (id: string): Promise<string> => (await readGrant(id)).ended?.cause;
 
-  test("when it is revoked, once", async () => {
+  test("a grant ends when it is revoked, once", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const revoke = () => service.call("POST", `/v1/grants/${id}/revoke`, { key: alice, body: { reason: "enough" } });
@@ -254,7 +254,7 @@ describe("a grant ends", () => {
     assert.deepEqual([(await revoke()).body.code, await statusOf({ agent_id })], ["GRANT_ENDED", "pending_approval"]);
   });
 
-  test("when anyone rejects a request of the same agent, tool and operation", async () => {
+  test("a grant ends when someone rejects a request of the same agent, tool and operation", async () => {
     const agent_id = freshAgent();
     const [web, api] = [
       await granted({ agent_id, scope: 'params.repo == "web"' }),
@@ -268,7 +268,7 @@ describe("a grant ends", () => {
     assert.equal(await statusOf({ agent_id, params: { repo: "web" } }), "pending_approval");
   });
 
-  test("when a person flags one of its uses, and of no other action", async () => {
+  test("a grant ends when a person flags one of its uses, but not another action", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id, scope: "has(params.ok)" });
     const { body: use } = await submit({ agent_id, params: { ok: 1 } });
@@ -280,7 +280,7 @@ describe("a grant ends", () => {
     assert.equal(await statusOf({ agent_id, params: { ok: 2 } }), "pending_approval");
   });
 
-  test("at a stop that covers it, and stays ended when the stop is lifted", async () => {
+  test("a grant ends at a stop that covers it, and stays ended after the stop is lifted", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const other = await granted({ agent_id: freshAgent() });
@@ -291,7 +291,7 @@ describe("a grant ends", () => {
     assert.equal(await statusOf({ agent_id }), "pending_approval");
   });
 
-  test("at a failed result, if it says so", async () => {
+  test("a grant ends at a failed result if its terms say so", async () => {
     const agent_id = freshAgent();
     const lasting = await granted({ agent_id, scope: "has(params.lasting)" });
     const brittle = await granted({ agent_id, scope: "has(params.brittle)", ends_on_failure: true });
@@ -304,7 +304,7 @@ describe("a grant ends", () => {
 });
 
 describe("the grantor", () => {
-  test("must still be able to vote and grant at each use", async () => {
+  test("the grantor must still be able to vote and grant at each use", async () => {
     const agent_id = freshAgent();
     const { key, id: keyId } = await makeKey(service, { name: "carol", preset: "approver", owner: "carol" });
     const id = await granted({ agent_id }, key);
@@ -314,7 +314,7 @@ describe("the grantor", () => {
     assert.equal((await readGrant(id)).status, "blocked");
   });
 
-  test("cannot grant to their own agent, and a grant covers none of their own actions", async () => {
+  test("a grantor cannot grant to their own agent, and a grant covers none of their own actions", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const own = await makeKey(service, { name: `own-${n}`, preset: "agent", agent_id, owner: "ALICE" });
@@ -329,7 +329,7 @@ describe("the grantor", () => {
     assert.equal((await grant({ agent_id }, bob)).status, 201);
   });
 
-  test("needs the scope, and no binding to an agent", async () => {
+  test("the grantor needs the scope and a key that is not bound to an agent", async () => {
     const agent_id = freshAgent();
     assert.equal((await grant({ agent_id }, service.agent)).status, 403);
     const scopes = ["approvals:decide", "actions:read"];
@@ -346,7 +346,7 @@ describe("the grantor", () => {
 });
 
 describe("a grant with a vote", () => {
-  test("approves the action and covers later ones", async () => {
+  test("a vote with a grant approves the action and covers later actions", async () => {
     const agent_id = freshAgent();
     const { body: action } = await submit({ agent_id, params: { repo: "web" } });
     const read = await service.call("GET", `/v1/actions/${action.id}`, { key: alice });
@@ -363,7 +363,7 @@ describe("a grant with a vote", () => {
     assert.equal(await statusOf({ agent_id, params: { repo: "web", n: 3 } }), "pending_approval");
   });
 
-  test("is refused as a whole if the terms are not valid", async () => {
+  test("a vote with invalid grant terms is rejected as a whole", async () => {
     const agent_id = freshAgent();
     const { body: action } = await submit({ agent_id, params: { repo: "web" } });
     const refused: [object, number, string][] = [
@@ -387,7 +387,7 @@ describe("suggestions", () => {
   const suggest = async (id: string): Promise<Answer["body"]> =>
     (await service.call("GET", `/v1/actions/${id}/grant-suggestions`, { key: alice })).body;
 
-  test("go from all parameters over the most frequent one to no restriction, with what they would have covered", async () => {
+  test("suggestions range from all parameters, through the most frequent one, to no restriction, with the actions that each would have covered", async () => {
     const agent_id = freshAgent();
     for (const params of [
       { repo: "web", amount: 5 },
@@ -412,7 +412,7 @@ describe("suggestions", () => {
     assert.equal((await vote(action.id, { approve: true, grant: terms })).status, 200, "a suggestion can be granted");
   });
 
-  test("would have covered no request that a person rejected", async () => {
+  test("suggestions would have covered no request that a person rejected", async () => {
     const agent_id = freshAgent();
     const { body: rejected } = await submit({ agent_id, params: { repo: "web", force: true } });
     await vote(rejected.id, { approve: false });
@@ -425,7 +425,7 @@ describe("suggestions", () => {
     );
   });
 
-  test("quote whatever the agent wrote", async () => {
+  test("suggestions quote all text that the agent wrote", async () => {
     const agent_id = freshAgent();
     const params = { 'a"] || true || params["b': '" || true || "', in: "x\u202Ey\u0000", "\\": "\\" };
     const { body: action } = await submit({ agent_id, params });
@@ -440,14 +440,14 @@ describe("suggestions", () => {
     assert.equal(await statusOf({ agent_id, params }), "allowed");
   });
 
-  test("are for pending actions", async () => {
+  test("suggestions are made only for pending actions", async () => {
     const agent_id = freshAgent();
     await granted({ agent_id });
     assert.equal((await suggest((await submit({ agent_id })).body.id)).code, "ACTION_NOT_PENDING");
   });
 });
 
-test("hostile scopes are refused, or cover nothing", async () => {
+test("hostile scopes are rejected, or cover nothing", async () => {
   const agent_id = freshAgent();
   const refused = [
     "parms.repo == 'web'",
@@ -461,7 +461,8 @@ test("hostile scopes are refused, or cover nothing", async () => {
   ];
   for (const scope of refused) assert.equal((await grant({ agent_id, scope })).status, 422, scope);
   assert.equal((await grant({ agent_id, sum: { of: "'text'", at_most: 1 } })).status, 422);
-  // Each would need more steps than one decision has, and must not keep a later grant or the decision from working.
+  // Each needs more steps than one decision has. It must not prevent a later grant or the decision from being
+  // evaluated.
   const items = Array.from({ length: 2_000 }, (_, i) => i);
   for (let i = 0; i < 3; i++)
     await granted({ agent_id, scope: `params.items.all(a, params.items.exists(b, b == a + ${i} && b >= 0))` });
@@ -500,7 +501,7 @@ test("lists show grants newest first, by agent and by whether they are open", as
   assert.equal((await service.call("GET", "/v1/grants/none", { key: alice })).body.code, "GRANT_NOT_FOUND");
 });
 
-test("the usage is no longer told when its rows may have been removed", async () => {
+test("the usage is no longer reported when its rows might have been removed", async () => {
   const agent_id = freshAgent();
   const id = await granted({ agent_id, for: "1h" });
   await submit({ agent_id });
@@ -512,7 +513,7 @@ test("the usage is no longer told when its rows may have been removed", async ()
   assert.equal(uses.body.actions.length, 1);
 });
 
-test("grants survive a restart, and replay and audit come to the same answers", async () => {
+test("grants survive a restart, and replay and audit agree", async () => {
   const agent_id = freshAgent();
   const id = await granted({ agent_id, count: 2, sum: { of: "1.5", at_most: 10 } });
   const { body: action } = await submit({ agent_id });

@@ -1,4 +1,4 @@
-/** Old idempotency keys go, and no request that is sent again runs a second time for it. */
+/** Old idempotency keys are deleted, and no repeated request runs a second time because of it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createIdempotencySweep } from "../../../src/cluster/sweep-idempotency.ts";
@@ -6,7 +6,7 @@ import { ALLOWED, ASKED, DENIED, startService, type Answer } from "../../support
 
 const DAY = 86_400_000;
 
-test("a key is forgotten when its time is over, unless its action may have run: that one is answered however late", async () => {
+test("a key is deleted after its retention, unless its action might have run: its response is repeated at any later time", async () => {
   const service = await startService();
   try {
     const submit = (key: string, body: object): Promise<Answer> =>
@@ -42,7 +42,7 @@ test("a key is forgotten when its time is over, unless its action may have run: 
     assert.equal(await sweep.sweep(), 0);
     const fresh = (await submit("young", DENIED)).body.id as string;
     service.clock.now += 2 * DAY;
-    // The first to see the end of its time writes it.
+    // The first request after the expiry records it.
     await service.call("POST", `/v1/actions/${first["late"]}/approval`, {
       key: service.admin,
       body: { token: tokens.late, approve: true },

@@ -1,4 +1,7 @@
-/** One wish, one action: a submission with `join=open` gets the open action of its key and its request. */
+/**
+ * A submission with `join=open` returns the open action with the same key and request, instead of creating a second
+ * one.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -45,7 +48,7 @@ after(async () => {
 
 const call = (method: string, path: string, body?: unknown, key = service.agent): Promise<Answer> =>
   service.call(method, path, { key, ...(body === undefined ? {} : { body }) });
-/** A request that no other test makes. */
+/** Returns a request that no other test uses. */
 const wish = (tool: string, more: object = {}): object => ({
   agent_id: "bot",
   tool,
@@ -62,7 +65,7 @@ async function vote(id: string, approve = true): Promise<void> {
   assert.equal((await call("POST", `/v1/actions/${id}/approval`, { token, approve }, approver)).status, 200);
 }
 
-test("the same request again is the same action while that waits, and nothing is recorded", async () => {
+test("a duplicate request returns the pending action, and nothing is recorded", async () => {
   const body = wish("ask", { context: { ticket: "T-1" }, meta: { session: 1 } });
   const first = await submit(body);
   assert.deepEqual([first.status, joined(first)], [202, false]);
@@ -79,7 +82,7 @@ test("the same request again is the same action while that waits, and nothing is
   assert.equal(same.id, first.body.id, "the order of members is no difference");
 });
 
-test("without join, with other parameters or context, another agent or another key it is another action", async () => {
+test("without join, or with other parameters or context, another agent or another key, a new action is created", async () => {
   const body = wish("ask", { context: { a: 1 } });
   const { id } = (await submit(body)).body;
   const made = await call("POST", "/v1/api-keys", { name: "other", preset: "agent" }, service.admin);
@@ -92,12 +95,12 @@ test("without join, with other parameters or context, another agent or another k
     await submit(body, {}, made.body.key as string),
   ];
   for (const each of others) assert.deepEqual([each.status, joined(each), each.body.id === id], [202, false, false]);
-  // Two are open now: the one whose time ends last is joined, always the same.
+  // Two actions are open now. The one that expires last is always joined.
   const [one, two] = [await submit(body), await submit(body)];
   assert.ok(joined(one) && one.body.id === two.body.id);
 });
 
-test("what is allowed or approved is joined until it is started", async () => {
+test("an allowed or approved action is joined until it is started", async () => {
   const allowed = wish("pay");
   const first = (await submit(allowed)).body;
   const again = await submit(allowed);
@@ -120,7 +123,7 @@ test("what is allowed or approved is joined until it is started", async () => {
   }
 });
 
-test("what was denied, cancelled or erased, and what has run out, is not joined", async () => {
+test("an action that is denied, cancelled, erased or expired is not joined", async () => {
   const ends: ((id: string) => Promise<unknown>)[] = [
     (id) => vote(id, false),
     (id) => call("POST", `/v1/actions/${id}/cancel`, {}),
@@ -142,7 +145,7 @@ test("what was denied, cancelled or erased, and what has run out, is not joined"
   assert.deepEqual([first.body.status, joined(second), first.body.id === second.body.id], ["denied", false, false]);
 });
 
-test("twenty at once are one action", async () => {
+test("twenty concurrent duplicate requests are one action", async () => {
   const body = wish("ask");
   const answers = await Promise.all(Array.from({ length: 20 }, () => submit(body)));
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([202]));
@@ -150,7 +153,7 @@ test("twenty at once are one action", async () => {
   assert.equal(answers.filter((answer) => !joined(answer)).length, 1);
 });
 
-test("a joined action counts neither as one more that waits nor against a limit", async () => {
+test("a joined action counts neither as another pending action nor against a limit", async () => {
   const made = await call("POST", "/v1/api-keys", { name: "many", preset: "agent", agent_id: "many" }, service.admin);
   const key = made.body.key as string;
   const bodies = Array.from({ length: 40 }, () => wish("ask", { agent_id: "many" }));
@@ -166,7 +169,7 @@ test("a joined action counts neither as one more that waits nor against a limit"
   assert.equal((await submit(wish("pay", { operation: "counted" }))).body.reason_code, "LIMIT_EXCEEDED");
 });
 
-test("an idempotency key remembers what its call joined, and answers as before when it is used again", async () => {
+test("an idempotency key stores the action that its call joined, and returns it when the key is used again", async () => {
   const body = wish("ask");
   const { id } = (await submit(body, { "Idempotency-Key": "join-1" })).body;
   const second = await submit(body, { "Idempotency-Key": "join-2" });
@@ -184,7 +187,7 @@ test("an idempotency key remembers what its call joined, and answers as before w
   assert.deepEqual([next.body.id === id, joined(next)], [false, false]);
 });
 
-test("a joined submission waits for the verdict of its action", async () => {
+test("a joined submission waits until its action is decided", async () => {
   const body = wish("ask");
   const { id } = (await submit(body)).body;
   const waiting = submit(body, { prefer: "wait=30" });
@@ -193,7 +196,7 @@ test("a joined submission waits for the verdict of its action", async () => {
   assert.deepEqual([answer.status, answer.body.id, answer.body.status, joined(answer)], [200, id, "approved", true]);
 });
 
-test("a joined action gets a permit where one is preferred, decided again and recorded, and none without", async () => {
+test("a joined action gets a permit if the call prefers one, after a new recorded decision; otherwise it gets none", async () => {
   const body = wish("ask");
   const { id } = (await submit(body)).body;
   await vote(id);
@@ -210,7 +213,7 @@ test("a joined action gets a permit where one is preferred, decided again and re
   assert.deepEqual([started.status, started.body.status], [200, "executing"]);
 });
 
-test("what the policies of now want more people for is not answered with a permit", async () => {
+test("an action for which the policies now require more people gets no permit", async () => {
   const body = wish("ask");
   const { id } = (await submit(body)).body;
   await vote(id);
@@ -234,7 +237,7 @@ test("what the policies of now want more people for is not answered with a permi
   await call("POST", "/v1/policies/two/deactivate", undefined, service.admin);
 });
 
-test("what the policies of now deny is not answered as open: the submission is decided, and denied", async () => {
+test("an action that the policies now deny is not joined: the submission is decided and denied", async () => {
   const bodies = [wish("ask"), wish("ask"), wish("pay")];
   const ids: string[] = [];
   for (const body of bodies) ids.push((await submit(body)).body.id as string);
@@ -252,7 +255,7 @@ test("what the policies of now deny is not answered as open: the submission is d
   for (const [i, body] of bodies.entries()) assert.equal((await submit(body)).body.id, ids[i]);
 });
 
-test("while a stop holds nothing is joined, and what waits or may start is joined again when it is lifted", async () => {
+test("nothing is joined while a stop is active; after it is lifted, pending and startable actions are joined again", async () => {
   const bodies = [wish("ask"), wish("pay")];
   const ids: string[] = [];
   for (const body of bodies) ids.push((await submit(body)).body.id as string);
@@ -266,7 +269,7 @@ test("while a stop holds nothing is joined, and what waits or may start is joine
   for (const [i, body] of bodies.entries()) assert.equal((await submit(body)).body.id, ids[i]);
 });
 
-test("what was changed in the store is not joined", async () => {
+test("an action that was altered in the store is not joined", async () => {
   const body = wish("ask");
   const { id } = (await submit(body)).body;
   const table = raw.tables.find(({ name }) => name === "actions");
@@ -285,7 +288,7 @@ test("what was changed in the store is not joined", async () => {
     await raw.set(table, row, column, row[column] ?? null);
     await raw.set(table, row, "approved_until", null);
   }
-  // Another's action under this request's hash.
+  // The action of another request, under this request's hash.
   const theirs = (await submit(wish("ask", { agent_id: "else" }))).body.id as string;
   const other = (await raw.rows(table)).find((each) => each["id"] === theirs);
   assert.ok(other !== undefined);
@@ -296,7 +299,7 @@ test("what was changed in the store is not joined", async () => {
   await raw.set(table, other, "request_hash", other["request_hash"] ?? null);
 });
 
-test("another word for join, and one that stands there twice, is refused and asks nobody", async () => {
+test("an invalid or repeated join parameter is rejected and creates no approval request", async () => {
   const before = await size();
   for (const query of ["join=", "join=any", "join=Open", "join=open&join=open", "joined=open"]) {
     const { status, body } = await call("POST", `/v1/actions?${query}`, wish("ask"));
@@ -305,7 +308,7 @@ test("another word for join, and one that stands there twice, is refused and ask
   assert.equal(await size(), before);
 });
 
-test("a revoked key joins nothing, and one that is bound to another agent neither", async () => {
+test("a revoked key, and a key bound to another agent, cannot join", async () => {
   const made = await call("POST", "/v1/api-keys", { name: "gone", preset: "agent", agent_id: "gone" }, service.admin);
   const key = made.body.key as string;
   const body = wish("ask", { agent_id: "gone" });
@@ -315,7 +318,7 @@ test("a revoked key joins nothing, and one that is bound to another agent neithe
   assert.equal((await submit(body, {}, key)).status, 401);
 });
 
-test("the actions of one request are listed by its hash, as far as the caller sees them", async () => {
+test("the actions of one request are listed by its hash, if the caller can see them", async () => {
   const body = wish("ask", { agent_id: "bound" });
   const made = await call("POST", "/v1/api-keys", { name: "bound", preset: "agent", agent_id: "bound" }, service.admin);
   const key = made.body.key as string;
@@ -336,7 +339,7 @@ test("the actions of one request are listed by its hash, as far as the caller se
   }
 });
 
-test("what has run out by the clock is not joined, whether or not that was written", async () => {
+test("an action that is past its expiry is not joined, whether or not the expiry was recorded", async () => {
   const bodies = [wish("ask"), wish("pay"), wish("ask")];
   const ids: string[] = [];
   for (const body of bodies) ids.push((await submit(body)).body.id as string);

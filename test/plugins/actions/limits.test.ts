@@ -1,4 +1,7 @@
-/** Limits with memory through the API: exact under concurrency, on two processes of one Postgres too, and replayed exactly. */
+/**
+ * Policy limits through the API: exact under concurrency, also on two processes with one Postgres, and replayed
+ * exactly.
+ */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +38,7 @@ describe("limits", () => {
   const submit = async (body: object, headers: Record<string, string> = {}) =>
     (await service.call("POST", "/v1/actions", { key: service.admin, body: { agent_id: "a", ...body }, headers })).body;
 
-  test("let exactly so many through, whoever submits at the same time", async () => {
+  test("limits admit exactly their maximum under concurrent submissions", async () => {
     const actions = await Promise.all(
       Array.from({ length: 30 }, (_, i) =>
         submit({ agent_id: i % 2 === 0 ? "even" : "odd", tool: "pay", operation: "count" }),
@@ -53,7 +56,7 @@ describe("limits", () => {
     }
   });
 
-  test("the entry commits to what was used, whoever sees all may read it, and replay comes out the same", async () => {
+  test("the entry commits to the limit usage, a caller who sees everything can read it, and replay agrees", async () => {
     const first = await submit({ tool: "pay", operation: "sum", params: { customer: "customer-1", amount: 60.5 } });
     const second = await submit({ tool: "pay", operation: "sum", params: { customer: "customer-1", amount: 39.6 } });
     assert.deepEqual([first.decision, second.decision, second.rule], ["allow", "require_approval", "hundred"]);
@@ -65,7 +68,7 @@ describe("limits", () => {
     const { facts, v } = body.events[0].entry;
     assert.deepEqual([v, facts.limits], [1, undefined]);
     assert.match(facts.past, /^[0-9a-f]{64}$/);
-    // Whose limit it was came from the parameters, and so did the amount: the ledger knows them by commitments alone.
+    // The limit's key and the amount come from the parameters. The ledger contains only commitments of them.
     assert.ok(!/customer-1|"used"|60500000/.test(JSON.stringify(body.events)));
     const row = await service.storage.action(second.id);
     assert.ok(row?.past != null && !row.past.includes(row.salt), "the salt of the request opens nothing else");
@@ -93,7 +96,7 @@ describe("limits", () => {
     assert.equal(backtest.flipped, 0);
   });
 
-  test("what did not happen does not count: denied, cancelled, expired; nor a retry of one request", async () => {
+  test("denied, cancelled and expired actions, and retries of one request, do not count", async () => {
     const ask = () => submit({ tool: "ask", operation: "x" });
     const [one, two] = [await ask(), await ask()];
     assert.deepEqual([one.status, two.status, (await ask()).rule], ["pending_approval", "pending_approval", "two"]);
@@ -128,7 +131,7 @@ describe("limits", () => {
     assert.equal((await ask()).status, "pending_approval");
   });
 
-  test("the decide-only route sees what was used and uses nothing", async () => {
+  test("the decide-only route reads the usage and does not add to it", async () => {
     const body = { agent_id: "gate", tool: "pay", operation: "count" };
     for (let i = 0; i < 12; i++) {
       const { body: answer } = await service.call("POST", "/v1/gate/decide", { key: service.admin, body });
@@ -145,7 +148,7 @@ describe("limits", () => {
     );
   });
 
-  test("a gate that is asked to record counts, also for callers that come at the same time", async () => {
+  test("gate/decide with recording counts each call, also concurrent ones", async () => {
     const body = { agent_id: "gate-recorded", tool: "pay", operation: "count" };
     const answers = await Promise.all(
       Array.from({ length: 12 }, () =>
@@ -161,7 +164,7 @@ describe("limits", () => {
     }
   });
 
-  test("a policy in shadow mode counts what it would have let through, and is enforced with that count", async () => {
+  test("a policy in shadow mode counts the actions that it would have allowed, and keeps the count when it is enforced", async () => {
     const policy = (mode: string) => ({
       policy: "trial",
       mode,
@@ -184,7 +187,7 @@ describe("limits", () => {
     await service.call("POST", `/v1/policies/${made.id}/deactivate`, { key: service.admin });
   });
 
-  test("counters outlive a restart", async () => {
+  test("limit counts survive a restart", async () => {
     const body = { agent_id: "lasting", tool: "pay", operation: "count" };
     for (let i = 0; i < 10; i++) assert.equal((await submit(body)).decision, "allow");
     await service.restart();
@@ -192,7 +195,7 @@ describe("limits", () => {
   });
 });
 
-test("uses are kept for as long as a window reaches them, and removed a day later", async () => {
+test("uses are stored for the limit's window, and removed a day later", async () => {
   const folder = temporaryFolder("assent-limits-");
   writeFileSync(join(folder, "spending.yaml"), POLICY);
   const service = await startService({ policies: folder });

@@ -1,4 +1,4 @@
-/** Who has no key: what a link token opens, and what it costs the service to refuse one. */
+/** Callers without a key: what a link token permits, and how much it costs the service to reject one. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { deliveryRow } from "../../../src/testing/suite/rows.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { ASKED, quiet, startService } from "../../support/service.ts";
 
-test("without a true token nobody gets to the lock that decisions wait for", async () => {
+test("a request without a valid link token never reaches the lock that decisions need", async () => {
   let calls: (operation: string) => number = () => 0;
   const service = await startService({
     storage(folder) {
@@ -41,11 +41,11 @@ test("without a true token nobody gets to the lock that decisions wait for", asy
         key: null,
         body: { token, approve: true },
       });
-      // The last is a true one, of somebody who is in no channel.
+      // The last token is valid, but its person is in no channel.
       assert.deepEqual([status, body.code], [403, code]);
     }
     assert.equal(calls("begin"), before);
-    // What was made up tells nobody whether an action is there.
+    // An invented id does not reveal whether an action exists.
     const unknown = "01a1fed6-2db8-7270-860c-9c48ddd9e990";
     const told = new Set<string>();
     for (const action_id of [id, unknown]) {
@@ -64,7 +64,7 @@ test("without a true token nobody gets to the lock that decisions wait for", asy
   }
 });
 
-test("calls without a key are counted by address, link or no link", async () => {
+test("calls without a key are rate-limited by address, with or without a link", async () => {
   const service = await startService({
     change: (config) => (config.rate_limits.per_address = { requests: 3, seconds: 60 }),
   });
@@ -87,8 +87,8 @@ test("calls without a key are counted by address, link or no link", async () => 
   }
 });
 
-test("a key that is bound to an agent sees no delivery, whatever its scopes; a retry has three days again", async () => {
-  // The message is one of no entry, which an audit notices.
+test("a key that is bound to an agent sees no delivery, whatever its scopes; a retry lasts three more days", async () => {
+  // The message belongs to no entry, which an audit would report.
   const service = await startService({ broken: true });
   try {
     await service.storage.write((tx) => {
@@ -122,7 +122,7 @@ test("a key that is bound to an agent sees no delivery, whatever its scopes; a r
   }
 });
 
-test("a link works for whomever the policies of now ask about what was allowed or approved before", async () => {
+test("a link works for everyone whom the current policies require, also for actions that were allowed or approved before", async () => {
   const notifier = testNotifier();
   const service = await startService({
     policy: `policy: open
@@ -170,7 +170,7 @@ rules:
     assert.deepEqual(await verdict(await linkTo(allowed, "ben")), [200, "pending_approval"]);
     assert.deepEqual(await verdict(first), [403, "TOKEN_INVALID"], "the link from before was for less");
     assert.deepEqual(await verdict(await linkTo(asked, "ben")), [200, "approved"]);
-    // Nobody asked cleo.
+    // No one asked cleo for approval.
     const row = await service.storage.action(allowed);
     const claims = {
       action_id: allowed,

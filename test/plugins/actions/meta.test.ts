@@ -1,4 +1,4 @@
-/** What is kept beside a request: shown and committed to, and no part of what is decided. */
+/** `meta` is displayed and committed to, but is no part of the decision. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ const metaOf = async (headers: Record<string, string>, meta?: object): Promise<u
 const entryOf = async (id: string): Promise<Answer["body"]> =>
   (await service.call("GET", `/v1/actions/${id}/events`)).body.events[0].entry;
 
-test("meta is shown and listed, and the request hash and the decision are those without it", async () => {
+test("meta is displayed and listed, and does not change the request hash or the decision", async () => {
   const meta = { session: "s-1", host: "build-7", nested: { z: [1, null], a: "ü" } };
   const [plain, traced] = [(await submit(ALLOWED)).body, (await submit({ ...ALLOWED, meta })).body];
   assert.deepEqual([plain.meta, traced.meta], [{}, meta]);
@@ -50,7 +50,7 @@ test("meta is shown and listed, and the request hash and the decision are those 
   );
 });
 
-test("the entry holds a salted commitment to it, which another author's canonical JSON and SHA-256 open", async () => {
+test("the entry contains a salted commitment to meta, which another library's canonical JSON and SHA-256 reproduce", async () => {
   const meta = { session: "s-2", 7: "x" };
   const { id } = (await submit({ ...ALLOWED, meta })).body;
   const entry = await entryOf(id);
@@ -68,7 +68,7 @@ test("the entry holds a salted commitment to it, which another author's canonica
   assert.equal(replayed.body.equal, true);
 });
 
-test("4,096 bytes of canonical JSON are taken, one more is refused with what to do, and nothing is recorded", async () => {
+test("4,096 bytes of canonical JSON are accepted; one byte more is rejected with advice, and nothing is recorded", async () => {
   const sized = (bytes: number) => ({ t: "é".repeat((bytes - 8) / 2) });
   assert.equal((await submit({ ...ALLOWED, meta: sized(4096) }, { traceparent: TRACE })).status, 200);
   const { size } = await service.storage.head();
@@ -82,7 +82,7 @@ test("4,096 bytes of canonical JSON are taken, one more is refused with what to 
   assert.equal((await service.storage.head()).size, size);
 });
 
-test("a traceparent is kept where the body names none, and one that is malformed is left out", async () => {
+test("a traceparent header is stored if the body has none, and a malformed one is ignored", async () => {
   assert.deepEqual(await metaOf({ traceparent: TRACE }), { traceparent: TRACE });
   assert.deepEqual(await metaOf({ traceparent: TRACE }, { session: "s" }), { session: "s", traceparent: TRACE });
   assert.deepEqual(await metaOf({ traceparent: TRACE }, { traceparent: "mine" }), { traceparent: "mine" });
@@ -98,7 +98,7 @@ test("a traceparent is kept where the body names none, and one that is malformed
   for (const traceparent of others) assert.deepEqual(await metaOf({ traceparent }), {}, traceparent);
 });
 
-test("no policy sees it: a condition that names it is no policy", async () => {
+test("policies cannot read meta: a condition that names it is invalid", async () => {
   const rule = { name: "r", tool: "x", when: "meta.session == 's'", effect: "allow" };
   const { status, body } = await service.call("POST", "/v1/policies", {
     key: service.admin,
@@ -107,14 +107,14 @@ test("no policy sees it: a condition that names it is no policy", async () => {
   assert.deepEqual([status, body.code], [422, "POLICY_INVALID"]);
 });
 
-test("an idempotency key answers with the meta of its first call, and is no conflict", async () => {
+test("a repeated idempotency key returns the meta of its first call, and is not a conflict", async () => {
   const headers = { "Idempotency-Key": "meta-1" };
   const first = await submit({ ...ALLOWED, meta: { n: 1 } }, headers);
   const second = await submit({ ...ALLOWED, meta: { n: 2 } }, headers);
   assert.deepEqual([second.status, second.body.id, second.body.meta], [200, first.body.id, { n: 1 }]);
 });
 
-test("meta that was changed in the store is told by the audit, and nobody can vote on what shows it", async () => {
+test("the audit reports meta that was altered in the store, and no one can vote on such an action", async () => {
   const { id } = (await submit({ ...ASKED, meta: { session: "mine" } })).body;
   const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
   const table = raw.tables.find(({ name }) => name === "actions");
@@ -138,7 +138,7 @@ test("meta that was changed in the store is told by the audit, and nobody can vo
   assert.deepEqual((await auditStore(service.storage)).faults, []);
 });
 
-test("it goes with the action when that is erased", async () => {
+test("meta is erased with its action", async () => {
   const { id } = (await submit({ ...ASKED, meta: { host: "annas-laptop" } })).body;
   await service.call("POST", `/v1/actions/${id}/cancel`, { body: {} });
   const erased = await service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "r" } });

@@ -1,4 +1,4 @@
-/** A page of a list is bounded in bytes: where they are full it ends, and the cursor goes on without a gap. */
+/** Pages of lists have a limit in bytes. A page ends at the limit, and its cursor continues without a gap. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { readPage } from "../../../src/http/resource/paging.ts";
@@ -20,7 +20,7 @@ after(() => service.close());
 
 const get = (path: string): Promise<Answer> => service.call("GET", path, { key: service.admin });
 
-/** Ids of each page, to the end. */
+/** Returns the ids on each page. */
 async function walk(path: string): Promise<string[][]> {
   const pages: string[][] = [];
   for (let cursor: string | null = ""; cursor !== null;) {
@@ -35,31 +35,31 @@ async function walk(path: string): Promise<string[][]> {
 }
 
 describe("a page", () => {
-  it("of actions ends where its bytes are full, and all are there once", async () => {
+  it("a page of actions ends at its byte limit, and all pages together contain each action once", async () => {
     const pages = await walk("/v1/actions?limit=1000");
     assert.deepEqual(pages.flat(), [...allowed, ...asked].reverse());
     assert.deepEqual(
       pages.slice(0, 4).map((page) => page.length),
-      // One fills a page alone; of the next two fit.
+      // One fills a page alone; the next two fit together.
       [1, 2, 2, 2],
     );
   });
 
-  it("of small actions ends at its limit, whatever is read at once", async () => {
+  it("a page of small actions ends at its count limit, however many rows are read at once", async () => {
     const pages = await walk(
       `/v1/actions?limit=97&status=allowed&until=${new Date(Date.now() + 60_000).toISOString()}`,
     );
     assert.deepEqual(pages.flat(), [...allowed].reverse());
   });
 
-  it("of approvals ends so, too", async () => {
+  it("a page of approvals ends at its byte limit", async () => {
     const pages = await walk("/v1/approvals?limit=1000");
     assert.deepEqual(pages.flat().sort(), [...asked].sort());
     assert.ok(pages.length >= 3);
     assert.equal((await get("/v1/approvals?limit=1000")).body.total, 6);
   });
 
-  it("that is asked for by offset is refused where it would be cut: the next offset would skip", async () => {
+  it("a page requested by offset is rejected if it would be cut, because the next offset would skip rows", async () => {
     const cut = await get("/v1/actions?limit=10&offset=0");
     assert.deepEqual([cut.status, cut.body.code, cut.body.errors[0].parameter], [422, "VALIDATION_FAILED", "limit"]);
     assert.equal((await get("/v1/actions?limit=1&offset=0")).status, 200);
@@ -68,7 +68,7 @@ describe("a page", () => {
     assert.equal(whole.body.actions[0].id, [...allowed, ...asked].reverse()[10]);
   });
 
-  it("of events ends so, and the next begins behind it", async () => {
+  it("a page of events ends at its byte limit, and the next begins after it", async () => {
     const { size } = await service.runtime.host.ledger.head();
     const seen: number[] = [];
     for (let next = -1; seen.length < size;) {
@@ -85,7 +85,7 @@ describe("a page", () => {
     );
   });
 
-  it("reads no more than a few rows behind its end", async () => {
+  it("a page reads only a few rows past its end", async () => {
     let rows = 0;
     let turns = 0;
     const page = await readPage<number>(
@@ -107,7 +107,7 @@ describe("a page", () => {
     assert.ok(rows <= 64, String(rows));
   });
 
-  it("is read in slices of a bounded size, each in a turn of its own, and nothing is read once there is no room", async () => {
+  it("a page is read in slices of bounded size, each in its own turn, and reading stops when the budget is used", async () => {
     const [held, slices]: [number[], number[]] = [[], []];
     let turns = 0;
     const read = (room: number) =>
@@ -131,7 +131,7 @@ describe("a page", () => {
       );
     await assert.rejects(read(3_000_000), /^Error: no room$/);
     assert.deepEqual(slices, [21, 2, 2, 2, 2, 2]);
-    // The first slice is rendered in several.
+    // The first slice is rendered in several turns.
     assert.ok(turns >= slices.length + 6, String(turns));
     assert.equal(held[0], 21 * 101_024);
   });

@@ -1,4 +1,4 @@
-/** What approvers are given to read: the line of what waits, who they are, and the names behind ids. */
+/** What approvers read: the queue of pending actions, their own identity, and the names of keys. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,8 +30,8 @@ const submit = async (body: object, key = service.agent): Promise<string> =>
   (await service.call("POST", "/v1/actions", { key, body })).body.id as string;
 const idsOf = (page: { actions: { id: string }[] }): string[] => page.actions.map(({ id }) => id);
 
-describe("what waits", () => {
-  it("comes by its end, in pages with the whole number, and leaves out what is over", async () => {
+describe("pending actions", () => {
+  it("are sorted by expiry, in pages with the total number, without the settled ones", async () => {
     const late = [await submit(ASKED), await submit(ASKED), await submit(ASKED)];
     const soon = [await submit({ ...ASKED, operation: "soon" }), await submit({ ...ASKED, operation: "soon" })];
     await submit({ ...ALLOWED, operation: "read" });
@@ -46,7 +46,7 @@ describe("what waits", () => {
       assert.ok(walked.length <= 5);
     }
     assert.deepEqual(walked, wanted);
-    // Time runs out before anything has marked them expired.
+    // They expire before anything has marked them expired.
     service.clock.now += 90_000;
     const rest = await service.call("GET", "/v1/approvals", { key: service.admin });
     assert.deepEqual([idsOf(rest.body), rest.body.total], [late, 3]);
@@ -59,7 +59,7 @@ describe("what waits", () => {
     );
   });
 
-  it("shows a key what it may see, and counts no more", async () => {
+  it("list and count only what the key can see", async () => {
     const { body: bound } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
       body: { name: "bound", preset: "agent", agent_id: "own-bot" },
@@ -70,7 +70,7 @@ describe("what waits", () => {
     assert.deepEqual([idsOf(body), body.total], [[own], 1]);
   });
 
-  it("refuses a cursor that is none, and parameters of another list", async () => {
+  it("reject an invalid cursor, and parameters of other lists", async () => {
     for (const [query, code] of [
       ["cursor=zzz", "INVALID_CURSOR"],
       [`cursor=${Buffer.from("approvals:1").toString("base64url")}`, "INVALID_CURSOR"],
@@ -84,7 +84,7 @@ describe("what waits", () => {
     }
   });
 
-  it("has its parameters in the order in which they were sent", async () => {
+  it("show their parameters in the order in which the agent sent them", async () => {
     const params = { to: "x", amount: 5, currency: "USD", more: { z: 1, a: [{ y: 1, b: 2 }] } };
     const id = await submit({ ...ASKED, params });
     const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
@@ -93,7 +93,7 @@ describe("what waits", () => {
 });
 
 describe("GET /v1/me", () => {
-  it("tells any key what it is and may, and nobody else anything", async () => {
+  it("returns the identity and rights of any key, and rejects callers without one", async () => {
     const { body: made } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
       body: { name: "narrow", scopes: ["metrics:read"], owner: "Ada" },
@@ -113,7 +113,7 @@ describe("GET /v1/me", () => {
 });
 
 describe("names of keys", () => {
-  it("are given for ids, of keys that are gone too, and not to agents", async () => {
+  it("resolve ids, also of revoked keys, but not for agents", async () => {
     const { body: gone } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
       body: { name: "gone", preset: "approver", owner: "gone" },

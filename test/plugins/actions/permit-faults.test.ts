@@ -1,4 +1,4 @@
-/** `Prefer: permit` where none can be made: the action is recorded by then, and the answer must not hide it. */
+/** `Prefer: permit` when no permit can be issued: the action is already recorded, and the response must include it. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, mock, test } from "node:test";
@@ -22,7 +22,7 @@ after(() => service.close());
 const submit = (body: object): Promise<Answer> =>
   service.call("POST", "/v1/actions?join=open", { body, headers: { prefer: "permit" } });
 
-test("a new action is answered without one, and gets it when it is asked for again", async () => {
+test("a new action is returned without a permit, and a repeated request gets one", async () => {
   const broken = mock.method(service.runtime.host.permits, "make", () => Promise.reject(new Error("no signer")));
   const { status, body, headers } = await submit(ALLOWED);
   broken.mock.restore();
@@ -35,10 +35,10 @@ test("a new action is answered without one, and gets it when it is asked for aga
   assert.equal(started.body.status, "executing");
 });
 
-test("one that was approved is answered as it stands where it cannot be decided again", async () => {
+test("an approved action is returned as it is if it cannot be decided again", async () => {
   const { body: waits } = await submit(ASKED);
   await approve(service, waits.id);
-  // The first is read to join it, the second to decide it again.
+  // The first read joins the action, the second decides it again.
   faults.failNext("tx.approvals", "not-persisted", { skip: 1 });
   const { status, body, headers } = await submit(ASKED);
   assert.equal(faults.waiting, 0, "the fault struck");

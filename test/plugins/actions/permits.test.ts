@@ -1,4 +1,4 @@
-/** Approvals and permits have lives of their own: a permit is made when somebody asks, of what is decided then. */
+/** Approvals and permits have separate lifetimes: a permit is issued on request, for a new decision. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { plainVotes, startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
@@ -60,7 +60,7 @@ const claimsOf = (permit: string) =>
 const replayed = async (id: string): Promise<Answer["body"]> =>
   (await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: id } })).body;
 
-/** And lets its agent go on. */
+/** Lets the agent continue. */
 async function suspend(id: string): Promise<void> {
   const { agent_id } = await look(id);
   const key = service.admin;
@@ -87,7 +87,7 @@ const MORE = (quorum: number, operation: string) =>
 const DENY = "policy: closed\nrules:\n  - { name: shut, effect: deny, reason: the shop is closed }\n";
 
 describe("an approval", () => {
-  test("holds as long as its policy says, and its agent comes back for a permit", async () => {
+  test("an approval is valid as long as its policy says, and its agent comes back for a permit", async () => {
     const id = await approved();
     const { approved_until, updated_at, permit } = await look(id);
     assert.equal(Date.parse(approved_until) - Date.parse(updated_at), 3 * HOUR);
@@ -107,7 +107,7 @@ describe("an approval", () => {
     assert.equal((await post(id, "start", { permit: given.body.permit })).body.status, "executing");
   });
 
-  test("holds an hour where its policy does not say, and is over then for a permit and for a start", async () => {
+  test("an approval without a configured time is valid for an hour, for permits and for starts", async () => {
     const id = await approved("plain");
     const { permit } = (await post(id, "permit")).body;
     const { approved_until, updated_at } = await look(id);
@@ -117,7 +117,7 @@ describe("an approval", () => {
       assert.deepEqual(said(answer), [410, "START_EXPIRED"]);
   });
 
-  test("that nobody used in its time is expired, in the ledger too, and goes on to count", async () => {
+  test("an unused approval expires, also in the ledger, and the action still counts", async () => {
     const text =
       "policy: two\nrules: []\nlimits:\n  - { name: two, operation: plain, per: agent, count: 2, window: 24h }\n";
     await withPolicy(text, async () => {
@@ -137,7 +137,7 @@ describe("an approval", () => {
     });
   });
 
-  test("is withdrawn by an admin, and by nobody else once it is given", async () => {
+  test("an approval is withdrawn by an admin, and by no one else", async () => {
     const id = await approved();
     const { permit } = (await post(id, "permit")).body;
     assert.deepEqual(said(await post(id, "cancel")), [409, "ACTION_NOT_PENDING"]);
@@ -147,7 +147,7 @@ describe("an approval", () => {
       assert.deepEqual(said(await post(id, "start", body)), [409, "ACTION_NOT_STARTABLE"]);
   });
 
-  test("that holds for less than a permit gives permits that end with it", async () => {
+  test("an approval with less time left than a permit issues permits that end with it", async () => {
     const id = await approved("brief");
     const { permit, approved_until } = (await post(id, "permit")).body;
     assert.equal(claimsOf(permit)["exp"], Math.floor(Date.parse(approved_until) / 1000));
@@ -155,7 +155,7 @@ describe("an approval", () => {
 });
 
 describe("a permit", () => {
-  test("is in the answer of a submission that asks for it and may start, and costs no entry of its own there", async () => {
+  test("the response to a submission contains a permit if requested and startable, without an extra entry", async () => {
     const made = await submit("go", { prefer: "permit" });
     assert.equal(made.headers.get("preference-applied"), "permit");
     assert.equal(claimsOf(made.body.permit)["decision_hash"], made.body.decision_hash);
@@ -171,7 +171,7 @@ describe("a permit", () => {
     assert.equal((await post(made.body.id, "start", { permit: made.body.permit })).status, 200);
   });
 
-  test("is made anew, of a new decision, where a submission is answered again", async () => {
+  test("a repeated submission issues a new permit, for a new decision", async () => {
     const headers = { prefer: "permit", "idempotency-key": `again-${n}` };
     const first = (await submit("go", headers)).body;
     const second = (await submit("go", headers)).body;
@@ -184,7 +184,7 @@ describe("a permit", () => {
     assert.deepEqual(said(await post(first.id, "start", { permit: first.permit })), [409, "ACTION_NOT_STARTABLE"]);
   });
 
-  test("starts once, however many there are and whoever has them", async () => {
+  test("an action starts once, however many permits there are and whoever has them", async () => {
     const id = await approved();
     const tool = await makeKey({ name: `${bot}-tool`, scopes: ["actions:execute"] });
     const permits = await Promise.all([1, 2, 3].map(async () => (await post(id, "permit")).body.permit as string));
@@ -199,7 +199,7 @@ describe("a permit", () => {
     assert.deepEqual(said(await post(id, "permit")), [409, "ACTION_NOT_STARTABLE"]);
   });
 
-  test("is for a key that sees the action and may execute it, and is not made without end", async () => {
+  test("a permit is issued to a key that sees the action and can execute it, within a limit", async () => {
     const id = await approved();
     const reader = await makeKey({ name: `${bot}-reader`, scopes: ["actions:read"] });
     assert.deepEqual(said(await post(id, "permit", {}, reader.key)), [403, "INSUFFICIENT_SCOPE"]);
@@ -213,7 +213,7 @@ describe("a permit", () => {
     assert.equal((await replayed(id)).redecisions.length, 100);
   });
 
-  test("is needed by whoever did not submit, and one that was altered is refused to the submitter too", async () => {
+  test("a caller other than the submitter needs a permit, and an altered one is rejected for the submitter too", async () => {
     const { id } = (await submit("go")).body;
     const { permit } = (await submit("go", { prefer: "permit" })).body;
     assert.deepEqual(said(await post(id, "start", {}, service.admin)), [403, "PERMIT_REQUIRED"]);
@@ -227,8 +227,8 @@ describe("a permit", () => {
   });
 });
 
-describe("what the policies of now", () => {
-  test("deny gets no permit, and is denied for good", async () => {
+describe("current policies", () => {
+  test("an action that the current policies deny gets no permit, and stays denied", async () => {
     const [held, allowed] = [await approved(), (await submit("go", { prefer: "permit" })).body];
     await withPolicy(DENY, async () => {
       const refused = await post(held, "permit");
@@ -246,7 +246,7 @@ describe("what the policies of now", () => {
     }
   });
 
-  test("want more people for goes back to them, with its votes, and a permit from before is worthless", async () => {
+  test("if the current policies require more people, the action returns to the approvers with its votes, and earlier permits are invalid", async () => {
     const id = await approved();
     const old = (await post(id, "permit")).body.permit as string;
     await withPolicy(MORE(2, "ask"), async () => {
@@ -277,7 +277,7 @@ describe("what the policies of now", () => {
     );
   });
 
-  test("ask about though they allowed it before is asked about at its start", async () => {
+  test("an action that was allowed returns to the approvers if the policies now require approval", async () => {
     const { id } = (await submit("go")).body;
     await withPolicy(MORE(1, "go"), async () => {
       assert.deepEqual(said(await post(id, "start")), [409, "MORE_APPROVALS_NEEDED"]);
@@ -295,7 +295,7 @@ describe("what the policies of now", () => {
     ]);
   });
 
-  test("want more people for counts a vote that comes meanwhile, towards more", async () => {
+  test("a vote that arrives meanwhile counts toward a requirement for more people", async () => {
     const { id } = (await submit("ask")).body;
     const before = (await look(id)).expires_at;
     await withPolicy(MORE(2, "ask"), async () => {
@@ -309,7 +309,7 @@ describe("what the policies of now", () => {
     assert.equal((await replayed(id)).equal, true);
   });
 
-  test("want fewer people for takes nothing back", async () => {
+  test("a requirement for fewer people does not undo anything", async () => {
     const { id } = (await submit("ask")).body;
     await withPolicy(MORE(3, "ask"), async () => {
       assert.equal((await vote(id)).body.approvals_needed, 3);
@@ -318,7 +318,7 @@ describe("what the policies of now", () => {
     assert.equal((await vote(id, approvers[2])).body.status, "approved");
   });
 
-  test("read of limits is replayed with each decision, and an action counts once", async () => {
+  test("limit usage is replayed with each decision, and an action counts once", async () => {
     const limited = (count: number) =>
       `policy: budget\nrules: []\nlimits:\n  - { name: few, operation: go, per: agent, count: ${count}, window: 24h }\n`;
     let first = "";
@@ -349,7 +349,7 @@ describe("what the policies of now", () => {
   });
 });
 
-describe("what was once allowed goes on to count, for a permit may have been used elsewhere", () => {
+describe("an action that was once allowed counts, because a permit may have been used elsewhere", () => {
   const ONE = "policy: one\nrules: []\nlimits:\n  - { name: one, tool: t, per: agent, count: 1, window: 24h }\n";
   const gone = async (id: string, how: () => Promise<unknown>): Promise<void> => {
     await how();
@@ -361,14 +361,14 @@ describe("what was once allowed goes on to count, for a permit may have been use
     await withPolicy(MORE(2, operation), async () => assert.equal((await post(id, "permit")).status, 202));
   };
 
-  test("where the policies of now deny it", () =>
+  test("also if the current policies deny it", () =>
     withPolicy(ONE, async () => {
       const { id, permit } = (await submit("go", { prefer: "permit" })).body;
       assert.ok(permit !== null);
       await gone(id, () => withPolicy(DENY, async () => void (await post(id, "permit"))));
     }));
 
-  test("where it went back to people, and is withdrawn, denied by them or runs out", () =>
+  test("also if it returned to the approvers and is then withdrawn, rejected or expired", () =>
     withPolicy(ONE, async () => {
       const ends: [string, (id: string) => Promise<unknown>][] = [
         ["its submitter withdraws it", (id) => post(id, "cancel")],
@@ -394,7 +394,7 @@ describe("what was once allowed goes on to count, for a permit may have been use
         }
     }));
 
-  test("and what was never allowed does not", () =>
+  test("but an action that was never allowed does not count", () =>
     withPolicy(ONE, async () => {
       const { id } = (await submit("ask")).body;
       assert.equal((await post(id, "cancel")).status, 200);
@@ -406,7 +406,7 @@ describe("what was once allowed goes on to count, for a permit may have been use
     }));
 });
 
-test("permits, starts and a policy that denies at once: nothing starts behind the deny", async () => {
+test("concurrent permits, starts and an activation that denies: nothing starts after the activation", async () => {
   for (let round = 0; round < 5; round++) {
     const ids = await Promise.all([1, 2, 3, 4].map(async () => (await submit("go")).body.id as string));
     const { size } = await service.storage.head();

@@ -1,4 +1,4 @@
-/** A row that was changed behind the service's back decides nothing: verdicts, starts and permits go by the ledger. */
+/** A row that was altered in the store has no effect: votes, starts and permits compare it with the ledger. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -63,7 +63,7 @@ async function alter(table: string, id: string, values: Record<string, RawValue>
 const said = ({ status, body }: Answer): unknown[] => [status, body.code];
 const ALTERED = [409, "RECORD_ALTERED"];
 
-test("a quorum that was lowered is not met by one vote", async () => {
+test("a quorum that was lowered in the store is not met by one vote", async () => {
   const { id } = await submit(ASKED_TWO);
   await alter("actions", id, { quorum: 1 });
   assert.deepEqual(said(await vote(id, approvers[0])), ALTERED);
@@ -72,7 +72,7 @@ test("a quorum that was lowered is not met by one vote", async () => {
   assert.equal((await vote(id, approvers[1])).body.status, "approved");
 });
 
-test("a vote that was put in, or turned, does not count", async () => {
+test("a vote that was added or inverted in the store does not count", async () => {
   const { id } = await submit(ASKED_TWO);
   assert.equal((await vote(id, approvers[0])).status, 200);
   for (const values of [{ principal: "owner:carla" }, { key_id: "another" }, { approve: 0 }, { reason: "yes" }]) {
@@ -89,7 +89,7 @@ test("a vote that was put in, or turned, does not count", async () => {
   assert.equal((await vote(id, approvers[1])).body.status, "approved");
 });
 
-test("whoever submitted it does not become another, nor what people are shown", async () => {
+test("the submitter and the displayed request cannot be changed in the store", async () => {
   for (const values of [
     { submitted_owner: "Carla" },
     { submitted_by: "another" },
@@ -105,10 +105,10 @@ test("whoever submitted it does not become another, nor what people are shown", 
   }
 });
 
-test("an action is not decided by the entry that its row was made to name", async () => {
+test("an action is not decided by another entry that its row was changed to name", async () => {
   const other = await submit(ALLOWED);
   const { decision_seq } = (await service.storage.action(other.id)) ?? assert.fail();
-  // The number of its own vote, of an entry that is none, and of another action's decision.
+  // The sequence number of its own vote, of no entry, and of another action's decision.
   for (const number of ["vote", 1_000_000, decision_seq] as const) {
     const { id } = await submit(ASKED);
     assert.equal((await vote(id, approvers[0])).body.status, "approved");
@@ -124,7 +124,7 @@ test("an action is not decided by the entry that its row was made to name", asyn
   }
 });
 
-test("an entry that was put behind the ledger's head decides nothing", async () => {
+test("an entry inserted after the ledger's head has no effect", async () => {
   const allowed = (await service.storage.action((await submit(ALLOWED)).id)) ?? assert.fail();
   const denied = await submit(DENIED);
   const [table, actions] = ["entries", "actions"].map((name) => raw.tables.find((it) => it.name === name));
@@ -137,7 +137,7 @@ test("an entry that was put behind the ledger's head decides nothing", async () 
   await raw.insert(table, { ...stored, seq, bytes: forged, leaf_hash, action_id: denied.id });
   for (const row of await raw.rows(actions)) {
     if (row["id"] !== allowed.id) continue;
-    // The row's key last.
+    // The row's key comes last.
     const { id: _id, decision_seq: _seq, ...values } = row;
     await alter("actions", denied.id, { ...values, decision_hash: toHex(leaf_hash), decision_seq: seq });
   }
@@ -146,7 +146,7 @@ test("an entry that was put behind the ledger's head decides nothing", async () 
     assert.deepEqual(said(await service.call("POST", `/v1/actions/${denied.id}/${verb}`, { body: {} })), ALTERED, verb);
 });
 
-test("what was denied is not pending again, and what waits does not start", async () => {
+test("a denied action is not made pending, and a pending action not started, by changing the store", async () => {
   const denied = await submit(ASKED);
   assert.equal((await vote(denied.id, approvers[0], false)).body.status, "denied");
   await alter("actions", denied.id, { status: "pending_approval", waited_ms: null });
@@ -161,7 +161,7 @@ test("what was denied is not pending again, and what waits does not start", asyn
   }
 });
 
-test("an action does not start later than its entry says, and starts once", async () => {
+test("an action starts at most once and not after the time in its entry", async () => {
   const { id, permit } = await submit(ALLOWED);
   const row = await service.storage.action(id);
   await alter("actions", id, { approved_until: (row?.approved_until ?? 0) + 3_600_000 });
@@ -178,7 +178,7 @@ test("an action does not start later than its entry says, and starts once", asyn
   assert.notEqual(result.status, 200);
 });
 
-test("votes that come in one batch see each other's entries", async () => {
+test("votes in one batch see each other's entries", async () => {
   for (let i = 0; i < 5; i++) {
     const { id } = await submit(ASKED_TWO);
     const answers = await Promise.all(approvers.map((key) => vote(id, key)));
@@ -191,7 +191,7 @@ test("votes that come in one batch see each other's entries", async () => {
   assert.match(service.logged.join("\n"), /an action in the store differs from the ledger/);
 });
 
-test("a result that was put in before one was reported is not shown", async () => {
+test("a result that was inserted in the store is not displayed", async () => {
   const { id } = await submit(ALLOWED);
   await alter("actions", id, { result: '{"error":null,"meta":{"refund":"re_9"},"success":true}' });
   const shown = (await service.call("GET", `/v1/actions/${id}`)).body;

@@ -1,4 +1,4 @@
-/** A person's rejection refuses the same request for a time, and an approver can lift it. */
+/** A person's rejection denies duplicate requests for a time, and an approver can lift it. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -54,7 +54,7 @@ after(async () => {
   assert.deepEqual(faults, []);
 });
 
-/** A request that no other test makes. */
+/** Returns a request that no other test uses. */
 const unique = (operation = "do", more: object = {}): object => ({
   agent_id: "bot",
   tool: "ask",
@@ -81,7 +81,7 @@ async function vote(id: string, approve: boolean, reason: string | undefined, ke
   assert.equal(answer.status, 200, JSON.stringify(answer.body));
   return answer.body;
 }
-/** Submits a request and has it rejected. Returns the action's id. */
+/** Submits a request and rejects it. Returns the action's id. */
 async function rejected(body: object, reason: string | null = WORDS): Promise<string> {
   const { status, body: action } = await submit(body);
   assert.equal(status, 202, JSON.stringify(action));
@@ -93,7 +93,7 @@ const ASKED_AGAIN = [202, "pending_approval", null, "POLICY_RULE"];
 const REFUSED = [200, "denied", "earlier_rejection", "EARLIER_REJECTION"];
 
 describe("a rejection", () => {
-  test("names its author, words and end in the record of the action", async () => {
+  test("a rejection names its author, comment and end in the record of the action", async () => {
     const id = await rejected(unique());
     const action = await read(id);
     assert.deepEqual([action.status, action.decision, action.denied_by], ["denied", "require_approval", "person"]);
@@ -103,7 +103,7 @@ describe("a rejection", () => {
     assert.equal((await entriesOf(id)).at(-1).rejection_until, holds_until);
   });
 
-  test("refuses the same request of the same agent, also from another of its keys, and asks nobody", async () => {
+  test("a rejection denies duplicate requests of the same agent, also from its other keys, without asking anyone", async () => {
     const body = unique();
     const id = await rejected(body);
     const { rejection } = await read(id);
@@ -127,14 +127,14 @@ describe("a rejection", () => {
     }
   });
 
-  test("does not refuse another request, or the request of another agent", async () => {
+  test("a rejection does not deny another request, or the request of another agent", async () => {
     const body = unique();
     await rejected(body);
     assert.deepEqual(outcome(await submit({ ...body, params: { n: -n } })), ASKED_AGAIN);
     assert.deepEqual(outcome(await submit({ ...body, agent_id: "other" })), ASKED_AGAIN);
   });
 
-  test("of one person ends a request that needs two, and holds", async () => {
+  test("one person's rejection ends a request that needs two, and stays in force", async () => {
     const body = unique("two");
     const { body: action } = await submit(body);
     await vote(action.id, true, undefined, bob);
@@ -142,7 +142,7 @@ describe("a rejection", () => {
     assert.deepEqual(outcome(await submit(body)), REFUSED);
   });
 
-  test("without words says who and when", async () => {
+  test("a rejection without a comment names the person and the time", async () => {
     const body = unique();
     const id = await rejected(body, null);
     const again = await submit(body);
@@ -150,7 +150,7 @@ describe("a rejection", () => {
     assert.equal(again.body.reason, `rejected by alice at ${(await read(id)).rejection.rejected_at}`);
   });
 
-  test("gives its words as one bounded line, whatever was written", async () => {
+  test("a rejection returns its comment as one bounded line", async () => {
     const body = unique();
     const written = `no\n\u001b[31mIgnore\u202e all\u0000${"\u4e00".repeat(1900)}`;
     const id = await rejected(body, written);
@@ -163,7 +163,7 @@ describe("a rejection", () => {
     assert.ok(again.body.reason.length <= 501);
   });
 
-  test("is what gate/decide answers, too", async () => {
+  test("gate/decide also returns the rejection", async () => {
     const body = unique();
     const id = await rejected(body);
     const { status, body: answer } = await service.call("POST", "/v1/gate/decide", { body });
@@ -172,7 +172,7 @@ describe("a rejection", () => {
     assert.equal((await service.call("POST", "/v1/gate/decide", { body })).body.outcome, "ABSTAIN");
   });
 
-  test("holds 24 hours, or as long as the rule says", async () => {
+  test("a rejection is in force for 24 hours, or as long as the rule says", async () => {
     const spans = { do: 24 * HOUR, briefly: HOUR } as const;
     for (const [operation, span] of Object.entries(spans)) {
       const body = unique(operation);
@@ -190,7 +190,7 @@ describe("a rejection", () => {
     }
   });
 
-  test("is not what ends a request that nobody decided on, or that was cancelled", async () => {
+  test("an expired or cancelled request is not a rejection", async () => {
     const expires = unique();
     const { body: late } = await submit(expires);
     service.clock.now += 2 * HOUR;
@@ -204,7 +204,7 @@ describe("a rejection", () => {
     assert.equal((await read(withdrawn.id)).denied_by, null);
   });
 
-  test("holds for a request whose conditions need most of the steps, and replays exactly", async () => {
+  test("a rejection applies to a request whose conditions need most of the steps, and replays exactly", async () => {
     const body = unique("do", { tool: "costly", params: { list: Array.from({ length: 90 }, (_, x) => x) } });
     const first = await submit(body);
     assert.equal(first.body.status, "pending_approval", JSON.stringify(first.body));
@@ -216,7 +216,7 @@ describe("a rejection", () => {
     assert.equal(replay.equal, true, JSON.stringify(replay));
   });
 
-  test("changes neither an allow nor a deny of the policies, and replays exactly", async () => {
+  test("a rejection changes neither an allow nor a deny of the policies, and replays exactly", async () => {
     const bodies = [unique("allowed", { tool: "later" }), unique("denied", { tool: "later" })];
     for (const body of bodies) {
       await rejected(body);
@@ -232,7 +232,7 @@ describe("a rejection", () => {
     assert.deepEqual(outcome(denied as Answer), [200, "denied", "policy", "POLICY_RULE"]);
   });
 
-  test("holds after a restart", async () => {
+  test("a rejection survives a restart", async () => {
     const body = unique();
     await rejected(body);
     await service.restart();
@@ -241,7 +241,7 @@ describe("a rejection", () => {
 });
 
 describe("denied_by", () => {
-  test("is policy, stop, or null where the action is not denied", async () => {
+  test("denied_by is policy or stop, or null for an action that is not denied", async () => {
     assert.deepEqual(outcome(await submit(unique("do", { tool: "no" }))), [200, "denied", "policy", "POLICY_RULE"]);
     const none = await submit(unique("do", { tool: "unheard-of" }));
     assert.deepEqual(outcome(none), [200, "denied", "policy", "NO_MATCHING_RULE"]);
@@ -256,7 +256,7 @@ describe("denied_by", () => {
 });
 
 describe("lifting a rejection", () => {
-  test("lets the same request be asked for again, and is a ledger entry", async () => {
+  test("lifting a rejection admits the same request again, and is a ledger entry", async () => {
     const body = unique();
     const id = await rejected(body);
     const { status, body: action } = await lift(id, bob, { reason: "a misunderstanding" });
@@ -272,7 +272,7 @@ describe("lifting a rejection", () => {
     assert.deepEqual(outcome(await submit(body)), ASKED_AGAIN);
   });
 
-  test("is for those who may decide on the action", async () => {
+  test("only people who can vote on the action can lift its rejection", async () => {
     const submitter = await makeKey(service, {
       name: "both",
       scopes: ["actions:submit", "actions:read", "approvals:decide"],
@@ -294,7 +294,7 @@ describe("lifting a rejection", () => {
     assert.deepEqual(outcome(await submit(body, submitter.key)), REFUSED);
   });
 
-  test("is refused where no rejection holds, and names the action whose rejection does", async () => {
+  test("lifting is rejected if no rejection is in force, and names the action whose rejection is", async () => {
     const body = unique();
     const id = await rejected(body);
     const refused = await submit(body);
@@ -308,7 +308,7 @@ describe("lifting a rejection", () => {
   });
 });
 
-test("a rejection that only the store has decides nothing, and the audit finds it", async () => {
+test("a rejection that exists only in the store has no effect, and the audit finds it", async () => {
   const body = unique();
   const { body: action } = await submit(body);
   await service.call("POST", `/v1/actions/${action.id}/cancel`, { body: {} });

@@ -65,18 +65,18 @@ test("no key, link, session or body can confirm without the gesture", async () =
   assert.equal((await record(id, ada)).status, "pending_approval");
 });
 
-test("the agent's own key cannot start to sign", async () => {
+test("the agent's own key cannot request a challenge", async () => {
   const votes = [{ action_id: await submit("own"), approve: true }];
   const { body } = await service.call("POST", "/v1/votes/challenge", { key: agent, body: { votes } });
   assert.equal(body.code, "INSUFFICIENT_SCOPE");
 });
 
-test("where the mode is maker_checker a gesture changes nothing", async () => {
+test("a gesture changes nothing if the mode is maker_checker", async () => {
   const { body } = await signVotes(person, [{ action_id: await submit("other"), approve: true }]);
   assert.equal(body.code, "SELF_APPROVAL");
 });
 
-test("another person can answer a self_confirm request without a gesture", async () => {
+test("another person can approve a self_confirm request without a gesture", async () => {
   const id = await submit("own");
   const { approval_token: token } = await record(id, bob);
   const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key: bob, body: { token, approve: true } });

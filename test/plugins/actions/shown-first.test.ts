@@ -1,4 +1,4 @@
-/** What the policy names is told wherever a pending action is read, and to those who are notified. */
+/** The parameters that the policy names come first wherever a pending action is displayed, and in notifications. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
@@ -14,7 +14,7 @@ rules:
 const FIRST = ["/params/destination", "/params/amount", "/params/to"];
 const PREVIEW = "Pay 500 to (not given)";
 
-test("a pending action says what people see first, in every answer that shows it and in messages", async () => {
+test("a pending action lists the parameters to display first, in every response and in messages", async () => {
   const pigeon = testNotifier();
   const service = await startService({
     policy: POLICY,

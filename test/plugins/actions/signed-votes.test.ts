@@ -1,4 +1,4 @@
-/** Votes that are signed with a passkey: what is recorded, what is refused, and what the audit says of altered ones. */
+/** Votes signed with a passkey: what is recorded, what is rejected, and what the audit reports about altered ones. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createUsersAudit } from "../../../src/audit/users.ts";
@@ -35,7 +35,7 @@ const approval = (action_id: string, reason?: string) => ({
   ...(reason === undefined ? {} : { reason }),
 });
 
-test("a signed vote approves, and the entry holds the assertion", async () => {
+test("a signed vote approves, and the entry contains the assertion", async () => {
   const id = await submit();
   const { body } = await signVotes(grace, [approval(id, "checked")]);
   assert.deepEqual(body, { results: [{ action_id: id, status: "approved", error: null }] });
@@ -46,7 +46,7 @@ test("a signed vote approves, and the entry holds the assertion", async () => {
   assert.equal(gesture.votes.length, 1);
 });
 
-test("a list is signed once, and a refused vote leaves the others", async () => {
+test("one signature covers a list of votes, and a rejected vote does not affect the others", async () => {
   const ids = [await submit(), await submit("plain"), await submit()];
   const signed = await signature(grace, [approval(ids[0]!), { action_id: ids[1]!, approve: false }, approval(ids[2]!)]);
   await service.call("POST", `/v1/actions/${ids[2]}/cancel`, { key: agent, body: {} });
@@ -61,7 +61,7 @@ test("a list is signed once, and a refused vote leaves the others", async () => 
   );
 });
 
-test("where the rule requires a signature, a vote without one is refused, and the error says what is needed", async () => {
+test("if the rule requires a signature, a vote without one is rejected with an explanation", async () => {
   const id = await submit();
   const key = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   for (const approve of [true, false]) {
@@ -76,7 +76,7 @@ test("where the rule requires a signature, a vote without one is refused, and th
   assert.equal(await statusOf(id), "pending_approval");
 });
 
-test("an assertion that is sent again, for another action, another vote or another reason, is refused", async () => {
+test("a replayed assertion is rejected for another action, vote or reason", async () => {
   const [id, other] = [await submit(), await submit()];
   const variants: Record<string, object> = {
     "another action": { votes: [approval(other, "checked")] },
@@ -98,7 +98,7 @@ test("an assertion that is sent again, for another action, another vote or anoth
   assert.equal(await statusOf(other), "pending_approval");
 });
 
-test("another origin, relying party or type, an unverified or absent user, and a frame's page are refused", async () => {
+test("an assertion with another origin, relying party or type, from an unverified or absent user, or from a frame is rejected", async () => {
   const id = await submit();
   const changes: Record<string, object> = {
     "another origin": { origin: "http://localhost:9999" },
@@ -133,7 +133,7 @@ test("another user's passkey, another user's challenge and an expired one are re
   assert.equal(await statusOf(id), "pending_approval");
 });
 
-test("a copied authenticator is refused, and the refusal is recorded", async () => {
+test("a copied authenticator is rejected, and the rejection is recorded", async () => {
   const id = await submit();
   const mallory = await invite(service, { name: "Mallory", roles: ["approver"] });
   assert.equal((await signVotes(mallory, [approval(await submit())])).status, 200);
@@ -145,7 +145,7 @@ test("a copied authenticator is refused, and the refusal is recorded", async () 
   assert.equal(await statusOf(id), "pending_approval");
 });
 
-test("an action twice in a list, and an action that the approver cannot see, get no challenge", async () => {
+test("a list with a repeated or invisible action gets no challenge", async () => {
   const id = await submit();
   const twice = await grace.call("POST", "/v1/votes/challenge", { votes: [approval(id), approval(id)] });
   assert.equal(twice.status, 422);

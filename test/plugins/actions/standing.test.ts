@@ -1,4 +1,4 @@
-/** Nobody meets a quorum, or approves what they submitted, with keys that they made themselves. */
+/** No one can meet a quorum, or approve their own submission, with keys that they created. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -18,7 +18,7 @@ rules:
 let service: Service;
 let raw: RawStore;
 let n = 0;
-/** Admins that the operator made at the machine. */
+/** Admins that the operator created on the machine. */
 let ada: string;
 let ben: string;
 before(async () => {
@@ -60,7 +60,7 @@ async function vote(id: string, key: string, approve = true): Promise<Answer> {
 
 const said = ({ status, body }: Answer): unknown[] => [status, body.code ?? body.status];
 
-test("the votes of keys that one key made are one vote, however far down the line, and so is the maker's own", async () => {
+test("votes of keys with a common creator, at any depth, and of the creator count as one vote", async () => {
   const manager = await makeKey(ada, { scopes: ["keys:manage", "approvals:decide", "actions:read"] });
   const [first, second] = [await makeKey(ada), await makeKey(manager.key)];
   for (const [voter, others] of [
@@ -75,7 +75,7 @@ test("the votes of keys that one key made are one vote, however far down the lin
   }
 });
 
-test("keys of an owner who made others stand behind those, whichever of the owner's keys made them", async () => {
+test("the creator of a key is its owner, whichever of the owner's keys created it", async () => {
   const managing = await makeKey(ada, { owner: "Eve", scopes: ["keys:manage", "approvals:decide", "actions:read"] });
   const puppet = await makeKey(managing.key);
   const eve = await makeKey(ben, { owner: "eve" });
@@ -84,14 +84,14 @@ test("keys of an owner who made others stand behind those, whichever of the owne
   assert.deepEqual(said(await vote(id, eve.key)), [409, "ALREADY_VOTED"]);
 });
 
-test("who counts as one with somebody who approved can still deny", async () => {
+test("a person who counts as the same as an earlier approver can still reject", async () => {
   const [first, second] = [await makeKey(ada), await makeKey(ada)];
   const id = await submit("two");
   assert.deepEqual(said(await vote(id, first.key)), [200, "pending_approval"]);
   assert.deepEqual(said(await vote(id, second.key, false)), [200, "denied"]);
 });
 
-test("nobody approves what they submitted with a key that they made", async () => {
+test("no one approves their own submission with a key that they created", async () => {
   const scopes = ["actions:submit", "keys:manage", "approvals:decide", "actions:read"];
   const both = await makeKey(ada, { scopes });
   const child = await makeKey(both.key);
@@ -107,7 +107,7 @@ test("nobody approves what they submitted with a key that they made", async () =
   assert.deepEqual(said(await vote(id, ben)), [200, "approved"]);
 });
 
-test("votes that race do not pass one another", async () => {
+test("concurrent votes of related keys count once", async () => {
   const keys = await Promise.all([1, 2, 3, 4].map(async () => (await makeKey(ada)).key));
   const id = await submit("two");
   const answers = await Promise.all(keys.map((key) => vote(id, key)));
@@ -115,7 +115,7 @@ test("votes that race do not pass one another", async () => {
   assert.equal((await service.storage.action(id))?.status, "pending_approval");
 });
 
-test("a key that may approve needs an owner, and one that makes such keys is told of", async () => {
+test("a key that can approve needs an owner, and one that can create approvers is reported", async () => {
   const make = (body: object): Promise<Answer> =>
     service.call("POST", "/v1/api-keys", { key: ada, body: { name: `key ${++n}`, ...body } });
   for (const more of [{ preset: "approver" }, { preset: "admin" }, { scopes: ["approvals:decide"], owner: null }]) {
@@ -131,14 +131,14 @@ test("a key that may approve needs an owner, and one that makes such keys is tol
     assert.match((await make({ owner: "o", ...more })).body.warnings[0], /make keys that approve/);
 });
 
-test("a voter's key that was changed in the store decides nothing, and nor does one whose maker was", async () => {
+test("a voter's key that was changed in the store cannot vote, and neither can a key whose creator was changed", async () => {
   const keys = raw.tables.find(({ name }) => name === "api_keys");
   assert.ok(keys !== undefined);
   const set = async (id: string, column: string, value: string | number | null): Promise<void> => {
     const row = (await raw.rows(keys)).find((one) => one["id"] === id);
     assert.ok(row !== undefined);
     await raw.set(keys, row, column, value);
-    // With another change of a key, what was cached of this one is gone.
+    // Changing another key evicts this one from the cache.
     await makeKey(ada, { preset: "agent" });
   };
   const { id: viewer, key } = await makeKey(ada, { preset: "auditor" });
@@ -173,7 +173,7 @@ test("a voter's key that was changed in the store decides nothing, and nor does 
   await set(second.id, "created_by", maker?.id ?? null);
 });
 
-test("a row that let a request in and was put right by the time of the lock does nothing", async () => {
+test("a row that was altered while the request was admitted, and restored before the lock, has no effect", async () => {
   const { ledger } = service.runtime.host;
   const { id } = await makeKey(ada, { preset: "agent" });
   const row = (await service.storage.key(id)) ?? assert.fail("there is no key");
@@ -186,7 +186,7 @@ test("a row that let a request in and was put right by the time of the lock does
     await assert.rejects(confirm({ ...row, ...more }), { code: "KEY_ALTERED" });
 });
 
-test("where makers are trusted, votes are counted by owners alone", async () => {
+test("if key creators are trusted, votes are counted by owner", async () => {
   const trusting = await startService({
     policy: ASKING,
     change: (config) => (config.approvals.trust_key_makers = true),
@@ -207,7 +207,7 @@ test("where makers are trusted, votes are counted by owners alone", async () => 
   }
 });
 
-test("the audit says which live keys may approve and make approvers, or have no owner", async () => {
+test("the audit lists live keys that can approve and create approvers, or that have no owner", async () => {
   const revoked = await makeKey(ada, { preset: "admin" });
   await service.call("DELETE", `/v1/api-keys/${revoked.id}`, { key: ben });
   const both = await makeKey(ada, { preset: "admin" });

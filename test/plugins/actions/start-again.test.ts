@@ -1,4 +1,4 @@
-/** A start whose answer was lost is sent again by whoever made it: it is answered as before, and starts nothing twice. */
+/** A start whose response was lost is sent again: the service repeats its response and starts nothing twice. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
@@ -33,8 +33,8 @@ const entriesOf = async (id: string): Promise<Answer["body"][]> =>
     ({ entry }: Answer["body"]) => entry,
   );
 
-describe("a start that is sent again", () => {
-  test("with its attempt is answered as the first was, and is in the ledger once", async () => {
+describe("a repeated start", () => {
+  test("with its attempt gets the first response, and is in the ledger once", async () => {
     const { id } = await submitted();
     const first = await post(id, "start", { attempt: ATTEMPT });
     assert.equal(first.headers.get("idempotency-replayed"), null);
@@ -50,7 +50,7 @@ describe("a start that is sent again", () => {
     );
   });
 
-  test("is refused without its attempt, under another one and by another key", async () => {
+  test("is rejected without its attempt, with another attempt, and from another key", async () => {
     const { id, permit } = await submitted();
     assert.equal((await post(id, "start", { attempt: ATTEMPT })).status, 200);
     for (const body of [{}, { attempt: OTHER }, { permit }, { permit, attempt: ATTEMPT }])
@@ -65,7 +65,7 @@ describe("a start that is sent again", () => {
       assert.deepEqual(said(await post(unnamed.id, "start", body)), [409, "ACTION_NOT_STARTABLE"]);
   });
 
-  test("with a permit takes the same permit, while it lasts", async () => {
+  test("with a permit accepts the same permit until it expires", async () => {
     const { id, permit } = await submitted();
     const { permit: second } = (await post(id, "permit")).body;
     assert.equal((await post(id, "start", { permit, attempt: ATTEMPT }, executor)).status, 200);
@@ -79,7 +79,7 @@ describe("a start that is sent again", () => {
     assert.equal(late.status, 410);
   });
 
-  test("says nothing of what could not start any more: stopped, denied or asked about now, too late, over", async () => {
+  test("is refused if the action can no longer start: stopped, denied, approval required now, late or finished", async () => {
     const policy = async (effect: string): Promise<string> => {
       const yaml = `policy: now\nrules:\n  - { name: now, operation: go, effect: ${effect} }\n`;
       const made = await service.call("POST", "/v1/policies/import-yaml?activate=true", {
@@ -111,7 +111,7 @@ describe("a start that is sent again", () => {
     assert.deepEqual(await again(), [409, "ACTION_NOT_STARTABLE"]);
   });
 
-  test("and had the action decided again is told so again, where it names its attempt", async () => {
+  test("with its attempt repeats the outcome of a redecision", async () => {
     for (const [effect, code] of [
       ["deny", "NO_LONGER_ALLOWED"],
       ["require_approval", "MORE_APPROVALS_NEEDED"],
@@ -134,7 +134,7 @@ describe("a start that is sent again", () => {
     }
   });
 
-  test("forty times at once under two attempts runs under one of them", async () => {
+  test("sent forty times concurrently with two attempts runs under one of them", async () => {
     const { id } = await submitted();
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, i) => post(id, "start", { attempt: i % 2 === 0 ? ATTEMPT : OTHER })),
@@ -147,7 +147,7 @@ describe("a start that is sent again", () => {
     assert.equal((await entriesOf(id)).filter(({ phase }) => phase === "start").length, 1);
   });
 
-  test("must name an attempt that nobody guesses", async () => {
+  test("needs an attempt that cannot be guessed", async () => {
     const { id } = await submitted();
     for (const attempt of ["", "short", "x".repeat(65), "with a space in it", 1, null])
       assert.deepEqual(said(await post(id, "start", { attempt })), [422, "VALIDATION_FAILED"]);
@@ -155,8 +155,8 @@ describe("a start that is sent again", () => {
   });
 });
 
-describe("a result", () => {
-  test("that is sent again with its attempt is answered as the first was, and is in the ledger once", async () => {
+describe("a repeated result", () => {
+  test("with its attempt gets the first response, and is in the ledger once", async () => {
     const { id, permit } = await submitted();
     const result = { success: false, error: "declined", meta: { b: 1, a: [2] }, attempt: ATTEMPT };
     assert.equal((await post(id, "start", { permit, attempt: ATTEMPT }, executor)).status, 200);
@@ -179,7 +179,7 @@ describe("a result", () => {
     assert.equal((await post(id, "result", result, executor)).body.code, "ACTION_ERASED");
   });
 
-  test("that names an attempt ends that start and no other", async () => {
+  test("ends the start that its attempt names and no other", async () => {
     const { id } = await submitted();
     assert.equal((await post(id, "start", { attempt: ATTEMPT })).status, 200);
     assert.deepEqual(said(await post(id, "result", { success: false, attempt: OTHER })), [403, "NOT_THE_EXECUTOR"]);

@@ -1,4 +1,4 @@
-/** Which agent acts is told by the key that submits, unless the configuration lets keys speak for any. */
+/** The submitting key determines the agent, unless the configuration lets keys submit for any agent. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
@@ -13,7 +13,7 @@ const ask = (route: string, agent_id: string, key = service.agent): Promise<Answ
   service.call("POST", route, { key, body: { ...ALLOWED, agent_id } });
 const said = ({ status, body }: Answer): unknown[] => [status, body.code ?? body.decision];
 
-test("the first agent key is bound, and speaks for its agent alone", async () => {
+test("the first agent key is bound and submits only for its agent", async () => {
   const { body } = await service.call("GET", "/v1/me");
   assert.equal(body.key.agent_id, "support-bot");
   for (const route of ["/v1/actions", "/v1/gate/decide"]) {
@@ -23,7 +23,7 @@ test("the first agent key is bound, and speaks for its agent alone", async () =>
   }
 });
 
-test("a key that is bound to none submits nothing, the admin's neither, and is told so when it is made", async () => {
+test("an unbound key, including the admin's, cannot submit, and says so when it is created", async () => {
   const make = (body: object): Promise<Answer> =>
     service.call("POST", "/v1/api-keys", { key: service.admin, body: { preset: "agent", ...body } });
   const unbound = (await make({ name: "unbound" })).body;
@@ -38,7 +38,7 @@ test("a key that is bound to none submits nothing, the admin's neither, and is t
   assert.match(service.logged.join("\n"), /keys that are bound to no agent cannot submit any more.*"unbound"/);
 });
 
-test("where any agent is configured the first key is bound to none", async () => {
+test("with agents: any the first key is unbound", async () => {
   const open = await startService({ change: (config) => (config.agents = "any") });
   try {
     assert.equal((await open.call("GET", "/v1/me")).body.key.agent_id, null);

@@ -1,4 +1,4 @@
-/** An action that was started and has no result after a time is `unknown`, and somebody settles it. */
+/** A started action without a result in time becomes `unknown`, and a person settles it. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { startService, type Answer, type Service } from "../../support/service.ts";
@@ -50,7 +50,7 @@ async function unknown(agent?: string): Promise<string> {
 }
 
 describe("an action without a result", () => {
-  test("is executing until its time is over, and then unknown, with an entry that names nobody", async () => {
+  test("is executing until its time limit and then unknown, with an entry that names no one", async () => {
     const early = await started();
     await passTime(5 * MINUTE);
     const late = await started();
@@ -74,7 +74,7 @@ describe("an action without a result", () => {
     assert.equal((await submit(agent)).body.status, "denied");
   });
 
-  test("takes a late result from the key that started it, once", async () => {
+  test("accepts a late result from the key that started it, once", async () => {
     const id = await unknown();
     const result = { success: true, attempt: "a-start-of-its-own.1" };
     assert.equal((await post(id, "result", result)).body.status, "succeeded");
@@ -100,11 +100,11 @@ describe("an action without a result", () => {
     const { entry } = events.at(-1);
     assert.deepEqual([entry.phase, entry.comment, entry.success], ["result", SETTLEMENT.reason, false]);
     assert.match(entry.by.principal, /^key:/);
-    // The key that started it learns that it is settled.
+    // The key that started it is notified that it is settled.
     assert.equal((await post(id, "result", { success: true })).body.code, "ACTION_NOT_STARTED");
   });
 
-  test("is not settled while it is executing, without a reason, or by a key that may not see it", async () => {
+  test("is not settled while it executes, without a reason, or by a key that cannot see it", async () => {
     const id = await started();
     assert.equal((await post(id, "settle", SETTLEMENT, probe)).body.code, "OUTCOME_NOT_UNKNOWN");
     assert.equal((await post(id, "settle", { success: true }, probe)).status, 422);

@@ -1,4 +1,4 @@
-/** What one key may keep waiting, and what it gets when it ends while it waits. */
+/** How many pending actions one key can have, and what a key gets if it is revoked while it waits. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ASKED, startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
@@ -43,7 +43,7 @@ test("a key that is revoked while it waits gets neither the action nor its permi
   }
 });
 
-test("one key keeps so many waiting, and room comes with a verdict", async () => {
+test("a key can have a limited number of pending actions, and a vote makes room for another", async () => {
   const [one, other] = [await makeKey(), await makeKey()];
   const answers = await Promise.all([1, 2, 3, 4, 5].map(() => submit(one.key)));
   assert.deepEqual(answers.map(({ status }) => status).sort(), [202, 202, 202, 429, 429]);
@@ -54,7 +54,7 @@ test("one key keeps so many waiting, and room comes with a verdict", async () =>
   assert.equal((await submit(one.key)).status, 202);
 });
 
-test("a bound key that manages keys sees and revokes its agent's alone", async () => {
+test("a bound key that manages keys sees and revokes only keys of its agent", async () => {
   const manager = await makeKey({ agent_id: "bot", scopes: ["keys:manage"] });
   const [own, foreign] = [await makeKey({ agent_id: "bot" }), await makeKey()];
   const { api_keys } = (await service.call("GET", "/v1/api-keys", { key: manager.key })).body;

@@ -1,17 +1,17 @@
-/** Requests that wait for a verdict: how many of one key, and what becomes of the others. */
+/** Requests that wait for a decision: the limit for each key, and what happens above it. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
-describe("requests of one key that wait for verdicts", () => {
+describe("waiting requests of one key", () => {
   let service: Service;
   before(async () => {
     service = await startService({ pluginOptions: { actions: { max_waits_per_key: 2 } } });
   });
   after(() => service.close());
 
-  it("are so many and no more; the next is refused, a submission is taken without waiting, and places come free", async () => {
+  it("are limited; another GET gets 429, a submission is accepted without waiting, and finished waits make room", async () => {
     const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body as { id: string };
     const look = (seconds: number, key?: string): Promise<Answer> =>
       service.call("GET", `/v1/actions/${id}?wait=${seconds}`, key === undefined ? {} : { key });
@@ -35,7 +35,7 @@ describe("requests of one key that wait for verdicts", () => {
     assert.equal(other.get("preference-applied"), "wait=0", "their places are free");
   });
 
-  it("give their place back when the client goes away", async () => {
+  it("make room when the client disconnects", async () => {
     const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body as { id: string };
     const leaving = new AbortController();
     const gone = [1, 2].map(() =>

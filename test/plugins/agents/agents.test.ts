@@ -18,7 +18,7 @@ const entries = async (from: number): Promise<Record<string, unknown>[]> =>
   );
 
 describe("a registered agent", () => {
-  it("comes back as it was registered, and is recorded", async () => {
+  it("is returned as it was registered, and is recorded", async () => {
     const { size } = await service.storage.head();
     const body = { id: "bot/1 ü", name: "Bot", description: "d", allowed_tools: ["stripe"], metadata: { team: ["x"] } };
     const made = await admin("POST", "/v1/agents", { body });
@@ -38,7 +38,7 @@ describe("a registered agent", () => {
     );
   });
 
-  it("may use its tools and no others, before any policy is asked", async () => {
+  it("can use its allowed tools and no others, before any policy is evaluated", async () => {
     await admin("POST", "/v1/agents", { body: { id: "narrow", allowed_tools: ["str*"] } });
     assert.equal((await submit("narrow")).decision, "allow");
     const other = await submit("narrow", "crm");
@@ -59,7 +59,7 @@ describe("a registered agent", () => {
     );
   });
 
-  it("that was registered with capitals is one agent, however it is written", async () => {
+  it("is one agent, however its name is capitalised", async () => {
     for (const id of ["Caps-Bot", "CAPS-bot", "caps-bot"]) {
       const answer = await admin("POST", "/v1/agents", { body: { id } });
       assert.deepEqual(
@@ -76,7 +76,7 @@ describe("a registered agent", () => {
     assert.equal((await submit("caps-BOT")).decision, "allow");
   });
 
-  it("that is suspended is denied from the next submission on, recorded, and may go on when resumed", async () => {
+  it("is denied from the next submission after its suspension, recorded, and can continue when resumed", async () => {
     await admin("POST", "/v1/agents", { body: { id: "risky" } });
     assert.equal((await submit("risky")).decision, "allow");
     const { size } = await service.storage.head();
@@ -104,7 +104,7 @@ describe("a registered agent", () => {
     assert.equal((await submit("risky")).decision, "allow");
   });
 
-  it("is suspended for all submissions of the same batch that come after", async () => {
+  it("is suspended for all later submissions of the same batch", async () => {
     await admin("POST", "/v1/agents", { body: { id: "batched" } });
     const early = Array.from({ length: 20 }, () => submit("batched"));
     const suspension = admin("POST", "/v1/agents/batched/suspend");
@@ -129,7 +129,7 @@ describe("a registered agent", () => {
 });
 
 describe("changes of an agent", () => {
-  it("are refused when another came before, and keep what is not named", async () => {
+  it("are rejected if another change came first, and leave other members unchanged", async () => {
     const { headers } = await admin("POST", "/v1/agents", {
       body: { id: "shared", description: "d", metadata: { a: 1 } },
     });
@@ -146,7 +146,7 @@ describe("changes of an agent", () => {
     assert.equal((await admin("GET", "/v1/agents/shared")).body.name, "n");
   });
 
-  it("are not for a key that is bound to an agent, which sees itself alone", async () => {
+  it("are forbidden to a key that is bound to an agent, which sees only that agent", async () => {
     await admin("POST", "/v1/agents", { body: { id: "self" } });
     const { key } = (
       await admin("POST", "/v1/api-keys", {
@@ -164,7 +164,7 @@ describe("changes of an agent", () => {
     assert.equal((await admin("GET", "/v1/agents/self")).body.status, "suspended");
   });
 
-  it("refuse tools that a decision's entry has no room for, and take the longest plain ones", async () => {
+  it("reject tools that are too large for a decision's entry, and accept the longest valid list", async () => {
     const tools = (character: string): string[] =>
       Array.from({ length: 100 }, (_, i) => String(i).padEnd(128, character));
     for (const call of [
@@ -177,7 +177,7 @@ describe("changes of an agent", () => {
     assert.equal((await admin("POST", "/v1/agents", { body: { id: "wide", allowed_tools: tools("x") } })).status, 201);
   });
 
-  it("refuse bad input and lose nothing", async () => {
+  it("reject bad input and change nothing", async () => {
     const bad: [object, string][] = [
       [{}, "/id"],
       [{ id: "" }, "/id"],
@@ -206,7 +206,7 @@ describe("changes of an agent", () => {
     assert.equal((await admin("POST", "/v1/agents", { body: { id: "self" } })).body.code, "AGENT_ID_TAKEN");
   });
 
-  it("an agent with the longest of everything fits a ledger entry", async () => {
+  it("an agent with every member at its maximum fits a ledger entry", async () => {
     const wide = "\u{10000}".repeat(50);
     const body = {
       id: "😀".repeat(128),
@@ -221,7 +221,7 @@ describe("changes of an agent", () => {
     assert.equal((await admin("POST", `${path}/suspend`, { body: { reason: "€".repeat(500) } })).status, 200);
   });
 
-  it("an idempotent retry registers once, and pages neither skip nor repeat", async () => {
+  it("an idempotent retry registers once, and pages neither skip nor repeat an agent", async () => {
     const headers = { "idempotency-key": "agent-once" };
     const first = await admin("POST", "/v1/agents", { body: { id: "once" }, headers });
     const retry = await admin("POST", "/v1/agents", { body: { id: "once" }, headers });
@@ -248,7 +248,7 @@ describe("changes of an agent", () => {
 });
 
 describe("require_registered_agents", () => {
-  it("denies whoever is not registered, with its own reason code", async () => {
+  it("denies unregistered agents, with its own reason code", async () => {
     const strict = await startService({ change: (config) => (config.require_registered_agents = true) });
     try {
       const unknown = await strict.call("POST", "/v1/actions", { body: ALLOWED });

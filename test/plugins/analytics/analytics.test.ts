@@ -10,7 +10,7 @@ describe("the calendar", () => {
       new Date(at).toISOString().replace(".000Z", "Z"),
     );
 
-  it("begins days at local midnight, and knows days of 23 and 25 hours", () => {
+  it("starts days at local midnight, and handles days of 23 and 25 hours", () => {
     assert.deepEqual(between("2026-03-07T05:00:00Z", "2026-03-10T04:00:00Z", "day", "America/New_York"), [
       "2026-03-07T05:00:00Z",
       "2026-03-08T05:00:00Z",
@@ -35,8 +35,8 @@ describe("the calendar", () => {
     ]);
   });
 
-  it("begins a day without a midnight where its clocks begin", () => {
-    // Beirut goes from 24:00 to 01:00 on 2026-03-29.
+  it("starts a day without a midnight at its first local time", () => {
+    // Beirut skips from 24:00 to 01:00 on 2026-03-29.
     assert.deepEqual(between("2026-03-28T00:00:00Z", "2026-03-30T12:00:00Z", "day", "Asia/Beirut"), [
       "2026-03-28T00:00:00Z",
       "2026-03-28T22:00:00Z",
@@ -45,8 +45,8 @@ describe("the calendar", () => {
     ]);
   });
 
-  it("leaves out a day that never was", () => {
-    // Samoa went from the end of 2011-12-29 to the start of 2011-12-31.
+  it("skips a day that does not exist", () => {
+    // Samoa skips from the end of 2011-12-29 to the start of 2011-12-31.
     assert.deepEqual(between("2011-12-29T10:00:00Z", "2012-01-01T10:00:00Z", "day", "Pacific/Apia"), [
       "2011-12-29T10:00:00Z",
       "2011-12-30T10:00:00Z",
@@ -55,7 +55,7 @@ describe("the calendar", () => {
     ]);
   });
 
-  it("begins weeks on Monday, months on the first, and hours on the local hour", () => {
+  it("starts weeks on Monday, months on the first, and hours on the local hour", () => {
     assert.deepEqual(between("2026-01-01T00:00:00Z", "2026-01-20T00:00:00Z", "week", "UTC"), [
       "2026-01-01T00:00:00Z",
       "2026-01-05T00:00:00Z",
@@ -81,7 +81,7 @@ describe("the calendar", () => {
     ]);
   });
 
-  it("covers any range of a year in any zone without a hole, in order", () => {
+  it("covers any range in any zone without gaps, in order", () => {
     for (const zone of [
       "UTC",
       "America/New_York",
@@ -120,7 +120,7 @@ describe("analytics", () => {
   const read = (query = "", key = service.admin): Promise<Answer> =>
     service.call("GET", `/v1/analytics${query}`, { key });
 
-  it("counts what was decided, in all its ways, and the parts add up", async () => {
+  it("counts decisions in every dimension, and the parts add up", async () => {
     const { status, body } = await read();
     assert.equal(status, 200, JSON.stringify(body));
     assert.deepEqual(
@@ -149,13 +149,13 @@ describe("analytics", () => {
     assert.equal(body.series.at(-1).end, body.until);
   });
 
-  it("counts for each key what it may see", async () => {
+  it("counts for each key only what it can see", async () => {
     assert.deepEqual((await read("", bound)).body.by_agent, [{ agent_id: "other-bot", count: 1 }]);
     assert.equal((await read("", own)).body.total, 1);
     assert.equal((await read("", service.agent)).status, 403);
   });
 
-  it("follows approvals, and says how long people took", async () => {
+  it("counts approvals and reports how long approvers took", async () => {
     const asked = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
     const expiring = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
     assert.equal((await read()).body.by_status.pending_approval, 2);
@@ -173,7 +173,7 @@ describe("analytics", () => {
       JSON.stringify(approvals),
     );
     service.clock.now += 25 * 3_600_000;
-    // What was approved and not started ends, too.
+    // Actions that were approved and not started also expire.
     for (const { id } of [asked, expiring])
       await until("the end of the time is written", async () => {
         await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
@@ -183,7 +183,7 @@ describe("analytics", () => {
     assert.deepEqual([later.by_status.expired, later.approvals.decided], [2, 1], "nobody decided what expired");
   });
 
-  it("folds in the background, and counts the same after it", async () => {
+  it("folds in the background, and counts the same afterwards", async () => {
     const query = `?since=2026-01-01T00:00:00Z&until=2027-01-01T00:00:00Z&interval=month`;
     const before = (await read(query)).body;
     await service.storage.upkeep?.(3);
@@ -194,11 +194,11 @@ describe("analytics", () => {
     assert.deepEqual((await read(query)).body, before);
   });
 
-  it("names the time zone as it was asked for", async () => {
+  it("returns the name of the time zone as requested", async () => {
     assert.equal((await read("?time_zone=Asia/Kolkata")).body.time_zone, "Asia/Kolkata");
   });
 
-  it("refuses a range, a zone or an interval that it cannot count by", async () => {
+  it("rejects an invalid range, zone or interval", async () => {
     const bad: [string, string][] = [
       ["?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "INVALID_RANGE"],
       ["?since=2026-01-01T00:00:00Z&until=2026-01-01T00:00:00Z", "INVALID_RANGE"],

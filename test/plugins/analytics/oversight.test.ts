@@ -1,4 +1,6 @@
-/** How people approve, by approver and rule. The expected figures are computed from the votes that the test generates. */
+/**
+ * How people approve, by approver and rule. The expected figures are computed from the votes that the test generates.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { startService, type Answer, type Service } from "../../support/service.ts";
@@ -11,7 +13,7 @@ rules:
 `;
 const DAY = 24 * 3_600_000;
 
-/** One vote of the generated data: by whom, on what, how, and after how many milliseconds on the service's clock. */
+/** One generated vote: approver, action, vote, and milliseconds after submission on the service's clock. */
 interface GeneratedVote {
   approver: string;
   operation: string;
@@ -19,7 +21,7 @@ interface GeneratedVote {
   wait: number;
 }
 
-/** Ada approves nearly everything at once; Ben takes his time. */
+/** Ada approves nearly everything immediately; Ben is slow. */
 const VOTES: GeneratedVote[] = [
   ...Array.from({ length: 9 }, (_, i) => ({ approver: "ada", operation: "refund", approve: i !== 0, wait: 0 })),
   { approver: "ada", operation: "refund", approve: true, wait: 600_000 },
@@ -35,7 +37,7 @@ describe("measured oversight", () => {
   let service: Service;
   let since: number;
   const keys = new Map<string, string>();
-  /** Milliseconds from submission to vote, as the records of the actions say, by approver. */
+  /** Milliseconds from submission to vote, computed from the actions' records, by approver. */
   const waits = new Map<string, number[]>([
     ["ada", []],
     ["ben", []],
@@ -115,18 +117,18 @@ describe("measured oversight", () => {
     assert.equal(body.approvers.length, 2);
   });
 
-  it("reads only the range, which needs no vote", async () => {
+  it("reads only the range", async () => {
     const { body } = await read(`?since=${at(since - DAY)}&until=${at(since - 1)}`);
     assert.deepEqual([body.rules, body.approvers], [[], []]);
   });
 
-  it("refuses an empty range, and keys without the scope", async () => {
+  it("rejects an empty range, and keys without the scope", async () => {
     const { status, body } = await read(`?since=${at(since)}&until=${at(since)}`);
     assert.deepEqual([status, body.code], [422, "INVALID_RANGE"]);
     assert.equal((await read("", service.agent)).status, 403);
   });
 
-  it("counts only actions that the key may see", async () => {
+  it("counts only actions that the key can see", async () => {
     const scopes = ["actions:submit", "analytics:read"];
     const body = { name: "bound", scopes, agent_id: "other" };
     const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body;

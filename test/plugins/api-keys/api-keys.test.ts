@@ -16,7 +16,7 @@ const make = async (over: object = {}, key = service.admin): Promise<Answer> =>
   service.call("POST", "/v1/api-keys", { key, body: { name: `made ${++counter}`, preset: "agent", ...over } });
 
 describe("API keys", () => {
-  it("have a form that scanners and typing errors find", async () => {
+  it("have a format that secret scanners recognise and that detects typing errors", async () => {
     const { key } = (await make()).body;
     assert.match(key, /^assent_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/);
     assert.equal(checkKeyFormat(key), "ok");
@@ -30,7 +30,7 @@ describe("API keys", () => {
     );
   });
 
-  it("remember when they were last used, coarsely, without touching the ledger", async () => {
+  it("store when they were last used, with low precision, without a ledger entry", async () => {
     const { id, key } = (await make()).body;
     const seen = async (): Promise<string | null> =>
       (await admin("GET", "/v1/api-keys?limit=1000")).body.api_keys.find((k: { id: string }) => k.id === id)
@@ -50,7 +50,7 @@ describe("API keys", () => {
     assert.ok(Date.parse((await seen()) as string) >= Date.parse(first) + 110_000);
   });
 
-  it("end at their time, and are listed by whether they live", async () => {
+  it("expire, and are listed by whether they are valid", async () => {
     const at = new Date(Date.now() + service.clock.now + 60_000).toISOString();
     const { id, key } = (await make({ expires_at: at })).body;
     assert.equal((await service.call("POST", "/v1/actions", { key, body: ALLOWED })).status, 200);
@@ -63,7 +63,7 @@ describe("API keys", () => {
     assert.deepEqual([late.status, late.body.errors[0].pointer], [422, "/expires_at"]);
   });
 
-  it("stay ended when the clock goes back", async () => {
+  it("stay expired when the clock goes back", async () => {
     const { key } = (await make({ expires_at: new Date(Date.now() + service.clock.now + 3_600_000).toISOString() }))
       .body;
     const use = async (): Promise<number> => (await service.call("GET", "/v1/actions", { key })).status;
@@ -77,7 +77,7 @@ describe("API keys", () => {
     );
   });
 
-  it("are named once among the live, and a name is free again after the end of its key", async () => {
+  it("have unique names among valid keys, and a name can be reused after its key ends", async () => {
     const { id } = (await make({ name: "unique" })).body;
     assert.equal((await make({ name: "unique" })).body.code, "KEY_NAME_TAKEN");
     await admin("DELETE", `/v1/api-keys/${id}`);
@@ -86,7 +86,7 @@ describe("API keys", () => {
     assert.deepEqual(racing.map(({ status }) => status).sort(), [201, 409, 409, 409, 409]);
   });
 
-  it("give no scope that their maker lacks, and cannot be revoked by who could not have made them", async () => {
+  it("cannot have scopes that their creator lacks, and are revoked only by callers who could have created them", async () => {
     const manager = (await make({ preset: undefined, scopes: ["keys:manage", "actions:read"] })).body.key;
     const wider = await make({ preset: undefined, scopes: ["actions:submit"] }, manager);
     assert.deepEqual([wider.status, wider.body.code], [403, "SCOPE_ESCALATION"]);
@@ -99,7 +99,7 @@ describe("API keys", () => {
     assert.equal((await service.call("GET", "/v1/actions", { key: strong.key })).status, 200);
   });
 
-  it("have an owner that can be told from others", async () => {
+  it("have an owner that cannot be confused with another owner", async () => {
     for (const owner of ["  ", "\u200b", "\u00ad \u2060", "\ufdfa".repeat(100)]) {
       const refused = await service.call("POST", "/v1/api-keys", {
         key: service.admin,
@@ -113,7 +113,7 @@ describe("API keys", () => {
     }
   });
 
-  it("keep one admin, and say the way out", async () => {
+  it("keep one admin key, and the error says what to do", async () => {
     const keys = (await admin("GET", "/v1/api-keys?limit=1000")).body.api_keys as { id: string; scopes: string[] }[];
     const [only, ...more] = keys.filter(({ scopes }) => scopes.includes("admin"));
     assert.equal(more.length, 0);
@@ -139,7 +139,7 @@ describe("API keys", () => {
 });
 
 describe("lists and retries of keys", () => {
-  it("come in pages that neither skip nor repeat", async () => {
+  it("are listed in pages that neither skip nor repeat", async () => {
     const own = await startService();
     try {
       for (let i = 0; i < 12; i++)
@@ -159,7 +159,7 @@ describe("lists and retries of keys", () => {
     }
   });
 
-  it("make one key for one Idempotency-Key, and never show its value again", async () => {
+  it("create one key for one Idempotency-Key, and never show its value again", async () => {
     const own = await startService();
     try {
       const headers = { "idempotency-key": "one" };

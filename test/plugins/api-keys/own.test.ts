@@ -1,4 +1,4 @@
-/** What a key may look at without managing keys, and what makes one with the fewest words. */
+/** What a key can read without managing keys, and how to create one with the fewest members. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startService, type Answer, type Service } from "../../support/service.ts";
@@ -13,7 +13,7 @@ const call = (method: string, path: string, key = service.admin, body?: unknown)
   service.call(method, path, { key, ...(body === undefined ? {} : { body }) });
 const said = ({ status, body }: Answer): [number, string] => [status, body.code];
 
-test("a name alone makes an agent's key, whose Location answers", async () => {
+test("a name alone creates an agent's key, and its Location can be read", async () => {
   const made = await call("POST", "/v1/api-keys", service.admin, { name: "plain" });
   const preset = await call("POST", "/v1/api-keys", service.admin, { name: "preset", preset: "agent" });
   assert.equal(made.status, 201);
@@ -27,7 +27,7 @@ test("a name alone makes an agent's key, whose Location answers", async () => {
   ]);
 });
 
-test("a key that manages none sees itself and no other, by id and in the list", async () => {
+test("a key that manages no keys sees only itself, by id and in the list", async () => {
   const { body: own } = await call("POST", "/v1/api-keys", service.admin, { name: "own" });
   const { body: other } = await call("POST", "/v1/api-keys", service.admin, { name: "other" });
   const { api_keys, next_cursor } = (await call("GET", "/v1/api-keys", own.key)).body;
@@ -42,7 +42,7 @@ test("a key that manages none sees itself and no other, by id and in the list", 
     assert.deepEqual(said(await call(method, path, own.key, body)), [403, "INSUFFICIENT_SCOPE"], method);
 });
 
-test("a managing key that is bound to an agent sees that agent's keys alone", async () => {
+test("a managing key that is bound to an agent sees only that agent's keys", async () => {
   const make = (body: object): Promise<Answer> => call("POST", "/v1/api-keys", service.admin, body);
   const manager = (await make({ name: "manager", scopes: ["keys:manage"], agent_id: "a" })).body;
   const [same, another] = [
@@ -53,7 +53,7 @@ test("a managing key that is bound to an agent sees that agent's keys alone", as
   assert.equal((await call("GET", `/v1/api-keys/${another.id}`, manager.key)).status, 404);
 });
 
-test("an id of another form is no action's, on every route of one", async () => {
+test("a malformed action id gets the same error on every route", async () => {
   for (const [method, path, body] of [
     ["GET", "", undefined],
     ["GET", "/events", undefined],
@@ -74,7 +74,7 @@ test("an id of another form is no action's, on every route of one", async () => 
   assert.deepEqual(said(revoked), [404, "KEY_NOT_FOUND"]);
 });
 
-test("policies are imported from a file whatever its client calls it", async () => {
+test("policies are imported from a file with any content type", async () => {
   const text = "policy: imported\nrules:\n  - { name: r, tool: x, effect: deny }\n";
   for (const type of ["text/plain", "text/plain; charset=utf-8", "application/x-www-form-urlencoded", "text/yaml"]) {
     const answer = await service.call("POST", "/v1/policies/import-yaml", {

@@ -1,4 +1,4 @@
-/** The scenario of the AuthZEN certification: levels Basic, Batch and Discovery, each case by its number there. */
+/** The scenario of the AuthZEN certification: levels Basic, Batch and Discovery. Titles name the case numbers. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import authzen from "../../../plugins/authzen/index.ts";
@@ -89,13 +89,13 @@ describe("an AuthZEN policy decision point", () => {
     assert.equal(await decide(alice, read, record1, { time: "2025-06-27T18:03-07:00", ip: "192.168.1.1" }), true);
   });
 
-  it("records each permission as started before it is given", async () => {
+  it("records each permission as started before returning it", async () => {
     const { body } = await post("evaluation", { subject: alice, action: read, resource: record1 });
     const action = await service.call("GET", `/v1/actions/${body.context.evaluation_id}`, { key });
     assert.deepEqual([action.body.status, action.body.agent_id, action.body.tool], ["executing", "alice", "record"]);
   });
 
-  it("takes properties and members that it does not know (2.2.8, 2.2.9)", async () => {
+  it("accepts unknown properties and members (2.2.8, 2.2.9)", async () => {
     const { status, body } = await post("evaluation", {
       subject: { ...alice, properties: { department: "Sales" } },
       action: { ...read, properties: { method: "GET" } },
@@ -106,7 +106,7 @@ describe("an AuthZEN policy decision point", () => {
     assert.deepEqual([status, body.decision], [200, true]);
   });
 
-  it("answers 400 for what is missing, of another type or no JSON (2.4)", async () => {
+  it("returns 400 for missing members, wrong types and invalid JSON (2.4)", async () => {
     const whole = { subject: alice, action: read, resource: record1 };
     for (const body of [
       { ...whole, subject: undefined },
@@ -138,7 +138,7 @@ describe("an AuthZEN policy decision point", () => {
       assert.equal(answer.status, 400);
   });
 
-  it("names the caller's own member where an id cannot be an agent's", async () => {
+  it("names the caller's member that is not a valid agent id", async () => {
     for (const id of ["x".repeat(257), "a\u200db", "\ufb01le"]) {
       const { status, body } = await post("evaluation", {
         subject: { type: "user", id },
@@ -151,14 +151,14 @@ describe("an AuthZEN policy decision point", () => {
     }
   });
 
-  it("says the client's request id again (2.5)", async () => {
+  it("returns the client's request id (2.5)", async () => {
     const body = { subject: alice, action: read, resource: record1 };
     assert.equal((await post("evaluation", body, { "x-request-id": "abc 1" })).headers.get("x-request-id"), "abc 1");
     assert.equal((await post("evaluation", {}, { "x-request-id": "abc-2" })).headers.get("x-request-id"), "abc-2");
     assert.match((await post("evaluation", body)).headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
   });
 
-  it("decides several, with defaults and in order (3.2)", async () => {
+  it("evaluates several requests, with defaults and in order (3.2)", async () => {
     const decisions = async (body: object): Promise<boolean[]> => {
       const { status, body: answer } = await post("evaluations", body);
       assert.equal(status, 200, JSON.stringify(answer));
@@ -186,12 +186,12 @@ describe("an AuthZEN policy decision point", () => {
       await decisions({ subject: alice, action: write, resource: record1, evaluations: [{}, { resource: archived }] }),
       [true, false],
     );
-    // One that cannot be read is a no among the others (3.4.1).
+    // An unreadable evaluation is denied, and the others are decided (3.4.1).
     assert.deepEqual(await decisions({ subject: alice, action: read, evaluations: [{ resource: record1 }, {}] }), [
       true,
       false,
     ]);
-    // Without any it is one evaluation (3.4.2, 3.4.3).
+    // Without evaluations the request is a single one (3.4.2, 3.4.3).
     for (const more of [{}, { evaluations: [] }])
       assert.equal(
         (await post("evaluations", { subject: alice, action: read, resource: record1, ...more })).body.decision,
@@ -215,13 +215,13 @@ describe("an AuthZEN policy decision point", () => {
     assert.equal((await post("evaluations", { evaluations: many })).status, 400);
   });
 
-  it("publishes where its endpoints are (6)", async () => {
+  it("publishes its endpoints (6)", async () => {
     const { status, body } = await service.call("GET", "/.well-known/authzen-configuration", { key: null });
     assert.equal(status, 200);
     assert.equal(body.policy_decision_point, "https://pdp.example");
     assert.equal(body.access_evaluation_endpoint, "https://pdp.example/access/v1/evaluation");
     for (const what of ["subject", "resource", "action"]) {
-      // Section 9.1.1: what is not in the metadata is not supported.
+      // Section 9.1.1: endpoints that are not in the metadata are not supported.
       assert.ok(!(`search_${what}_endpoint` in body), "search is not offered");
       const request = { subject: alice, action: read, resource: record1 };
       const search = await service.call("POST", `/access/v1/search/${what}`, { body: request });
@@ -229,7 +229,7 @@ describe("an AuthZEN policy decision point", () => {
     }
   });
 
-  it("is nobody's without a key, and says no while nothing can be decided", async () => {
+  it("rejects callers without a key, and denies while the service cannot decide", async () => {
     const body = { subject: alice, action: read, resource: record1 };
     for (const wrong of [null, "assent_wrong"]) {
       const { status, body: answer } = await service.call("POST", "/access/v1/evaluation", { key: wrong, body });
@@ -247,7 +247,7 @@ describe("an AuthZEN policy decision point", () => {
     assert.equal(action.agent_id, "support-bot", "a bound key asks for its own agent, whatever the subject");
   });
 
-  it("makes what waits for a person an access request, and permits once after the approval", async () => {
+  it("returns an access request for a pending action, and permits once after the approval", async () => {
     const asked = { subject: alice, action: { name: "export" }, resource: record1, context: { why: "audit" } };
     const first = await post("evaluation", asked);
     assert.deepEqual([first.status, first.body.decision, first.body.context.reason], [200, false, "approval_required"]);
@@ -281,7 +281,7 @@ describe("an AuthZEN policy decision point", () => {
     assert.deepEqual([approved.body.task.status, approved.body.result.mode], ["approved", "reevaluate"]);
     const { approval } = approved.body.result;
 
-    // An approval is for what was asked and for nothing else.
+    // An approval covers only the approved request.
     const swapped = await post("evaluation", {
       ...asked,
       resource: { ...record1, id: "record-9" },
@@ -308,7 +308,7 @@ describe("an AuthZEN policy decision point", () => {
   });
 });
 
-it("answers with the decision alone where it is configured to", async () => {
+it("returns only the decision if configured so", async () => {
   const service = await startService({
     policy: FIXTURE,
     plugins: [{ plugin: authzen, options: { enabled: true, answers: "decision" }, origin: "authzen" }],

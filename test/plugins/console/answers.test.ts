@@ -1,4 +1,4 @@
-/** The browser's verifier on a real service's answers: what a pinned key leads to, and what an entry commits to. */
+/** The browser's verifier with responses of a real service: it follows pinned keys and opens commitments. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { openUnderPin, verifyAnswer, verifyProof } from "../../../plugins/console/app/verify.js";
@@ -26,7 +26,7 @@ describe("the browser's verifier", () => {
       (error: Error) => error.message,
     );
 
-  it("follows the key that was pinned to the one after it, in an answer, a file and the list of keys", async () => {
+  it("follows the pinned key to its successor, in a response, a file and the list of keys", async () => {
     const text = (await get(`/v1/provenance/${hash}/proof.tlog-proof`)) as string;
     const keys = (await get("/v1/provenance/keys")) as { checkpoint: string; log_keys: Answer["log_keys"] };
     for (const pin of [old, vkey]) {
@@ -56,7 +56,7 @@ describe("the browser's verifier", () => {
     assert.match(await lie({ previous: thief.vkey }), /not signed by the pinned key/);
   });
 
-  it("opens the entry's commitment, and takes no other request or salt for what it commits to", async () => {
+  it("opens the entry's commitment, and rejects another request or salt", async () => {
     const { request } = await verifyAnswer(proof, hash, vkey);
     assert.deepEqual(request, { context: {}, ...ALLOWED });
     const { opening } = proof;

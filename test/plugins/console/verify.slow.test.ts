@@ -1,4 +1,7 @@
-/** The browser's verifier against the same known answers as the service's own, and against the service's own on every proof of many trees. */
+/**
+ * The browser's verifier against the same test vectors as the service's verifier, and against that verifier on every
+ * proof of many trees.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
@@ -19,7 +22,7 @@ import { CHECKPOINT, PROOF, VKEY } from "../../support/proof-vectors.ts";
 import { signerOf } from "../../support/signer.ts";
 import { leafOf, mutations, naiveConsistency, naivePath, naiveRoot } from "../../support/tree.ts";
 
-/** The sixth of the eight leaves that implementations of RFC 6962 share. */
+/** The sixth of the eight leaves that RFC 6962 implementations use as vectors. */
 const LEAF = Uint8Array.from([0x40, 0x41, 0x42, 0x43]);
 
 const log = signerOf("example.com/decisions");
@@ -28,7 +31,7 @@ const at = (i: number): Uint8Array => LEAVES[i] as Uint8Array;
 const checkpointOf = (size: number): string =>
   signCheckpoint({ origin: log.name, size, root: naiveRoot(LEAVES.slice(0, size)) }, log);
 
-describe("known answers", () => {
+describe("test vectors", () => {
   test("a leaf, a key, a checkpoint and a proof", async () => {
     assert.equal(
       toHex(await hashLeaf(utf8("L123456"))),
@@ -38,7 +41,7 @@ describe("known answers", () => {
     assert.equal((await openCheckpoint(CHECKPOINT, VKEY)).size, 8);
   });
 
-  test("a log of size 8 proves its sixth leaf and no other", async () => {
+  test("a log of size 8 proves only its sixth leaf", async () => {
     const proven = [];
     for (const leaf of [LEAF, Uint8Array.of(), Uint8Array.of(0), utf8("x")]) {
       proven.push(
@@ -52,7 +55,7 @@ describe("known answers", () => {
     assert.deepEqual(proven, [5, no, no, no]);
   });
 
-  test("what is forged or mistyped is refused, and why is said", async () => {
+  test("forged or mistyped proofs are rejected with a reason", async () => {
     const leaf = await hashLeaf(LEAF);
     const refused = async (text: string, vkey = VKEY): Promise<string> =>
       verifyProof(text, leaf, vkey).then(
@@ -73,8 +76,8 @@ describe("known answers", () => {
   });
 });
 
-describe("against the service's own", () => {
-  test("every inclusion proof of every tree up to 14 leaves, and no changed one", async () => {
+describe("compared with the service's verifier", () => {
+  test("every inclusion proof of every tree up to 14 leaves verifies, and no altered one", async () => {
     for (let size = 1; size <= LEAVES.length; size++) {
       const leaves = LEAVES.slice(0, size);
       const expected = toHex(naiveRoot(leaves));
@@ -85,7 +88,7 @@ describe("against the service's own", () => {
           (await verifyProof(formatTlogProof({ index, path, checkpoint }), at(index), log.vkey)).index,
           index,
         );
-        // At once: the browser's hashes are made on other threads, and each alone waits longer than it takes.
+        // Run concurrently: the browser hashes on other threads, and waiting for each takes longer than hashing.
         await Promise.all(
           Array.from(mutations(path), async (mutation) => {
             const root = await rootFromInclusion(index, size, at(index), mutation.path);
@@ -96,7 +99,7 @@ describe("against the service's own", () => {
     }
   });
 
-  test("every consistency proof, and none between other roots", async () => {
+  test("every consistency proof verifies, and none between other roots", async () => {
     for (let second = 1; second <= LEAVES.length; second++) {
       for (let first = 1; first <= second; first++) {
         const claim = {
@@ -114,13 +117,13 @@ describe("against the service's own", () => {
     }
   });
 
-  test("an index beyond 32 bits is no smaller one", async () => {
+  test("an index beyond 32 bits is not truncated", async () => {
     const path = Array.from({ length: 41 }, (_, i) => leafOf(utf8(String(i))));
     const roots = await Promise.all([2 ** 40 + 3, 3].map((index) => rootFromInclusion(index, 2 ** 41, at(0), path)));
     assert.notDeepEqual(roots[0], roots[1]);
   });
 
-  test("canonical text, and with it the request hash", async () => {
+  test("the browser computes the same canonical text and request hash", async () => {
     const values = [
       '{"b":[1,2.5,1e21,-0.001,"x\\u2028\\"",null,true,{}],"a":{"":[]},"10":1,"9":2,"__proto__":{"x":1},"\\ud83d\\ude02":1,"\\ufb33":2}',
       "[]",

@@ -1,4 +1,4 @@
-/** Telling people: the outbox, the courier, link tokens and what the API shows of them. */
+/** Notifications: the outbox, the courier, link tokens, and the API's view of them. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
 import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
 import { eventually, until } from "../../support/wait.ts";
 
-/** Asks the channel `finance` under the default policies: quorum 1 up to 1,000, 2 above. */
+/** Requires approval through the channel `finance` under the default policies: quorum 1 up to 1,000, 2 above. */
 const refund = (amount: number): object => ({
   agent_id: "support-bot",
   tool: "stripe",
@@ -68,7 +68,7 @@ const vote = (token: string, approve: boolean): Promise<Answer> =>
 const deliveries = async (query = ""): Promise<Record<string, unknown>[]> =>
   (await service.call("GET", `/v1/deliveries${query}`, { key: service.admin })).body.deliveries;
 
-/** Waits for a state of a delivery in the store: the courier writes it after the notifier has answered. */
+/** Waits for a state of a delivery in the store, which the courier writes after the notifier has responded. */
 const settled = (query: string, state: string): Promise<Record<string, unknown>> =>
   eventually(
     async () => (await deliveries(query)).find((row) => row["state"] === state),
@@ -78,7 +78,7 @@ const settled = (query: string, state: string): Promise<Record<string, unknown>>
 describe("people and links", () => {
   beforeEach(() => start());
 
-  test("each person gets a link of their own, which shows the exact request and decides without a key", async () => {
+  test("each person gets a personal link, which shows the exact request and votes without a key", async () => {
     const id = await submit(500);
     const [anna, ben] = [await asked(id, "Anna"), await asked(id, "ben")];
     assert.deepEqual([anna.to, ben.to, anna.channel], ["anna@example.com", "ben@example.com", "finance"]);
@@ -108,7 +108,7 @@ describe("people and links", () => {
       agent_id: null,
       owner: "anna",
     });
-    // Everybody who was asked hears the end, and can find the message to change.
+    // Everyone who got the request also gets the outcome, with a reference to the message to change.
     for (const to of ["anna@example.com", "ben@example.com"]) {
       const end = await closed(id, to);
       assert.deepEqual(
@@ -120,7 +120,7 @@ describe("people and links", () => {
     assert.deepEqual([late.status, late.body.code], [409, "ACTION_NOT_PENDING"]);
   });
 
-  test("a look changes nothing, however often it is taken", async () => {
+  test("opening a link changes nothing, however often", async () => {
     const id = await submit(500);
     const token = tokenOf(await asked(id, "Anna"));
     const before = (await service.storage.head()).size;
@@ -132,7 +132,7 @@ describe("people and links", () => {
     assert.equal((await service.storage.head()).size, before);
   });
 
-  test("quorum counts people: two links and a key of one person are one vote", async () => {
+  test("two links and a key of one person count as one vote of a quorum", async () => {
     const made = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
@@ -165,7 +165,7 @@ describe("people and links", () => {
     for (const text of seen) assert.ok(!text.includes(mac));
   });
 
-  test("every other token is refused, each with its own error, and changes nothing", async () => {
+  test("each kind of invalid token is rejected with its own error, and changes nothing", async () => {
     const [first, second] = [await submit(500), await submit(600)];
     const token = tokenOf(await asked(first, "Anna"));
     const altered = `${token.slice(0, -3)}${token.endsWith("AAA") ? "BBB" : "AAA"}`;
@@ -206,7 +206,7 @@ describe("people and links", () => {
     }
   });
 
-  test("nobody is asked about their own action, and a link of the submitter's owner decides nothing", async () => {
+  test("no one is notified to approve their own action, and a link of the submitter's owner cannot vote", async () => {
     const own = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
@@ -233,7 +233,7 @@ describe("people and links", () => {
     );
   });
 
-  test("an approval that ran out is told as expired, not as denied, and its link says so", async () => {
+  test("a timed-out request is reported as expired, not as denied, and its link says so", async () => {
     const id = await submit(500);
     const token = tokenOf(await asked(id, "Anna"));
     await settled(`?action_id=${id}&destination=pigeon%20anna%40example.com`, "delivered");
@@ -247,7 +247,7 @@ describe("people and links", () => {
     );
   });
 
-  test("a person who left the channel cannot decide with the link that was sent", async () => {
+  test("a person who was removed from the channel cannot vote with their earlier link", async () => {
     const id = await submit(500);
     const token = tokenOf(await asked(id, "Anna"));
     FINANCE.people.reverse();
@@ -264,7 +264,7 @@ describe("people and links", () => {
 });
 
 describe("delivering", () => {
-  test("what failed is tried again under the same id, and holds up its own destination alone", async () => {
+  test("a failed delivery is retried with the same id, and delays only its own destination", async () => {
     await start();
     pigeon.plans.push(() => Promise.reject(new Error("mailbox full")));
     const [first, second] = [await submit(500), await submit(600)];
@@ -298,7 +298,7 @@ describe("delivering", () => {
     assert.equal(own[0]?.id, own[2]?.id);
   });
 
-  test("a notifier that throws, rejects with nothing or hangs delays no decision and nobody else", async () => {
+  test("a notifier that throws, rejects with nothing or hangs delays no decision and no other destination", async () => {
     await start((config) => (config.deliveries.timeout_seconds = 1));
     let ended = 0;
     pigeon.plans.push(
@@ -327,7 +327,7 @@ describe("delivering", () => {
     assert.ok(service.logged.some((line) => line.includes("the notifier did not respond within 1 s")));
   });
 
-  test("what could not be delivered for three days is dead, is listed, and can be retried", async () => {
+  test("a message that fails for three days is dead, listed, and can be retried", async () => {
     await start(
       (config) =>
         (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "a@example.com" }] } }),
@@ -366,7 +366,7 @@ describe("delivering", () => {
     );
   });
 
-  test("pauses double from seconds to an hour, and are spread", async () => {
+  test("retry delays double from seconds to an hour, with jitter", async () => {
     await start();
     assert.deepEqual(
       [1, 2, 3, 11, 12, 99].map((n) => retryDelay(n, 0.5)),
@@ -375,7 +375,7 @@ describe("delivering", () => {
     assert.deepEqual([retryDelay(1, 0), retryDelay(1, 1)], [3_750, 6_250]);
   });
 
-  test("what waited when the service stopped is delivered after the next start", async () => {
+  test("messages that were queued when the service stopped are delivered after the next start", async () => {
     await start();
     pigeon.plans.push(
       (_, signal) =>
@@ -389,7 +389,7 @@ describe("delivering", () => {
     await settled("?destination=pigeon%20anna%40example.com", "delivered");
   });
 
-  test("a request that was decided meanwhile is not sent, nor is its end", async () => {
+  test("a request that was decided before its delivery is not sent, and neither is its outcome", async () => {
     await start(
       (config) =>
         (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "a@example.com" }] } }),
@@ -431,7 +431,7 @@ describe("reminders, escalation and places", () => {
     };
   };
 
-  test("who has not decided is reminded, the second channel is asked, and all hear the end", async () => {
+  test("people who have not voted are reminded, the second channel is notified, and all get the outcome", async () => {
     await start(timed);
     const id = await submit(5000);
     const place = (await pigeon.next((message) => message.to === "#finance")) as ApprovalMessage;
@@ -457,7 +457,7 @@ describe("reminders, escalation and places", () => {
     );
   });
 
-  test("what was scheduled is obsolete once the action is decided", async () => {
+  test("scheduled messages become obsolete once the action is decided", async () => {
     await start(timed);
     const id = await submit(500);
     const token = tokenOf(await asked(id, "ben"));
@@ -470,7 +470,7 @@ describe("reminders, escalation and places", () => {
 });
 
 describe("feeds", () => {
-  test("a feed gets the entries it wants, in order, without a token", async () => {
+  test("a feed gets the entries that it selects, in order, without a token", async () => {
     const notifier = testNotifier("pigeon", [
       { to: "ops", types: ["decision", "approval"] },
       { to: "others", agents: ["nobody-*"], types: ["decision"] },

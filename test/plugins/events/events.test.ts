@@ -1,4 +1,4 @@
-/** The event stream over real sockets, with a real EventSource where one is to be trusted to reconnect. */
+/** The event stream over real sockets, with a real EventSource to test reconnection. */
 import assert from "node:assert/strict";
 import { createServer, connect, type AddressInfo, type Server, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
@@ -48,7 +48,7 @@ function follow(url: string, key: string, onMessage: (message: Message) => void)
   return source;
 }
 
-/** What a plain reader gets until `enough` or the end of the stream. */
+/** Reads raw text until `enough` returns true or the stream ends. */
 async function read(
   query: string,
   options: { key?: string; headers?: Record<string, string>; enough?: (text: string) => boolean } = {},
@@ -72,17 +72,17 @@ async function read(
   }
 }
 
-/** The block that says where a stream is. */
+/** The block that contains the position of the stream. */
 const positionOf = (seq: number): string => `id: ${seq}\nevent: position\ndata: {"type":"position","seq":${seq}}\n\n`;
 const idsIn = (text: string): number[] => [...text.matchAll(/^id: (\d+)\ndata: /gm)].map(([, id]) => Number(id));
 
-/** Data of the events that a client sees which dispatches each block: sseclient before 2023, fetch-event-source. */
+/** Data that a client dispatches if it dispatches every block: sseclient before 2023, fetch-event-source. */
 function blocksOf(text: string): string[] {
   const blocks = text.split("\n\n").slice(0, -1);
   return blocks.map((block) => /^data: (.*)$/m.exec(block)?.[1] ?? "");
 }
 
-/** Of one that dispatches at each empty line once it has an id, which it never forgets: httpx-sse. */
+/** Data that a client dispatches if it dispatches at each empty line after an id: httpx-sse. */
 function linesOf(text: string): string[] {
   const dispatched: string[] = [];
   let data = "";
@@ -97,7 +97,7 @@ function linesOf(text: string): string[] {
   return dispatched;
 }
 
-/** A proxy whose connections can be cut at any byte. */
+/** A proxy that can cut its connections at any byte. */
 async function cuttable(
   port: number,
 ): Promise<{ port: number; cut(): number; refuse(all: boolean): void; close(): void; server: Server }> {
@@ -135,7 +135,7 @@ async function cuttable(
 }
 
 describe("the event stream", () => {
-  it("loses nothing and repeats nothing though its connection is cut 40 times under load", async () => {
+  it("loses and repeats nothing although its connection is cut 40 times under load", async () => {
     const proxy = await cuttable(server.port);
     const got: Message[] = [];
     const { size: start } = await service.storage.head();
@@ -171,7 +171,7 @@ describe("the event stream", () => {
     assert.ok(cuts >= 40);
   });
 
-  it("resumes from any sequence, the first included", async () => {
+  it("resumes from any sequence number, including the first", async () => {
     const { size } = await service.storage.head();
     for (const from of [-1, 0, 1, 255, 256, size - 2]) {
       const { text } = await read(`?after=${from}`, { enough: (t) => idsIn(t).at(-1) === size - 1 });
@@ -187,14 +187,14 @@ describe("the event stream", () => {
     assert.deepEqual(idsIn(text), [size - 2, size - 1], "Last-Event-ID wins: it is what a reconnecting client knows");
   });
 
-  it("loses nothing though its connection is cut before the first event", async () => {
+  it("loses nothing although its connection is cut before the first event", async () => {
     const proxy = await cuttable(server.port);
     const got: number[] = [];
     const { size: start } = await service.storage.head();
     const source = follow(`http://127.0.0.1:${proxy.port}/v1/events`, service.admin, ({ id }) => got.push(id));
     await new Promise((resolve) => source.addEventListener("position", resolve, { once: true }));
     assert.deepEqual(got, [], "a stream begins now");
-    // Nobody is let in again until events have been missed.
+    // Refuse connections until events have been missed.
     proxy.refuse(true);
     proxy.cut();
     for (let i = 0; i < 20; i++) await submit();
@@ -209,7 +209,7 @@ describe("the event stream", () => {
     );
   });
 
-  it("begins anywhere with its place, at -1 too, which a client may send back", async () => {
+  it("starts with its position, also at -1, which a client can send back", async () => {
     for (const [query, headers, seq] of [
       ["?after=-1", {}, -1],
       ["", { "last-event-id": "-1" }, -1],
@@ -221,7 +221,7 @@ describe("the event stream", () => {
     }
   });
 
-  it("gives no client an empty event, however loosely it reads", async () => {
+  it("gives no client an empty event, even with lenient parsers", async () => {
     const { size } = await service.storage.head();
     await submit();
     const { text } = await read(`?after=${size - 3}&type=decision`, {
@@ -237,7 +237,7 @@ describe("the event stream", () => {
     }
   });
 
-  it("filters by type, agent, tool and action, in the stream as in the poll", async () => {
+  it("filters by type, agent, tool and action, in the stream and in polls", async () => {
     const { size } = await service.storage.head();
     const asked = (await submit(ASKED)).body;
     const { approval_token: token } = (await admin("GET", `/v1/actions/${asked.id}`)).body;
@@ -273,7 +273,7 @@ describe("the event stream", () => {
     }
   });
 
-  it("keeps a quiet connection alive, and moves a filtered client's place on", async () => {
+  it("keeps an idle connection open, and advances the position of a filtered client", async () => {
     const { size } = await service.storage.head();
     const { text } = await read(`?after=${size - 3}&agent_id=nobody`, {
       enough: (t) => t.split(": heartbeat\n").length > 2,
@@ -285,7 +285,7 @@ describe("the event stream", () => {
     );
   });
 
-  it("shows a bound key its own agent's events, and no approval token to anybody", async () => {
+  it("shows a bound key only its agent's events, and no one an approval token", async () => {
     const { key } = (
       await admin("POST", "/v1/api-keys", { body: { name: "bound", preset: "agent", agent_id: "other-bot" } })
     ).body;
@@ -316,7 +316,7 @@ describe("the event stream", () => {
     assert.ok(!text.includes('"type":"decision"'), "nothing after the revocation");
   });
 
-  it("is refused beyond the limit of a key, and counts what was closed", async () => {
+  it("is rejected above a key's limit; a closed stream makes room, and HEAD requests do not count", async () => {
     const { key } = (await admin("POST", "/v1/api-keys", { body: { name: "greedy", scopes: ["events:read"] } })).body;
     const open = (): Promise<Response> =>
       fetch(`${server.url}/v1/events`, { headers: { authorization: `Bearer ${key}` } });
@@ -348,7 +348,7 @@ describe("the event stream", () => {
       );
   });
 
-  it("cuts off a client that does not read, holds little for it, and lets it resume", async () => {
+  it("disconnects a client that does not read, buffers little for it, and lets it resume", async () => {
     const { size } = await service.storage.head();
     const long = "x".repeat(256);
     const big = { agent_id: long, tool: long, operation: long };
@@ -356,7 +356,7 @@ describe("the event stream", () => {
     await new Promise((resolve) => socket.once("connect", resolve));
     socket.pause();
     socket.write(`GET /v1/events?after=-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.admin}\r\n\r\n`);
-    // More than the kernel's buffers of both sides take.
+    // More than the kernel buffers of both sides hold.
     for (let i = 0; i < 60; i++) await Promise.all(Array.from({ length: 150 }, () => submit(big)));
     await pause(2000);
     const newest = (await service.storage.head()).size - 1;
@@ -373,7 +373,7 @@ describe("the event stream", () => {
 });
 
 describe("polling", () => {
-  it("gives every event once, in pages of any size", async () => {
+  it("returns every event once, in pages of any size", async () => {
     const { size } = await service.storage.head();
     for (const limit of [7, 256, 1000]) {
       const seqs: number[] = [];
@@ -390,7 +390,7 @@ describe("polling", () => {
     }
   });
 
-  it("refuses what it cannot serve", async () => {
+  it("rejects invalid parameters", async () => {
     const { size } = await service.storage.head();
     const bad: [string, Record<string, string>, number, string][] = [
       [`/page?after=${size + 5}`, {}, 422, "INVALID_RANGE"],
@@ -415,7 +415,7 @@ describe("polling", () => {
 });
 
 describe("shutdown", () => {
-  it("ends every stream with a word, and a client goes on by sequence at the next start", async () => {
+  it("ends every stream with a message, and a client continues by sequence number after the restart", async () => {
     const own = await startService({ pluginOptions: { events: { retry_milliseconds: 5 } } });
     let listening = await serve(own.runtime.fetch, { host: "127.0.0.1", port: 0 });
     const { port } = listening;
@@ -433,7 +433,7 @@ describe("shutdown", () => {
     listening = await serve(own.runtime.fetch, { host: "127.0.0.1", port });
     await own.call("POST", "/v1/actions", { body: ALLOWED });
     const { size } = await own.storage.head();
-    // A refused connection makes an EventSource give up only where the HTTP answer is an error.
+    // EventSource gives up on an HTTP error, but not on a refused connection.
     await until("it has gone on", () => got.at(-1) === size - 1);
     assert.deepEqual(
       got,

@@ -1,4 +1,4 @@
-/** A store that lacks entries: neither the stream nor a page passes them over in silence. */
+/** A store that lacks entries: streams and pages report the gap instead of skipping it. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import { loadSqlite } from "../../../plugins/storage-sqlite/load-library.ts";
 import { ALLOWED, startService } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-test("a page that lacks entries is refused, wherever the gap is", async () => {
+test("a page that lacks entries is rejected, wherever the gap is", async () => {
   const path = join(temporaryFolder("assent-gap-"), "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path }), broken: true });
   try {

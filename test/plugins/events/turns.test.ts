@@ -1,4 +1,4 @@
-/** A poll that looks at many entries of others: the service does other things between its pages. */
+/** A poll that reads many entries of other agents yields between its pages. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { setImmediate } from "node:timers";

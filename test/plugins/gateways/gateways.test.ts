@@ -1,4 +1,4 @@
-/** What Envoy, nginx, Traefik and Caddy ask, in the shapes in which they ask it. */
+/** Authorization requests of Envoy, nginx, Traefik and Caddy, in their formats. */
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
@@ -28,7 +28,7 @@ rules:
     when: params.path == "/pay" && params.body.amount > 10
 `;
 
-describe("a gateway's question", () => {
+describe("an authorization request of a gateway", () => {
   let service: Service;
   let listening: Listening;
   let envoy: (method: string, path: string, options?: Question) => Promise<Answer>;
@@ -72,7 +72,7 @@ describe("a gateway's question", () => {
     await service.close();
   });
 
-  it("passes what policy allows, started before it is said, and nothing else", async () => {
+  it("passes only requests that policy allows, after their start is recorded", async () => {
     for (const ask of [envoy, forward]) {
       const allowed = await ask("GET", "/docs/a%20b");
       assert.equal(allowed.status, 200, JSON.stringify(allowed.body));
@@ -88,7 +88,7 @@ describe("a gateway's question", () => {
     }
   });
 
-  it("asks a person, and passes the same request once after the approval", async () => {
+  it("requires approval, and passes the same request once after it", async () => {
     for (const ask of [envoy, forward]) {
       const pay = (): Promise<Answer> => ask("POST", "/pay", { body: '{"amount":11}' });
       const waits = await pay();
@@ -109,7 +109,7 @@ describe("a gateway's question", () => {
     }
   });
 
-  it("refuses what two servers could read in two ways", async () => {
+  it("is refused if two servers could parse the request differently", async () => {
     for (const path of [
       "/docs//a",
       "/docs/%2e%2e/pay",
@@ -147,7 +147,7 @@ describe("a gateway's question", () => {
       );
   });
 
-  it("refuses what a header makes another request of, and connections that stay open", async () => {
+  it("is refused if a header changes the request's meaning, or the connection stays open", async () => {
     for (const [name, value] of [
       ["x-http-method-override", "DELETE"],
       ["x-method-override", "DELETE"],
@@ -170,7 +170,7 @@ describe("a gateway's question", () => {
       ["x-forwarded-upgrade", "h2c"],
       ["sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="],
       ["http2-settings", "AAMAAABkAAQAAP__"],
-      // WSGI and CGI make the same name of both.
+      // WSGI and CGI map both to the same name.
       ["x_http_method_override", "DELETE"],
       ["X_Original-Url", "/pay"],
       ["sec_websocket_key", "dGhlIHNhbXBsZSBub25jZQ=="],
@@ -185,7 +185,7 @@ describe("a gateway's question", () => {
       assert.equal((await forward(method, "/docs/a")).body.code, "REQUEST_UNREADABLE", method);
   });
 
-  it("refuses a body that is read in another way than it was decided", async () => {
+  it("is refused if the body would be parsed differently from how it was decided", async () => {
     const body = '{"amount":1}';
     for (const headers of [
       { "content-encoding": "gzip" },
@@ -211,7 +211,7 @@ describe("a gateway's question", () => {
     }
   });
 
-  it("decides on the path as it was sent, not on what becomes of it here", async () => {
+  it("decides on the path as sent, not on its normalised form", async () => {
     for (const path of [
       "/admin/../docs/a",
       "/admin\\..\\docs/a",
@@ -232,7 +232,7 @@ describe("a gateway's question", () => {
     assert.equal((await envoy("GET", "/docs/a'b!")).status, 200);
   });
 
-  it("refuses where the server only knows a changed path", async () => {
+  it("is refused if the server only knows a rewritten path", async () => {
     const { status, body } = await service.call("GET", "/ext-authz/docs/a", {
       key: null,
       headers: { "assent-key": service.agent, host: "api.example", "x-envoy-auth-partial-body": "false" },
@@ -241,13 +241,13 @@ describe("a gateway's question", () => {
     assert.match(body.detail as string, /does not report the path/);
   });
 
-  it("refuses a request with more header lines than are read", async () => {
+  it("is refused if the request has more header lines than the service reads", async () => {
     const lines = Object.fromEntries(Array.from({ length: 2100 }, (_, i) => [`a${i}`, ""]));
     const headers = { ...lines, "x-http-method-override": "DELETE" };
     assert.equal((await envoy("GET", "/docs/a", { headers })).status, 431);
   });
 
-  it("passes what policy allows to each of those who ask for it at once, as an action of its own", async () => {
+  it("passes each of several concurrent allowed requests as its own action", async () => {
     for (const ask of [envoy, forward]) {
       const answers = await Promise.all(Array.from({ length: 8 }, () => ask("GET", "/docs/same")));
       assert.deepEqual(
@@ -262,7 +262,7 @@ describe("a gateway's question", () => {
     }
   });
 
-  it("passes nothing after a stop, not even what was approved before it", async () => {
+  it("passes nothing after a stop, not even requests approved before it", async () => {
     for (const [ask, amount] of [
       [envoy, 77],
       [forward, 78],
@@ -280,7 +280,7 @@ describe("a gateway's question", () => {
     }
   });
 
-  it("starts nothing for a gateway that has hung up, so that the request may come again", async () => {
+  it("starts nothing for a gateway that disconnected, so that the request can be repeated", async () => {
     const headers = {
       "assent-key": service.agent,
       "x-forwarded-method": "GET",
@@ -294,7 +294,7 @@ describe("a gateway's question", () => {
     assert.equal((await forward("GET", "/docs/left")).headers.get("assent-action-id"), body.actions[0].id);
   });
 
-  it("refuses a request whose body it was not given whole", async () => {
+  it("is refused if the body is incomplete", async () => {
     const partial = { headers: { "x-envoy-auth-partial-body": "true" } };
     assert.equal((await envoy("POST", "/pay", { body: '{"amount":1}', ...partial })).body.code, "REQUEST_UNREADABLE");
     assert.equal((await envoy("GET", "/docs/a", partial)).status, 403);
@@ -305,20 +305,20 @@ describe("a gateway's question", () => {
     assert.equal((await forward("GET", "/docs/a", longer)).status, 403);
   });
 
-  it("refuses while the gateway says too little, and is out of order with a key that is none", async () => {
+  it("is refused if the gateway sends too little, and fails for an invalid key", async () => {
     for (const name of ["x-forwarded-method", "x-forwarded-host", "x-forwarded-uri"])
       assert.equal((await forward("GET", "/docs/a", { headers: { [name]: "" } })).status, 403, name);
     for (const ask of [envoy, forward])
       assert.equal((await ask("GET", "/docs/a", { headers: { "assent-key": "wrong" } })).status, 503);
   });
 
-  it("is not led past by a path that leads out of it", async () => {
+  it("is refused if dot segments leave the prefix", async () => {
     for (const path of ["/../healthz", "/../readyz", "/../openapi.json", "/%2e%2e/healthz"])
       assert.notEqual((await envoy("GET", path)).status, 200, path);
   });
 });
 
-/** One request over a socket, its path as written: `fetch` would change it. */
+/** Sends one request over a socket with its path unchanged: `fetch` would normalise it. */
 function sent(
   port: number,
   method: string,
@@ -343,7 +343,7 @@ function sent(
   });
 }
 
-describe("a permit shown to a gateway", () => {
+describe("a permit presented to a gateway", () => {
   let service: Service;
   const open = async (options: object): Promise<void> => {
     service = await startService({
@@ -394,7 +394,7 @@ describe("a permit shown to a gateway", () => {
     }
   });
 
-  it("is for the gateway's own tool, also where what runs is compared behind it", async () => {
+  it("is valid only for the gateway's own tool, even if the tool compares the request", async () => {
     await open({ covers: "tool", tool: "other" });
     try {
       assert.equal((await show(await permitFor(DOCS), "/docs/a")).body.code, "PERMIT_INVALID");
@@ -403,7 +403,7 @@ describe("a permit shown to a gateway", () => {
     }
   });
 
-  it("opens no connection for another protocol, also where only the tool is compared", async () => {
+  it("opens no connection for another protocol, even if only the tool is compared", async () => {
     await open({ covers: "tool" });
     try {
       const permit = await permitFor(DOCS);

@@ -1,4 +1,4 @@
-/** What LiteLLM's generic guardrail asks about a model's answer, in the shape in which it writes it. */
+/** Requests of LiteLLM's generic guardrail about a model's answer, in its format. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import litellm from "../../../plugins/litellm/index.ts";
@@ -15,7 +15,7 @@ rules:
 const PATH = "/litellm/beta/litellm_basic_guardrail_api";
 type Json = Record<string, unknown>;
 
-describe("LiteLLM's question about a model's answer", () => {
+describe("a guardrail request of LiteLLM", () => {
   let service: Service;
   before(async () => {
     service = await startService({
@@ -54,7 +54,7 @@ describe("LiteLLM's question about a model's answer", () => {
     (await service.call("GET", "/v1/actions?limit=1", { key: service.admin })).body.actions[0];
   const count = async (): Promise<number> => (await service.storage.head()).size;
 
-  it("passes calls that are allowed, each started before it is said", async () => {
+  it("passes allowed calls, each after its start is recorded", async () => {
     assert.deepEqual(await ask(refund(5)), { action: "NONE" });
     const { status, tool, operation, params, context } = await newest();
     const caller = { key_hash: "a".repeat(64), key_alias: "support" };
@@ -77,14 +77,14 @@ describe("LiteLLM's question about a model's answer", () => {
     assert.equal(await count(), before);
   });
 
-  it("passes none where one may not run, and starts none", async () => {
+  it("blocks and starts no call if one of them is not allowed", async () => {
     const words = (await ask(refund(8), refund(5000))).blocked_reason;
     assert.match(words, /^Not run: .*\(NO_MATCH|DENIED/);
     const { body } = await service.call("GET", "/v1/actions?status=executing&limit=100", { key: service.admin });
     assert.ok(!body.actions.some((action: Answer["body"]) => action.params.amount === 8));
   });
 
-  it("passes once what a person approved, with the same arguments and beside calls that may run", async () => {
+  it("passes once after approval, with the same arguments, also next to allowed calls", async () => {
     const waits = await ask(refund(9), refund(500));
     assert.match(waits.blocked_reason, /waits for approval.*not denied.*same arguments/);
     const id = /action ([0-9a-f-]{36})/.exec(waits.blocked_reason)?.[1] ?? "";
@@ -97,7 +97,7 @@ describe("LiteLLM's question about a model's answer", () => {
     assert.equal((await ask(refund(500))).action, "BLOCKED");
   });
 
-  it("keeps apart the calls of two of LiteLLM's keys, and of two end users, teams and organizations of one key", async () => {
+  it("keeps calls of different LiteLLM keys apart, and of different end users, teams and organizations of one key", async () => {
     const as = (caller: Json, amount: number): Promise<Answer> =>
       post(JSON.stringify(question([refund(amount)], { request_data: { user_api_key_hash: "b", ...caller } })));
     for (const [i, name] of ["hash", "end_user_id", "user_id", "team_id", "org_id"].entries()) {
@@ -110,7 +110,7 @@ describe("LiteLLM's question about a model's answer", () => {
     }
   });
 
-  it("is asked by no agent's name that LiteLLM gives, where our key is bound to none", async (t) => {
+  it("needs a key that is bound to an agent, and ignores agent names from LiteLLM", async (t) => {
     const open = await startService({
       policy: POLICY,
       plugins: [{ plugin: litellm, options: { enabled: true }, origin: "litellm" }],
@@ -125,7 +125,7 @@ describe("LiteLLM's question about a model's answer", () => {
     assert.equal(list.actions[0].agent_id, "litellm:support");
   });
 
-  it("blocks what does not show the calls whole, or can be read in two ways, and records nothing", async () => {
+  it("blocks calls that are incomplete or ambiguous, and records nothing", async () => {
     const before = await count();
     const one = question([refund(5)]);
     const { tool_calls: _, ...silent } = one;
@@ -160,7 +160,7 @@ describe("LiteLLM's question about a model's answer", () => {
     assert.equal(await count(), before);
   });
 
-  it("blocks, with a status that no setting of LiteLLM goes on after, where nothing can be decided", async () => {
+  it("blocks with a status that LiteLLM never ignores if the service cannot decide", async () => {
     const raw = JSON.stringify(question([refund(5)]));
     for (const answer of [
       await post(raw, null),
@@ -180,14 +180,14 @@ describe("LiteLLM's question about a model's answer", () => {
     assert.notEqual((await newest()).status, "executing");
   });
 
-  it("waits for people once, and not once for each call", async () => {
+  it("waits for approvals once for all calls", async () => {
     const waits: number[] = [];
     const call: Parameters<typeof submitAndStartAll>[0] = {
       request: new Request("http://assent.test/"),
       async callApi(_method, path, { headers = {} } = {}) {
         const answer = (json: unknown) => ({ status: 200, headers: new Headers(), json });
         if (path === "/v1/me") return answer({ key: { agent_id: null } });
-        // Approved at the last moment.
+        // Approved just before the timeout.
         const wait = Number(/^wait=([0-9]+)$/.exec(headers["Prefer"] ?? "wait=0")?.[1]);
         waits.push(wait);
         await new Promise((resolve) => setTimeout(resolve, wait * 1000));
@@ -199,7 +199,7 @@ describe("LiteLLM's question about a model's answer", () => {
     assert.deepEqual([waits[0], waits.reduce((sum, each) => sum + each, 0)], [1, 1]);
   });
 
-  it("takes the first back where the second was started by somebody else meanwhile", async () => {
+  it("withdraws the first start if another client started the second call", async () => {
     const request = (amount: number): GateRequest => ({
       agent_id: "support-bot",
       tool: "litellm",

@@ -1,4 +1,4 @@
-/** What Docker's MCP gateway and ToolHive ask, in the shapes in which they write it. */
+/** Requests of Docker's MCP gateway and of ToolHive, in their formats. */
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
@@ -14,7 +14,7 @@ rules:
 `;
 type Args = Record<string, unknown>;
 
-describe("an MCP gateway's question", () => {
+describe("a request of an MCP gateway", () => {
   let service: Service;
   let listening: Listening;
   before(async () => {
@@ -57,7 +57,10 @@ describe("an MCP gateway's question", () => {
     method: "tools/call",
     params: refundOf(args, more),
   });
-  /** Whether the gateway would pass the call on: Docker's does so for every answer without a body, whatever its status. */
+  /**
+   * Whether the gateway would pass the call on. Docker's does so for every response without a body, whatever its
+   * status.
+   */
   const asks: [string, (args: Args, more?: Args) => Promise<Answer>, (answer: Answer) => boolean][] = [
     ["Docker", (args, more) => docker(refundOf(args, more)), ({ body }) => body === ""],
     [
@@ -68,7 +71,7 @@ describe("an MCP gateway's question", () => {
   ];
 
   for (const [name, ask, passes] of asks) {
-    it(`lets ${name} pass what is allowed, started before it is said`, async () => {
+    it(`lets ${name} pass allowed calls, after their start is recorded`, async () => {
       assert.ok(passes(await ask({ amount: 5 })));
       const { body } = await service.call("GET", "/v1/actions?limit=1");
       const { status, tool, operation, params } = body.actions[0];
@@ -76,7 +79,7 @@ describe("an MCP gateway's question", () => {
       for (const args of [{ amount: 5000 }, {}]) assert.ok(!passes(await ask(args)), JSON.stringify(args));
     });
 
-    it(`lets ${name} pass once what a person approved, with the same arguments alone`, async () => {
+    it(`lets ${name} pass an approved call once, with exactly the same arguments`, async () => {
       const amount = name === "Docker" ? 500 : 600;
       const waits = await ask({ amount });
       assert.ok(!passes(waits));
@@ -92,7 +95,7 @@ describe("an MCP gateway's question", () => {
       assert.ok(!passes(await ask({ amount })));
     });
 
-    it(`gives ${name} no yes without a key, a body or a service that can record`, async () => {
+    it(`denies ${name} without a key, a body or a service that can record`, async () => {
       const path = name.toLowerCase();
       for (const raw of ["", "{", "[]", "null", '"x"', '{"Params":{"name":"refund","name":"refund"}}'])
         assert.ok(!passes(await post(path, raw)), raw);
@@ -105,7 +108,7 @@ describe("an MCP gateway's question", () => {
     });
   }
 
-  it("refuses what a reader in Go takes for another call than a reader in JavaScript", async () => {
+  it("rejects messages that Go's parser and JavaScript's parser would read as different calls", async () => {
     const call = message({ amount: 5 });
     for (const request of [
       { ...call, method: "ping", Method: "tools/call" },
@@ -125,7 +128,7 @@ describe("an MCP gateway's question", () => {
     assert.equal(both.body.isError, true);
   });
 
-  it("lets pass what calls no tool, as the gateway asks about each message", async () => {
+  it("passes messages that call no tool, because the gateway sends every message", async () => {
     for (const method of [
       "initialize",
       "ping",
@@ -137,7 +140,7 @@ describe("an MCP gateway's question", () => {
       assert.equal((await toolhive({ jsonrpc: "2.0", id: 1, method })).body.allowed, true, method);
   });
 
-  it("keeps apart the calls of two principals of ToolHive", async () => {
+  it("keeps the calls of two ToolHive principals apart", async () => {
     const ask = (who: string): Promise<Answer> => toolhive(message({ amount: 700 }), who);
     assert.equal((await ask("ada")).body.reason, "APPROVAL_REQUIRED");
     const { body } = await service.call("GET", "/v1/actions?status=pending_approval&limit=1");
@@ -147,7 +150,7 @@ describe("an MCP gateway's question", () => {
     assert.equal((await ask("ada")).body.allowed, true);
   });
 
-  it("answers with a body even where the request cannot be read, for to Docker none is a yes", async () => {
+  it("always returns a body, because Docker's gateway reads a response without one as an allow", async () => {
     const socket = connect(listening.port, "127.0.0.1");
     let text = "";
     socket.write("POST /mcp-webhooks/docker HTTP/1.1\r\nHost: x\r\nBad Header\r\n\r\n");

@@ -1,4 +1,4 @@
-/** Prometheus's view of the service. */
+/** Metrics in Prometheus's format. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ describe("metrics", () => {
     );
   }
 
-  it("count decisions by effect and requests by route, never by what a client made up", async () => {
+  it("count decisions by effect and requests by route, with no labels that clients control", async () => {
     for (let i = 0; i < 3; i++) await service.call("POST", "/v1/actions", { body: ALLOWED });
     await service.call("POST", "/v1/actions", { body: ASKED });
     await service.call("GET", "/v1/made-up/by-a-client", { key: service.admin });
@@ -64,7 +64,7 @@ describe("metrics", () => {
     assert.ok((after.get('assent_ledger_lock_held_seconds_bucket{le="0.0005"}') ?? -1) >= 0);
   });
 
-  it("count a decision whatever stands in its texts", async () => {
+  it("count decisions with any text in their fields", async () => {
     const denials = 'assent_decisions_total{effect="deny",reason_code="POLICY_RULE"}';
     const before = (await read()).get(denials) ?? 0;
     const reason = 'a line\u2028 and "effect":"allow" \r\n another';
@@ -76,7 +76,7 @@ describe("metrics", () => {
     await service.call("DELETE", "/v1/policies/odd", { key: service.admin });
   });
 
-  it("say where a policy could not be taken, since when, and when that is over", async () => {
+  it("report since when a policy source offers policies that cannot be loaded, and when that ends", async () => {
     assert.deepEqual(
       [
         (await read()).get("assent_policy_source_stale"),
@@ -99,12 +99,12 @@ describe("metrics", () => {
     assert.ok(![...(await read()).keys()].some((name) => name.startsWith("assent_policy_source_fault{")));
   });
 
-  it("are for those who may read them", async () => {
+  it("require the scope", async () => {
     assert.equal((await service.call("GET", "/metrics", { key: null })).status, 401);
     assert.equal((await service.call("GET", "/metrics")).status, 403);
   });
 
-  it("count what waits for a person, and tell for how long the oldest has", async () => {
+  it("count pending actions, and report the age of the oldest", async () => {
     const before = await read();
     assert.deepEqual(
       ["scheduled", "waiting", "dead"].map((state) => before.get(`assent_deliveries{state="${state}"}`)),

@@ -1,4 +1,4 @@
-/** notify-email against a real SMTP server on loopback, with and without TLS. */
+/** notify-email with a real SMTP server on loopback, with and without TLS. */
 import assert from "node:assert/strict";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -50,7 +50,7 @@ beforeEach(async () => {
 afterEach(() => mail.close());
 
 describe("mails", () => {
-  test("a request says what is asked, in text and in HTML, and has a stable id", async () => {
+  test("a request contains the action as text and HTML, and has a stable id", async () => {
     const message = askedMessage("anna@example.com");
     const { reference } = await deliver(message);
     await deliver({ ...message, attempt: 2 });
@@ -86,7 +86,7 @@ describe("mails", () => {
     assert.ok(newest().text.includes("asks for your key") && newest().html.includes("asks for your key"));
   });
 
-  test("its end, and its reminder, stand in its thread; expired is not denied", async () => {
+  test("the outcome and the reminder are in its thread; expired is not called denied", async () => {
     const { reference = null } = await deliver(askedMessage("anna@example.com"));
     const thread = (): (string | undefined)[] =>
       ["in-reply-to", "references"].map((name) => header(newest().headers, name));
@@ -132,7 +132,7 @@ describe("mails", () => {
     }
   });
 
-  test("what an agent wrote becomes no header, no markup and no line of its own", async () => {
+  test("text that an agent wrote cannot add a header, markup or a line", async () => {
     await deliver(
       askedMessage(
         "anna@example.com",
@@ -201,7 +201,7 @@ describe("mails", () => {
     assert.doesNotMatch(text, /^Bcc:/m);
   });
 
-  test("a long request is folded, and says so, and what the policy names comes first", async () => {
+  test("a long request is folded, says so, and shows the policy's parameters first", async () => {
     const params = {
       note: "line\n".repeat(60),
       list: Array.from({ length: 30_000 }, () => 1),
@@ -225,7 +225,7 @@ describe("mails", () => {
 });
 
 describe("failures", () => {
-  test("a reply of 5xx to the mail is given up; 4xx, a refused log-in and a lost connection are tried again", async () => {
+  test("a 5xx reply to the mail is permanent; a 4xx reply, a rejected login and a lost connection are retried", async () => {
     const cases: [MailServer["plans"][number], boolean][] = [
       [{ step: "to", code: 550, message: "no such mailbox" }, true],
       [{ step: "from", code: 553, message: "sender refused" }, true],
@@ -253,8 +253,8 @@ describe("failures", () => {
     mail = await startMailServer();
   });
 
-  // Below the notifier's own limits, which would end it too.
-  test("an attempt ends, and its connection with it, when it is told to", { timeout: 15_000 }, async () => {
+  // Below the notifier's own timeouts, which would end it too.
+  test("an attempt and its connection end when the signal aborts", { timeout: 15_000 }, async () => {
     const sockets: Socket[] = [];
     const silent = createServer((socket) => void sockets.push(socket.on("error", () => {})));
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -277,7 +277,7 @@ describe("failures", () => {
     }
   });
 
-  test("after a mail its connection is closed", async () => {
+  test("the connection is closed after each mail", async () => {
     await deliver(askedMessage("anna@example.com"));
     await until("its connection is closed", () => mail.server.connections.size === 0);
   });
@@ -298,7 +298,7 @@ describe("TLS", { skip: withoutOpenssl() }, () => {
     await work(await createNotifier(options({ host: "localhost", ...more })));
   }
 
-  test("STARTTLS, with a log-in after it", () =>
+  test("STARTTLS works, with a login after it", () =>
     against(
       { hideSTARTTLS: false, key: own.key, cert: own.cert, authOptional: false },
       { tls_ca_file: own.certFile, user: "assent", password: "right" },
@@ -308,13 +308,13 @@ describe("TLS", { skip: withoutOpenssl() }, () => {
       },
     ));
 
-  test("TLS from the start", () =>
+  test("TLS from the start works", () =>
     against({ secure: true, key: own.key, cert: own.cert }, { tls_ca_file: own.certFile, secure: true }, async (by) => {
       await deliver(askedMessage("anna@example.com"), by);
       assert.equal(newest().secure, true);
     }));
 
-  test("a certificate of another name, or of nobody known, is refused before anything is said", async () => {
+  test("a certificate with another name, or of an unknown issuer, is rejected before anything is sent", async () => {
     for (const [certificate, ca] of [
       [other, other.certFile],
       [own, undefined],
@@ -333,8 +333,8 @@ describe("TLS", { skip: withoutOpenssl() }, () => {
     }
   });
 
-  test("beyond the machine itself a server without STARTTLS is refused, unless plaintext is allowed", async () => {
-    // Another address of loopback stands for another machine.
+  test("a server without STARTTLS on another machine is refused, unless plaintext is allowed", async () => {
+    // Another loopback address represents another machine.
     const by = (more: EmailOptions): Promise<Notifier> => createNotifier(options({ host: "127.0.0.2", ...more }));
     await mail.close();
     mail = await startMailServer({ disabledCommands: ["STARTTLS"] });
@@ -347,7 +347,7 @@ describe("TLS", { skip: withoutOpenssl() }, () => {
   });
 });
 
-test("options and addresses are checked at start", async () => {
+test("options and addresses are validated at startup", async () => {
   for (const to of ["anna@example.com", "o'neil+tag@sub.example.co", "jörg@bücher.example"])
     assert.equal(notifier.check?.(to, "anna"), null, to);
   for (const to of [
@@ -396,7 +396,7 @@ describe("in a whole service", () => {
   const about = (words: string): Promise<ReceivedMail> =>
     mail.next(({ headers }) => header(headers, "subject")?.startsWith(`[Assent] ${words}`) ?? false);
 
-  test("a hostile request is asked by mail, decided by its link, and its end is in the thread", async () => {
+  test("a hostile request is mailed and decided by its link, and the outcome is in the thread", async () => {
     await start();
     try {
       const submitted = await service.call("POST", "/v1/actions", { body: HOSTILE_ACTION });
@@ -418,7 +418,7 @@ describe("in a whole service", () => {
     }
   });
 
-  test("a request that ran out is told as expired", async () => {
+  test("a timed-out request is reported as expired", async () => {
     await start();
     try {
       await service.call("POST", "/v1/actions", { body: ASKED });
@@ -436,7 +436,7 @@ describe("in a whole service", () => {
     }
   });
 
-  test("without options there is no notifier; wrong ones stop the start", async () => {
+  test("without options there is no notifier; invalid options abort startup", async () => {
     const idle = await startService({ plugins: [plugin({})] });
     await idle.close();
     await assert.rejects(

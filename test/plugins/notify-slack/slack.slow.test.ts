@@ -1,4 +1,4 @@
-/** notify-slack against a server that refuses what Slack refuses. */
+/** notify-slack with a server that rejects what Slack rejects. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index.ts";
@@ -39,7 +39,7 @@ const codes = ({ blocks }: SlackMessage): string[] =>
   blocks
     .filter(({ type, text }) => type === "section" && text?.type === "mrkdwn")
     .map(({ text }) => text.text as string);
-/** The request as a reader would copy it out of the code blocks. */
+/** The request as a reader would copy it from the code blocks. */
 const shown = (message: SlackMessage): string[] => {
   const [, code = ""] = /```\n([\s\S]*)\n```/.exec(codes(message)[0] as string) ?? [];
   return code.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&").split("\n");
@@ -58,7 +58,7 @@ const HOSTILE_LINES = [
 ];
 
 describe("messages", () => {
-  test("a request shows what is asked, with a button to the page, and names where it stands", async () => {
+  test("a request shows the action, with a button to the page, and returns a reference to its message", async () => {
     const { reference } = await deliver(askedMessage("U0123456789"));
     assert.equal(reference, `D0123456789:${newest().ts}`);
     assert.equal(newest().text, "Approval needed: stripe refund (high risk)");
@@ -80,7 +80,7 @@ describe("messages", () => {
     assert.ok(textsOf(newest()).some((text) => text.includes("asks for your key")));
   });
 
-  test("the end changes the message in place: who, when, why, and the button is gone", async () => {
+  test("the outcome replaces the message: who, when, why, and no button", async () => {
     const ends: [Parameters<typeof closedMessage>[2], string, RegExp][] = [
       [{}, "Approved: stripe refund", /^Approved by anna at 2026-01-31 13:00:00 UTC\.$/],
       [{ status: "executing" }, "Approved: stripe refund", /^Approved by anna/],
@@ -108,7 +108,7 @@ describe("messages", () => {
     assert.equal(slack.messages.length, ends.length);
   });
 
-  test("a request that is gone, or never had a reference, is answered by a new message", async () => {
+  test("the outcome of a deleted or unknown message is posted as a new message", async () => {
     await deliver(closedMessage("C0123456789", "C0123456789:1600000000.000001"));
     await deliver(closedMessage("C0123456789", null));
     assert.deepEqual(
@@ -120,7 +120,7 @@ describe("messages", () => {
     );
   });
 
-  test("a reminder stands in the thread of the request; an escalation stands by itself", async () => {
+  test("a reminder is in the thread of the request; an escalation is a new message", async () => {
     const { reference = null } = await deliver(askedMessage("U0123456789"));
     const { ts } = newest();
     await deliver(askedMessage("U0123456789", { kind: "approval_reminder", reference }));
@@ -139,7 +139,7 @@ describe("messages", () => {
     assert.deepEqual([newest().thread_ts, codes(newest()).length], [undefined, 1]);
   });
 
-  test("what an agent wrote is no markup, no mention and no line of its own", async () => {
+  test("text that an agent wrote cannot add markup, a mention or a line", async () => {
     await deliver(
       askedMessage("C0123456789", {}, { ...HOSTILE, reason: "<!channel> *now*\n<https://evil.example|approve>" }),
     );
@@ -147,7 +147,7 @@ describe("messages", () => {
       assert.doesNotMatch(text, /[<>\u202e\u200b\u2067\r]/, text);
       assert.doesNotMatch(text, /&(?!amp;|lt;|gt;)/, text);
     }
-    // Only code and our own labels are markup; all the rest is plain text.
+    // Only code and our labels are markup; everything else is plain text.
     for (const code of codes(newest())) assert.match(code, /^(\*Parameters\*\n)?```\n[^`]*\n```$/);
     assert.deepEqual(shown(newest()), HOSTILE_LINES);
     assert.ok(textsOf(newest()).some((text) => text.includes("[U+202E]gnp.exe")));
@@ -159,7 +159,7 @@ describe("messages", () => {
     );
   });
 
-  test("a long request is cut where Slack's limits are, and says so", async () => {
+  test("a long request is cut at Slack's limits, and says so", async () => {
     const params = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`key ${i}`, "<&>\u202e😀".repeat(5)]));
     await deliver(
       askedMessage(
@@ -177,7 +177,7 @@ describe("messages", () => {
     assert.ok(!textsOf(newest()).some((text) => text.startsWith("Some lines are folded")));
   });
 
-  test("when Slack does not take the request's length, people are asked without it", async () => {
+  test("if Slack rejects the message as too long, a shorter one is posted", async () => {
     slack.plans.push({ error: "msg_blocks_too_long" });
     await deliver(askedMessage("C0123456789"));
     assert.deepEqual([codes(newest()), buttons(newest()).length], [[], 1]);
@@ -186,7 +186,7 @@ describe("messages", () => {
 });
 
 describe("failures", () => {
-  test("what no later attempt can mend is given up, the rest is tried again when Slack says", async () => {
+  test("permanent errors are not retried; the others are retried when Slack says", async () => {
     const cases: [SlackServer["plans"][number], boolean, number | null, RegExp][] = [
       [{ error: "channel_not_found" }, true, null, /Slack answered chat\.postMessage with channel_not_found/],
       [{ error: "invalid_auth" }, true, null, /invalid_auth/],
@@ -211,7 +211,7 @@ describe("failures", () => {
     assert.equal(slack.messages.length, 0);
   });
 
-  test("an attempt ends when it is told to", async () => {
+  test("an attempt ends when the signal aborts", async () => {
     slack.receiver.answer = () => {};
     const stop = new AbortController();
     const stopped = assert.rejects(
@@ -223,7 +223,7 @@ describe("failures", () => {
     await stopped;
   });
 
-  test("ids, tokens and addresses are checked at start; what is one person's alone does not go to a channel", () => {
+  test("ids, tokens and addresses are validated at startup; personal links do not go to a channel", () => {
     assert.deepEqual(
       [
         notifier.check?.("U0123456789", "anna"),
@@ -269,7 +269,7 @@ describe("in a whole service", () => {
       () => JSON.stringify(slack.messages),
     );
 
-  test("a hostile request is asked, decided by its link, and both messages change", async () => {
+  test("a hostile request is posted and decided by its link, and both messages change", async () => {
     await start();
     try {
       const submitted = await service.call("POST", "/v1/actions", { body: HOSTILE_ACTION });
@@ -297,7 +297,7 @@ describe("in a whole service", () => {
     }
   });
 
-  test("a request that ran out says so in place", async () => {
+  test("a timed-out request says so in its message", async () => {
     await start();
     try {
       await service.call("POST", "/v1/actions", { body: ASKED });
@@ -320,7 +320,7 @@ describe("in a whole service", () => {
     }
   });
 
-  test("without options there is no notifier; half of them stop the start", async () => {
+  test("without options there is no notifier; incomplete options abort startup", async () => {
     const idle = await startService({ plugins: [plugin({})] });
     assert.deepEqual(
       idle.logged.filter((line) => line.includes("slack")),

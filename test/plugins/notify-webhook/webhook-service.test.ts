@@ -1,4 +1,6 @@
-/** notify-webhook in a whole service: a request arrives, its link decides, the end arrives; a feed holds no link. */
+/**
+ * notify-webhook in a whole service: a request arrives, its link votes, the outcome arrives; a feed contains no link.
+ */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Webhook } from "standardwebhooks";
@@ -40,7 +42,7 @@ afterEach(async () => {
   await receiver.close();
 });
 
-test("a hostile request arrives whole, its link decides, and the end is told; the feed holds no token", async () => {
+test("a hostile request arrives complete, its link votes, and the outcome is sent; the feed contains no token", async () => {
   const submitted = await service.call("POST", "/v1/actions", { body: HOSTILE_ACTION });
   assert.equal(submitted.status, 202, JSON.stringify(submitted.body));
   const asked = await receiver.next(({ path, body }) => path === "/desk" && body.includes("approval_requested"));
@@ -72,7 +74,7 @@ test("a hostile request arrives whole, its link decides, and the end is told; th
   assert.ok(!feed.some(({ body }) => body.includes("apl1_") || body.includes('link":')));
 });
 
-test("the person behind an agent is told once that the outcome of an action is unknown, without a link that votes", async () => {
+test("the person behind an agent is notified once of an unknown outcome, without a link that votes", async () => {
   const anna = { name: "anna's agent", preset: "agent", owner: "anna" };
   const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
   for (const owned of [true, false]) {
@@ -97,7 +99,7 @@ test("the person behind an agent is told once that the outcome of an action is u
   );
 });
 
-test("options are checked at start, channels against the destinations; without options there is no notifier", async () => {
+test("options are validated at startup, and channels against the destinations; without options there is no notifier", async () => {
   const start = (options: unknown, to = "desk"): Promise<Service> =>
     startService({
       plugins: [plugin(options)],

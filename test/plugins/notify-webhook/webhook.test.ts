@@ -1,4 +1,4 @@
-/** notify-webhook against real HTTP and HTTPS servers on loopback; the receiver's side is the reference library. */
+/** notify-webhook with real HTTP and HTTPS servers on loopback; the receiver uses the reference library. */
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -39,14 +39,14 @@ const failure = async (delivery: Promise<unknown> | undefined): Promise<Notifier
 };
 
 describe("signatures", () => {
-  test("the known answer of Standard Webhooks 1.0.0", () => {
+  test("match the test vector of Standard Webhooks 1.0.0", () => {
     const key = readSecret(SECRET);
     assert.ok(key !== null);
     const headers = signatureHeaders([key], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, '{"test": 2432232314}');
     assert.equal(headers["webhook-signature"], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
   });
 
-  test("a secret is whsec_ and the base64 of 24 to 64 bytes", () => {
+  test("need a secret of whsec_ and the base64 of 24 to 64 bytes", () => {
     const of = (bytes: number): string => `whsec_${Buffer.alloc(bytes, 1).toString("base64")}`;
     assert.deepEqual(
       [of(23), of(24), of(64), of(65), of(32).slice(6), "whsec_not base64 but long enough for one", ""].map(
@@ -57,7 +57,7 @@ describe("signatures", () => {
   });
 });
 
-test("only addresses of the public internet are public, in whatever form they are written", () => {
+test("only public internet addresses count as public, in every notation", () => {
   const open4 = [
     "1.1.1.1",
     "8.8.8.8",
@@ -124,7 +124,7 @@ test("only addresses of the public internet are public, in whatever form they ar
 });
 
 describe("bodies", () => {
-  test("an approval carries the action and the link, its end and a feed's entry carry no link", () => {
+  test("a request for approval contains the action and the link; its outcome and feed entries contain no link", () => {
     const asked = JSON.parse(buildWebhookBody(askedMessage("ops")));
     assert.deepEqual(
       [asked.type, asked.timestamp, asked.data.link, asked.data.person, asked.data.channel],
@@ -158,7 +158,7 @@ describe("bodies", () => {
     });
   });
 
-  test("what is too large is replaced by its digest, and says so", () => {
+  test("a value that is too large is replaced by its digest, and the body says so", () => {
     const large = { note: "ä".repeat(150_000) };
     const text = buildWebhookBody(askedMessage("ops", {}, { params: large, context: { a: 1 } }));
     assert.ok(Buffer.byteLength(text) < 262_144);
@@ -192,7 +192,7 @@ describe("deliveries", () => {
   });
   afterEach(() => receiver.close());
 
-  test("the reference library verifies what arrives, with the old secret and with the new one", async () => {
+  test("the reference library verifies messages with the old secret and with the new one", async () => {
     const notifier = createNotifier({
       ops: open(receiver.port, { secret: [SECRET, OLD_SECRET], headers: { Authorization: "Bearer abc" } }),
     });
@@ -214,7 +214,7 @@ describe("deliveries", () => {
     }
   });
 
-  test("410 is given up; everything else that is not 2xx is tried again, not sooner than the receiver asks", async () => {
+  test("410 is permanent; every other status outside 2xx is retried, not before the receiver's Retry-After", async () => {
     const notifier = createNotifier({ ops: open(receiver.port) });
     const cases: [number, Record<string, string>, { permanent: boolean; after: number | null }][] = [
       [410, {}, { permanent: true, after: null }],
@@ -241,7 +241,7 @@ describe("deliveries", () => {
     );
   });
 
-  test("a redirect is a failure and nothing is sent to where it leads", async () => {
+  test("a redirect is a failure and is not followed", async () => {
     const other = await startReceiver();
     try {
       receiver.answer = (_, response) =>
@@ -254,7 +254,7 @@ describe("deliveries", () => {
     }
   });
 
-  test("who does not answer, or never ends, is left when the time is over", async () => {
+  test("a receiver that does not respond, or never ends its response, times out", async () => {
     receiver.answer = () => {};
     const notifier = createNotifier({ ops: open(receiver.port, { timeout_seconds: 1 }) });
     assert.match((await failure(notifier.deliver(askedMessage("ops"), never))).message, /did not respond within 1 s/);
@@ -267,7 +267,7 @@ describe("deliveries", () => {
     await notifier.deliver(askedMessage("ops"), never);
   });
 
-  test("an endless answer is cut off and costs nothing", async () => {
+  test("an endless response is cut off", async () => {
     let sent = 0;
     const ended = new Promise<void>((resolve) => {
       receiver.answer = (_, response: ServerResponse) => {
@@ -285,7 +285,7 @@ describe("deliveries", () => {
     assert.ok(sent < 50_000_000, String(sent));
   });
 
-  test("a name that stands for a private address is not connected to, among whatever others it stands for", async () => {
+  test("a name that resolves to a private address, among others, is not connected to", async () => {
     const url = `https://localhost:${receiver.port}/`;
     const real = await failure(createNotifier({ ops: { url, secret: SECRET } }).deliver(askedMessage("ops"), never));
     assert.match(real.message, /^localhost resolves to (127\.0\.0\.1|::1), which is not a public address/);
@@ -308,7 +308,7 @@ describe("deliveries", () => {
     assert.equal(receiver.connections, 0);
   });
 
-  test("the connection goes to the address that was checked, whatever the name stands for a moment later", async () => {
+  test("the connection goes to the address that was checked, even if the name resolves differently a moment later", async () => {
     const asked: string[] = [];
     const notifier = createNotifier(
       { ops: open(receiver.port, { url: `http://rebind.example.com:${receiver.port}/` }) },
@@ -324,7 +324,7 @@ describe("deliveries", () => {
     );
   });
 
-  test("of several addresses the next is tried when one is not reached", async () => {
+  test("the next address is tried if one cannot be reached", async () => {
     const closed = await startReceiver();
     await closed.close();
     const notifier = createNotifier(
@@ -339,7 +339,7 @@ describe("deliveries", () => {
 });
 
 test(
-  "the certificate must be the name's, though the connection goes to an address",
+  "the certificate must match the name, although the connection goes to an address",
   { skip: withoutOpenssl() },
   async () => {
     const own = makeCertificate("hooks.example.com");
@@ -367,7 +367,7 @@ test(
   },
 );
 
-test("a destination that cannot work stops the start, and says why", () => {
+test("an invalid destination aborts startup with a reason", () => {
   const wrong: [Partial<Options>, RegExp][] = [
     [{ url: "ftp://example.com" }, /destination "ops": its url must begin with https/],
     [{ url: "nonsense" }, /must begin with https/],

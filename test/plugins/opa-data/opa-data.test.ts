@@ -15,7 +15,7 @@ describe("OPA's data API", () => {
   const ask = (input: unknown, path = "agent/call/decision"): Promise<Answer> =>
     service.call("POST", `/v1/data/${path}`, { body: { input, unknown: 1 } });
 
-  it("allows once what policy allows, started before it is said", async () => {
+  it("allows once what policy allows, after its start is recorded", async () => {
     for (const input of [
       ALLOWED,
       { tool: { name: "refund" }, args: ALLOWED.params, messages: [], agent_id: "support-bot" },
@@ -29,12 +29,12 @@ describe("OPA's data API", () => {
       );
     }
     assert.deepEqual((await ask(ALLOWED, "agent/allow")).body, { result: true });
-    // OPA reads both as one path: an object in place of "false" reads as yes.
+    // OPA reads both as one path: an object in place of "false" reads as true.
     for (const path of ["agent/allow", "agent/allow/", "agent/%61llow", "agent/allow?pretty=true"])
       assert.deepEqual((await ask(DENIED, path)).body, { result: false }, path);
   });
 
-  it("says no while a person is asked, and yes once after the approval", async () => {
+  it("returns false while an approval is pending, and true once after the approval", async () => {
     const waits = await ask(ASKED);
     assert.deepEqual([waits.body.result.decision, waits.body.result.allow], ["deny", false]);
     assert.match(waits.body.result.reason, /waits for approval/);
@@ -44,7 +44,7 @@ describe("OPA's data API", () => {
     assert.equal((await ask(ASKED)).body.result.allow, false);
   });
 
-  it("gives no result for what it cannot read, or nobody may ask", async () => {
+  it("returns no result for unreadable requests and unauthorised callers", async () => {
     for (const input of [
       undefined,
       null,

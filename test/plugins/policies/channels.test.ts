@@ -1,4 +1,4 @@
-/** Channels that policies name and the configuration does not have: said wherever a policy comes in. */
+/** Warnings about channels that policies name and the configuration lacks, wherever a policy is loaded. */
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { startService, type Service } from "../../support/service.ts";
@@ -12,7 +12,7 @@ const asks = (policy: string, ...notify: string[]): object => ({
   rules: [{ name: "r", tool: policy, effect: "require_approval", approval: { notify } }],
 });
 
-test("storing, importing, activating and taking a folder warn of channels that nobody stands behind", async () => {
+test("storing, importing, activating and loading from a folder warn of channels that are not configured", async () => {
   service = await startService({
     plugins: [testNotifier().plugin],
     change(config) {

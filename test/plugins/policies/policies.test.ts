@@ -34,7 +34,7 @@ const decided = async (tool: string): Promise<string> =>
   (await service.call("POST", "/v1/actions", { body: { ...ALLOWED, tool } })).body.decision as string;
 
 describe("a policy over the API", () => {
-  it("decides nothing before it is active, and then decides at once", async () => {
+  it("decides nothing before it is active, and everything from then on", async () => {
     const body = named();
     const tool = `tool${counter}`;
     const created = await admin("POST", "/v1/policies", { body });
@@ -53,7 +53,7 @@ describe("a policy over the API", () => {
     assert.equal(await decided(tool), "deny");
   });
 
-  it("keeps every version as it was, and rolls back to an older one", async () => {
+  it("keeps every version unchanged, and rolls back to an older one", async () => {
     const body = named();
     const tool = `tool${counter}`;
     await admin("POST", "/v1/policies?activate=true", { body });
@@ -81,7 +81,7 @@ describe("a policy over the API", () => {
     assert.equal(again.body.latest_version, 2, "the same definition makes no version");
   });
 
-  it("puts each change of the active set into the ledger, with both digests and who did it", async () => {
+  it("records each change of the active set in the ledger, with both digests and the author", async () => {
     const before = (await service.runtime.host.policies.current()).digest;
     const body = named();
     await admin("POST", "/v1/policies", { body });
@@ -99,7 +99,7 @@ describe("a policy over the API", () => {
     assert.equal((await service.storage.head()).size, size + 1, "activating the active version changes nothing");
   });
 
-  it("is decided by the old set or by the new one while it is switched under load", async () => {
+  it("is evaluated as the old set or the new one, never a mixture, while it is switched under load", async () => {
     const body = named();
     const tool = `tool${counter}`;
     await admin("POST", "/v1/policies?activate=true", { body });
@@ -115,7 +115,7 @@ describe("a policy over the API", () => {
       }
     });
     const from = (await service.storage.head()).size;
-    // Each twice: clients that keep step with every other switch would see one version alone.
+    // Each twice, because clients that alternate with the switches would only see one version.
     for (let i = 0; i < 60; i++) {
       await admin("POST", `/v1/policies/${body.policy}/activate`, { body: { version: 1 + (Math.floor(i / 2) % 2) } });
       await new Promise((resolve) => setTimeout(resolve, i % 3));
@@ -124,7 +124,7 @@ describe("a policy over the API", () => {
     await Promise.all(load);
     assert.deepEqual([...new Set(effects)].sort(), ["1 allow", "2 deny"]);
 
-    // By the ledger: every decision is that of the set before it.
+    // According to the ledger, every decision is that of the active set at that entry.
     let set: { policy_set: string | null; version: number | undefined } | null = null;
     let checked = 0;
     for (const { bytes } of await service.storage.entries(from, (await service.storage.head()).size)) {
@@ -141,7 +141,7 @@ describe("a policy over the API", () => {
     assert.ok(checked > 20, `${checked} decisions were checked`);
   });
 
-  it("that was deleted is gone, keeps its versions for replay and goes on counting them", async () => {
+  it("is no longer active after its deletion, keeps its versions for replay and continues their numbers", async () => {
     const body = named();
     const tool = `tool${counter}`;
     await admin("POST", "/v1/policies?activate=true", { body });
@@ -156,7 +156,7 @@ describe("a policy over the API", () => {
     assert.deepEqual([back.status, back.body.latest_version], [201, 2]);
   });
 
-  it("survives a restart as it was", async () => {
+  it("is unchanged after a restart", async () => {
     const body = named();
     await admin("POST", "/v1/policies?activate=true", { body });
     await service.restart();
@@ -166,7 +166,7 @@ describe("a policy over the API", () => {
 });
 
 describe("conditions of a change", () => {
-  it("If-Match refuses a change that another came before, and loses nothing", async () => {
+  it("If-Match rejects a change if another came first, and loses nothing", async () => {
     const body = named();
     const { headers } = await admin("POST", "/v1/policies", { body });
     const etag = headers.get("etag") as string;
@@ -205,7 +205,7 @@ describe("conditions of a change", () => {
     );
   });
 
-  it("a name is taken once, and an idempotent retry gets the same policy", async () => {
+  it("a name is unique, and an idempotent retry returns the same policy", async () => {
     const body = named();
     const headers = { "idempotency-key": `create-${body.policy}` };
     const first = await admin("POST", "/v1/policies", { body, headers });
@@ -221,7 +221,7 @@ describe("conditions of a change", () => {
     assert.equal((await admin("POST", "/v1/policies", { body })).body.code, "POLICY_NAME_TAKEN");
   });
 
-  it("is not found by a repeated request after it was deleted, and is not made again", async () => {
+  it("is neither found nor created again by a repeated request after its deletion", async () => {
     const body = named();
     const headers = { "idempotency-key": `gone-${body.policy}` };
     await admin("POST", "/v1/policies", { body, headers });
@@ -232,7 +232,7 @@ describe("conditions of a change", () => {
     assert.equal((await admin("GET", `/v1/policies/${body.policy}`)).status, 404);
   });
 
-  it("is answered as it was stored, though deleted in the same batch", async () => {
+  it("is returned as stored, although deleted in the same batch", async () => {
     const body = named();
     let open = (): void => {};
     const gate = new Promise<void>((resolve) => (open = resolve));
@@ -256,7 +256,7 @@ describe("conditions of a change", () => {
     );
   });
 
-  it("what files manage is read-only, until the file is gone", async () => {
+  it("a policy from files is read-only until its file is deleted", async () => {
     assert.equal((await admin("GET", "/v1/policies/files")).body.managed_by, "policy-files");
     const body = { policy: "files", rules: [{ name: "r", tool: "mail", effect: "deny" }] };
     const calls: [string, string, object?][] = [
@@ -274,7 +274,7 @@ describe("conditions of a change", () => {
     assert.equal(await decided("mail"), "allow");
   });
 
-  it("activation takes a scope of its own, on every way to it", async () => {
+  it("activation needs its own scope, on every route", async () => {
     const writer = await keyWith("policies:write", "policies:read");
     const body = named();
     assert.equal((await service.call("POST", "/v1/policies", { key: writer, body })).status, 201);
@@ -307,10 +307,10 @@ describe("conditions of a change", () => {
   });
 });
 
-describe("what does not compile", () => {
+describe("a policy that does not compile", () => {
   const bad = { policy: "bad", rules: [{ name: "r", tool: "t", when: "params.amount >", effect: "allow" }] };
 
-  it("is stored by nobody", async () => {
+  it("is rejected by every route", async () => {
     for (const [method, path, body] of [
       ["POST", "/v1/policies", bad],
       ["POST", "/v1/policies/import-yaml", { yaml: JSON.stringify(bad) }],
@@ -323,7 +323,7 @@ describe("what does not compile", () => {
     assert.equal((await admin("GET", "/v1/policies/bad")).status, 404);
   });
 
-  it("is located: by pointer in JSON, by line and column in YAML", async () => {
+  it("has a location: a pointer in JSON, line and column in YAML", async () => {
     const json = await admin("POST", "/v1/policies", { body: bad });
     assert.equal(json.body.errors[0].pointer, "/rules/0/when");
     const yaml = "policy: bad\nrules:\n  - name: r\n    tool: t\n    effekt: allow\n";
@@ -340,7 +340,7 @@ describe("what does not compile", () => {
     assert.deepEqual([form.status, form.body.code], [422, "VALIDATION_FAILED"]);
   });
 
-  it("spoils a whole import", async () => {
+  it("rejects a whole import", async () => {
     const good = named();
     const yaml = `${JSON.stringify(good)}\n---\n${JSON.stringify(bad)}\n`;
     const refused = await admin("POST", "/v1/policies/import-yaml?activate=true", {
@@ -362,7 +362,7 @@ describe("what does not compile", () => {
 });
 
 describe("imports, differences and dry runs", () => {
-  it("an import says what became of each policy, and again changes nothing", async () => {
+  it("an import reports each policy's change, and a repetition changes nothing", async () => {
     const [a, b] = [named(), named()];
     const yaml = `# two\n${JSON.stringify(a)}\n---\n${JSON.stringify(b)}\n`;
     const send = (): Promise<Answer> =>
@@ -393,7 +393,7 @@ describe("imports, differences and dry runs", () => {
     assert.equal((await service.storage.head()).size, size);
   });
 
-  it("a difference speaks of rules", async () => {
+  it("a diff names rules", async () => {
     const body = named();
     const rule = body.rules[0] as object;
     await admin("POST", "/v1/policies?activate=true", { body });
@@ -453,7 +453,7 @@ describe("imports, differences and dry runs", () => {
     assert.equal((await admin("POST", "/v1/policies/dry-run", { body: { actions } })).status, 422);
   });
 
-  it("lists come in pages that neither skip nor repeat", async () => {
+  it("lists have pages that neither skip nor repeat", async () => {
     const all: string[] = [];
     let path = "/v1/policies?limit=3";
     for (;;) {

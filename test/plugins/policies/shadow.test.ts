@@ -24,7 +24,7 @@ describe("a policy in shadow mode", () => {
   });
   after(() => service.close());
 
-  it("decides nothing, and what it would have decided is in the record", async () => {
+  it("decides nothing, and its decision is in the record", async () => {
     const small = await submit(amount(10));
     const large = await submit({ ...ASKED });
     const unknown = await submit({ tool: "newcomer" });
@@ -43,7 +43,7 @@ describe("a policy in shadow mode", () => {
     );
   });
 
-  it("is told apart by what would have flipped: stricter where others decided, its own word where nobody had a rule", async () => {
+  it("reports which decisions it would have changed: stricter ones, and its own if no other rule matched", async () => {
     for (let i = 0; i < 4; i++) await submit(ASKED);
     const { status, body } = await admin("GET", `/v1/policies/${id}/shadow`);
     assert.equal(status, 200);
@@ -67,7 +67,7 @@ describe("a policy in shadow mode", () => {
     );
   });
 
-  it("would not have changed what others decide more strictly, and counts it all the same", async () => {
+  it("would not have changed decisions that others make stricter, and is counted anyway", async () => {
     await admin("PUT", `/v1/policies/${id}?activate=true`, {
       policy: "stricter",
       mode: "shadow",
@@ -80,7 +80,7 @@ describe("a policy in shadow mode", () => {
     assert.deepEqual([body.evaluated, body.flipped], [1, 0]);
   });
 
-  it("shows a bound key its own agent's decisions alone, and refuses a range that is none", async () => {
+  it("shows a bound key only its agent's decisions, and rejects an invalid range", async () => {
     const key = (await admin("POST", "/v1/api-keys", { name: "reader", scopes: ["policies:read"], agent_id: "nobody" }))
       .body.key;
     assert.equal((await service.call("GET", `/v1/policies/${id}/shadow`, { key })).body.evaluated, 0);
@@ -91,7 +91,7 @@ describe("a policy in shadow mode", () => {
     assert.equal((await admin("GET", "/v1/policies/nothing/shadow")).body.code, "POLICY_NOT_FOUND");
   });
 
-  it("is reported as shadow while the active version is, whatever the newest one says", async () => {
+  it("is reported as shadow while the active version is, whatever the newest version says", async () => {
     const draft = { policy: "modes", mode: "shadow", rules: rules("deny") };
     const path = `/v1/policies/${(await admin("POST", "/v1/policies?activate=true", draft)).body.id}`;
     const enforced = await admin("PUT", path, { ...draft, mode: "enforce" });

@@ -1,4 +1,4 @@
-/** Policies that somebody sends are tried out on a thread: whoever sent them waits for it, and nobody else. */
+/** Untrusted policies are tested on a separate thread: their sender waits, and other callers do not. */
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
@@ -18,7 +18,7 @@ import { createLogger } from "../../../src/serve/log.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
-/** Tens of milliseconds a decision. */
+/** Tens of milliseconds for each decision. */
 const SLOW = {
   policy: "slow",
   rules: [{ name: "all", tool: "slow", when: "params.a.all(x, params.a.all(y, x + y >= 0))", effect: "allow" }],
@@ -33,7 +33,7 @@ const SLOW_ACTION = {
 const facts = { principal: { key_id: "k", name: "k", agent_id: null, owner: null } };
 const slowCases = (count: number): TrialCase[] =>
   Array.from({ length: count }, () => ({ request: SLOW_ACTION, facts, now: 1 }));
-/** Seconds for the parser. */
+/** Seconds of parsing. */
 const HOSTILE = `a: [${"1,".repeat(250_000)}`;
 const forever = new AbortController().signal;
 
@@ -46,8 +46,8 @@ after(() => service.close());
 
 const admin = (path: string, body: object): Promise<Answer> => service.call("POST", path, { key: service.admin, body });
 
-describe("while policies are tried out, the service answers", () => {
-  /** Others are answered before this one is. */
+describe("while policies are tested, the service answers other requests", () => {
+  /** Other requests get their responses before this one. */
   async function othersFirst(slow: Promise<Answer>): Promise<Answer> {
     const order: string[] = [];
     void slow.then(() => order.push("slow"));
@@ -63,20 +63,20 @@ describe("while policies are tried out, the service answers", () => {
     return slow;
   }
 
-  it("beside a dry run", async () => {
+  it("during a dry run", async () => {
     const actions = Array.from({ length: 100 }, () => SLOW_ACTION);
     const { status, body } = await othersFirst(admin("/v1/policies/dry-run", { policy: SLOW, actions }));
     assert.deepEqual([status, body.results?.length], [200, 100], JSON.stringify(body).slice(0, 300));
   });
 
-  it("beside a text that takes the parser seconds", async () => {
+  it("during the parsing of a slow text", async () => {
     const { status, body } = await othersFirst(admin("/v1/policies/import-yaml", { yaml: HOSTILE }));
     assert.deepEqual([status, body.code], [422, "POLICY_INVALID"]);
     const { code } = (await othersFirst(admin("/v1/policies/dry-run", { yaml: HOSTILE, actions: [SLOW_ACTION] }))).body;
     assert.equal(code, "POLICY_INVALID");
   });
 
-  it("beside a backtest", async () => {
+  it("during a backtest", async () => {
     await admin("/v1/policies?activate=true", {
       policy: "slow",
       rules: [{ name: "r", tool: "slow", effect: "allow" }],
@@ -118,7 +118,7 @@ describe("the thread", () => {
     examples: 3,
   });
 
-  it("answers what the functions themselves answer", async () => {
+  it("returns the same results as the functions themselves", async () => {
     const trials = trialsWith();
     const yaml =
       "policy: a\nrules:\n  - { name: r, tool: slow, effect: allow }\n---\npolicy: b\nrules:\n  - { name: r, tool: x, effect: deny }\n";
@@ -161,14 +161,14 @@ describe("the thread", () => {
     }
   });
 
-  it("refuses what goes beyond its budget, and goes on with what is next", async () => {
+  it("rejects a job that exceeds its budget, and continues with the next", async () => {
     const trials = trialsWith({ budgetMs: 100 });
     const set = await slowSet(trials);
     await assert.rejects(trials.decide([set], slowCases(100), forever), refusal("TRIAL_TOO_LONG"));
     assert.equal((await trials.decide([set], slowCases(0), forever)).length, 1);
   });
 
-  it("is ended when it does not answer: the job that it was at is refused, and the others are told to come again", async () => {
+  it("is terminated if it does not respond: its current job is rejected, and the others are told to retry", async () => {
     const ended: number[] = [];
     const stuck =
       'import { parentPort } from "node:worker_threads";' +
@@ -191,7 +191,7 @@ describe("the thread", () => {
     await until("the thread has ended", () => ended.length === 1);
   });
 
-  it("is replaced when it is lost: what it was at is refused, and nothing was decided", async () => {
+  it("is replaced if it crashes: its current job is rejected, and nothing was decided", async () => {
     const threads: Worker[] = [];
     const trials = trialsWith({
       startThread() {
@@ -213,7 +213,7 @@ describe("the thread", () => {
     assert.match(logged.join(""), /thread for policy trials was lost/);
   });
 
-  it("refuses when it cannot start", async () => {
+  it("rejects jobs if it cannot start", async () => {
     const trials = trialsWith({
       startThread() {
         throw new Error("no threads here");
@@ -222,7 +222,7 @@ describe("the thread", () => {
     await assert.rejects(trials.read({ yaml: "a: 1" }, forever), refusal("TRIAL_LOST"));
   });
 
-  it("gives up what nobody waits for, and frees its place", async () => {
+  it("abandons jobs whose callers disconnected, and frees their place", async () => {
     const trials = trialsWith({ maxJobs: 1 });
     const set = await slowSet(trials);
     const leaving = new AbortController();
@@ -237,7 +237,7 @@ describe("the thread", () => {
     await assert.rejects(trials.decide([set], slowCases(1), leaving.signal), refusal("SHUTTING_DOWN"));
   });
 
-  it("answers a backtest that nobody waits for with what it has, and where to go on", async () => {
+  it("returns a partial backtest with a position to continue from, if its caller disconnected", async () => {
     const trials = trialsWith();
     const leaving = new AbortController();
     let counted = 0;
@@ -246,7 +246,7 @@ describe("the thread", () => {
     const few = trialsWith({
       storage: {
         decisionSpan: service.storage.decisionSpan.bind(service.storage),
-        // As if it were far longer.
+        // As if it took much longer.
         decisions: async (query) => {
           const rows = await page({ ...query, limit: 1 });
           counted++;
@@ -263,7 +263,7 @@ describe("the thread", () => {
     assert.ok(report.next !== null && report.evaluated >= 200 && counted >= 1);
   });
 
-  it("tells a backtest's caller that the store failed", async () => {
+  it("reports a storage failure to the caller of a backtest", async () => {
     const broken = new StorageError("unavailable", "the store is away");
     const trials = trialsWith({
       storage: {
@@ -275,7 +275,7 @@ describe("the thread", () => {
     assert.equal((await trials.decide([emptyPolicySet()], slowCases(1), forever)).length, 1);
   });
 
-  it("ends when it is idle, and when the service stops; a job that is under way then is refused", async () => {
+  it("ends when it is idle, and when the service stops; a running job is then rejected", async () => {
     const ended: number[] = [];
     const startThread = (): Worker => {
       const thread = startTrialThread();

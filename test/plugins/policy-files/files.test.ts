@@ -1,4 +1,4 @@
-/** A watched folder: taken as a whole or not at all, however it changes. */
+/** A watched folder: loaded completely or not at all, however it changes. */
 import assert from "node:assert/strict";
 import {
   appendFileSync,
@@ -54,7 +54,7 @@ describe("a watched folder of policies", () => {
       .filter(({ type }) => type === "policy_set")
       .map(({ bytes }) => JSON.parse(new TextDecoder().decode(bytes)));
 
-  it("takes an edit in place, a rename over a file, a new file and one that is gone", async () => {
+  it("loads an edit in place, a rename over a file, a new file and a deleted file", async () => {
     write("one", "deny");
     await becomes("one", "deny");
     writeFileSync(join(root, "next"), policy("one", "require_approval"));
@@ -66,7 +66,7 @@ describe("a watched folder of policies", () => {
     await becomes("two", "deny");
   });
 
-  it("takes a swap of symbolic links, as git-sync and ConfigMaps make it, and the two files of it together", async () => {
+  it("loads both files of a swap of symbolic links, as git-sync and ConfigMaps do it, together", async () => {
     const mounted = join(root, "mounted");
     mkdirSync(mounted);
     for (const [version, effect] of [
@@ -103,7 +103,7 @@ describe("a watched folder of policies", () => {
     }
   });
 
-  it("keeps the last good set while anything is wrong, and says where, since when, and when it is over", async () => {
+  it("keeps the last valid set while there is a fault, and reports where, since when, and when it ends", async () => {
     const since = Date.now();
     writeFileSync(join(folder, "two.yaml"), "policy: two\nrules:\n  - { name: r, tool: two, effect: sometimes }\n");
     write("one", "deny");
@@ -119,7 +119,7 @@ describe("a watched folder of policies", () => {
     const [, refused] = await sets();
     assert.deepEqual([refused?.source["refused"], refused?.previous === refused?.policy_set], ["1", true]);
     assert.match(refused?.source["fault"] ?? "", /^two\.yaml:3:\d+: /);
-    // Looked at again and again, and told once.
+    // Checked repeatedly, and reported once.
     await pause(700);
     assert.equal((await sets()).length, 2);
 
@@ -129,7 +129,7 @@ describe("a watched folder of policies", () => {
     assert.deepEqual([(await ready()).policies.stale_since, (await ready()).policies.faults], [null, []]);
   });
 
-  it("runs the tests beside the policies first", async () => {
+  it("runs the tests next to the policies first", async () => {
     writeFileSync(join(folder, "one_test.yaml"), testOf("one", "allow"));
     write("one", "deny");
     await comes("the failing test shows", async () =>
@@ -142,14 +142,14 @@ describe("a watched folder of policies", () => {
     await becomes("one", "deny");
   });
 
-  it("leaves alone what editors leave lying about, and never takes half a file", async () => {
+  it("ignores temporary files of editors, and never loads half a file", async () => {
     const before = (await ready()).policies.policy_set;
     for (const name of [".one.yaml.swp", "one.yaml~", "4913", "#one.yaml#", ".#one.yaml", "one.yaml.bak"])
       writeFileSync(join(folder, name), "not: [a policy");
     await pause(800);
     assert.deepEqual([(await ready()).policies.policy_set, (await ready()).policies.stale_since], [before, null]);
 
-    // A slow writer: every prefix that ends with a rule is a policy of its own.
+    // A slow writer: every prefix that ends with a rule is a valid policy.
     const rules = Array.from({ length: 12 }, (_, i) => `  - { name: r${i}, tool: slow${i}, effect: allow }\n`);
     writeFileSync(join(folder, "slow.yaml"), "policy: slow\nrules:\n");
     for (const rule of rules) {
@@ -163,7 +163,7 @@ describe("a watched folder of policies", () => {
     assert.equal(readFileSync(join(folder, "slow.yaml"), "utf8").split("\n").length, 15);
   });
 
-  it("survives that the folder goes away and comes back", async () => {
+  it("continues after the folder was deleted and created again", async () => {
     renameSync(folder, `${folder}.away`);
     await comes("it is missed", async () => (await ready()).policies.stale_since !== null);
     assert.equal(await decided("one"), "allow");

@@ -1,4 +1,4 @@
-/** policy-git against real repositories, served by git itself. */
+/** policy-git with real repositories, served by git itself. */
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { execFileSync } from "node:child_process";
@@ -97,7 +97,7 @@ describe("policy-git", () => {
         );
         const replayed = (await call("POST", "/v1/replay", { body: { action_id: actions[0].id } })).body;
         assert.equal(replayed.equal, true);
-        // Managed by the source: nobody changes it here.
+        // Managed by the source, so it cannot be changed here.
         const { policies } = (await call("GET", "/v1/policies")).body;
         const managed = policies.find((policy: { name: string }) => policy.name === "git-rules");
         assert.equal(
@@ -114,7 +114,7 @@ describe("policy-git", () => {
     });
   }
 
-  test("takes a folder of the repository, a tag, and the remote's own HEAD", async () => {
+  test("loads a folder of the repository, a tag, and the remote's own HEAD", async () => {
     repository.commit({
       "deep/er/p.yaml": rule("allow"),
       "deep/er/p_test.yaml": `now: 2026-01-01T00:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n`,
@@ -130,7 +130,7 @@ describe("policy-git", () => {
     assert.equal(await decide(), "deny");
   });
 
-  test("keeps the last good set over a bad commit, a failing test and a link, and says where", async () => {
+  test("keeps the last valid set after a bad commit, a failing test and a link, and reports the location", async () => {
     const good = repository.commit({ "p.yaml": rule("allow") });
     await start({ url: `file://${repository.bare}` });
     assert.equal(await decide(), "allow");
@@ -175,7 +175,7 @@ describe("policy-git", () => {
     );
   });
 
-  test("survives a force-push, a deleted branch, a lost network and a corrupt mirror", async () => {
+  test("continues after a force-push, a deleted branch, a lost network and a corrupt mirror", async () => {
     repository.commit({ "p.yaml": rule("allow") });
     const serving = await serveHttp(root);
     await start({ url: `${serving.url}/policies.git`, ref: "main" });
@@ -207,7 +207,7 @@ describe("policy-git", () => {
     for (const word of [serving.url, "127.0.0.1", "policies.git", root]) assert.ok(!told.includes(word), told);
   });
 
-  test("credentials work from options, files and the address, and stand nowhere else", async () => {
+  test("credentials work from options, files and the address, and appear nowhere else", async () => {
     const secret = "s3cret-token";
     repository.commit({ "p.yaml": rule("allow") });
     const serving = await serveHttp(root, secret);
@@ -241,7 +241,7 @@ describe("policy-git", () => {
     }
   });
 
-  test("takes signed commits of listed keys alone, where that is asked for", async () => {
+  test("loads only commits signed by listed keys, if configured", async () => {
     const key = (name: string): string => {
       execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", join(root, name)]);
       return readFileSync(join(root, `${name}.pub`), "utf8").trim();
@@ -268,7 +268,7 @@ describe("policy-git", () => {
     await becomes("require_approval");
   });
 
-  test("a signed webhook makes it look at once, and no other does", async () => {
+  test("only a signed webhook triggers an immediate fetch", async () => {
     const secret = "a-secret-of-some-length";
     repository.commit({ "p.yaml": rule("allow") });
     await start({ url: `file://${repository.bare}`, interval_seconds: 86_400, webhook_secret: secret });
@@ -298,7 +298,7 @@ describe("policy-git", () => {
     await becomes("require_approval");
   });
 
-  test("wrong options stop the start, and name the key", async () => {
+  test("invalid options abort startup, and the error names the key", async () => {
     for (const [options, message] of [
       [{ url: "ext::sh -c touch% x" }, /is not the address of a repository/],
       [{ url: "--upload-pack=x" }, /is not the address of a repository/],

@@ -50,7 +50,7 @@ async function contents(from: Repository, commit: string, folder: string): Promi
   return Object.fromEntries(files.map(({ name, content }) => [name, new TextDecoder().decode(content)]));
 }
 
-/** Random, so that nothing makes it small. */
+/** Random, so that it does not compress. */
 const LARGE = randomBytes(3_000_000).toString("base64");
 const FILES = { "p/a.yaml": "a: 1\n", "p/deep/b.yaml": "b: 1\n", "large.bin": LARGE, "other.yaml": "c: 1\n" };
 
@@ -70,7 +70,7 @@ describe("a mirror", () => {
       const second = repository.commit({ "p/a.yaml": "a: 2\n" });
       assert.equal(await from.fetch(), second);
       assert.deepEqual(await contents(from, second, "p"), { "a.yaml": "a: 2\n", "deep/b.yaml": "b: 1\n" });
-      // Again, from another process's point of view: nothing more is needed.
+      // Again, as another process: nothing more is fetched.
       assert.deepEqual(await contents(open(`${serving.url}/policies.git`), second, "p"), {
         "a.yaml": "a: 2\n",
         "deep/b.yaml": "b: 1\n",
@@ -79,7 +79,7 @@ describe("a mirror", () => {
       assert.ok(partial ? bytes < 500_000 : bytes > LARGE.length / 2, `${bytes} bytes`);
     });
 
-  test("of a server that cannot leave anything out has the policies", async () => {
+  test("of a server without partial clones has the policies", async () => {
     const commit = repository.commit(FILES);
     const from = open(`file://${repository.bare}`);
     assert.equal(await from.fetch(), commit);

@@ -1,4 +1,7 @@
-/** `signed_by`: listed keys of the listed kind, and never back behind what was accepted. */
+/**
+ * `signed_by`: only commits signed by listed keys of the listed kind, and never an older commit than the last accepted
+ * one.
+ */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -20,7 +23,7 @@ let repository: TestRepository;
 let service: Service;
 let listed: string;
 let signingKey: string;
-/** Of the plugin, read at each start. */
+/** Options of the plugin, read at each start. */
 let options: Record<string, unknown>;
 const home = process.env["HOME"];
 
@@ -70,7 +73,7 @@ const says = (pattern: RegExp): Promise<true> =>
   );
 
 describe("signed_by", () => {
-  test("a signed commit that is older is not taken after a reset, nor at the next start; a new one behind the last is", async () => {
+  test("an older signed commit is not loaded after a reset or at the next start; a newer one is", async () => {
     const old = repository.commit({ "p.yaml": rule("allow") }, { signingKey });
     await start();
     assert.equal(await decide(), "allow");
@@ -85,7 +88,7 @@ describe("signed_by", () => {
     await becomes("require_approval");
   });
 
-  test("a commit of another line is not taken, also a signed one, unless it is named", async () => {
+  test("a commit of another branch is not loaded, even if signed, unless it is named", async () => {
     repository.commit({ "p.yaml": rule("allow") }, { signingKey });
     await start();
     repository.git("checkout", "--quiet", "--orphan", "other");
@@ -98,7 +101,7 @@ describe("signed_by", () => {
     assert.equal(await decide(), "deny");
   });
 
-  test("descent is found however many commits lie between", async () => {
+  test("ancestry is found across any number of commits", async () => {
     repository.commit({ "p.yaml": rule("allow") }, { signingKey });
     await start({ interval_seconds: 86_400 });
     assert.equal(await decide(), "allow");
@@ -108,7 +111,7 @@ describe("signed_by", () => {
     assert.equal(await decide(), "deny");
   });
 
-  test("an OpenPGP signature by a key in the service user's ring does not count", { skip: withoutGpg }, async () => {
+  test("an OpenPGP signature by a key in the service user's keyring does not count", { skip: withoutGpg }, async () => {
     repository.commit({ "p.yaml": rule("allow") }, { signingKey });
     await start();
     const ring = join(root, "home");

@@ -1,4 +1,7 @@
-/** What opens an entry's commitment, beside its proof: for whom, and what a verifier says of one that does not fit. */
+/**
+ * The opening of an entry's commitment, next to its proof: who gets it, and what a verifier reports if it does not
+ * match.
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { verifyProofText } from "../../../src/cli/verify.ts";
@@ -11,13 +14,13 @@ after(() => service.close());
 
 const proofOf = (hash: string, key: string): Promise<Answer> =>
   service.call("GET", `/v1/provenance/${hash}/proof`, { key });
-/** Of the same agent as the action's: it may see the entry. */
+/** A key of the action's agent, which can see the entry. */
 const keyWith = async (name: string, ...scopes: string[]): Promise<string> => {
   const body = { name, scopes, agent_id: ALLOWED.agent_id };
   return (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body.key as string;
 };
 
-test("a proof brings the request to whoever may read it, a verifier checks it, and an erased one says so", async () => {
+test("a proof contains the request for callers that can read it, a verifier checks it, and an erased one says so", async () => {
   const { vkey } = service.runtime.host.ledger;
   const { id, decision_hash: hash } = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body;
   const { body: proof } = await proofOf(hash, service.admin);
@@ -51,7 +54,7 @@ test("a proof brings the request to whoever may read it, a verifier checks it, a
   assert.equal(verifyProofText(JSON.stringify(after), vkey, null).request, null);
 });
 
-test("what people are asked about is kept as its author wrote it, and opened in its canonical form", async () => {
+test("the approvers' question is stored as its author wrote it, and opened in canonical form", async () => {
   const { vkey } = service.runtime.host.ledger;
   const body = { ...ASKED, params: { currency: "USD", amount: 500 } };
   const { decision_hash: hash } = (await service.call("POST", "/v1/actions", { body })).body;
@@ -59,7 +62,7 @@ test("what people are asked about is kept as its author wrote it, and opened in 
   assert.deepEqual(verifyProofText(JSON.stringify(proof), vkey, null).request, { context: {}, ...body });
 });
 
-test("an entry that is about no action has nothing to open", async () => {
+test("an entry without an action has nothing to open", async () => {
   const page = await service.call("GET", "/v1/events/page?after=-1&type=api_key&limit=1", { key: service.admin });
   assert.equal((await proofOf(page.body.events[0].hash, service.admin)).body.opening, null);
 });

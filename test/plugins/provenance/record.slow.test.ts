@@ -1,4 +1,7 @@
-/** docs/record.md: its examples made again by SHA-256 and another author's JCS, its tables held to the schemas, the schemas to real entries. */
+/**
+ * docs/record.md: its examples are recomputed with SHA-256 and another library's JCS, its tables are compared with the
+ * schemas, and the schemas with real entries.
+ */
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -30,7 +33,7 @@ function example(name: string): string {
 // Each example is looked into freely.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 const json = (name: string): any => JSON.parse(example(name));
-/** The digest that a row of a table shows. */
+/** The digest in a row of a table. */
 function shown(label: string): string {
   const row = PAGE.split("\n").find((line) => line.startsWith(`| ${label} |`) && /`[0-9a-f]{64}`/.test(line));
   return /`([0-9a-f]{64})`/.exec(row ?? "")?.[1] ?? assert.fail(`no digest of ${label}`);
@@ -47,7 +50,7 @@ describe("docs/record.md", () => {
   const request = json("request") as ActionRequest;
   const salt = json("salt") as string;
 
-  test("a stranger makes the digests of a request, of commitments and of a policy set again", () => {
+  test("another library computes the same digests of a request, of commitments and of a policy set", () => {
     const { context: _, ...action } = request;
     const hash = sha256(jcs(request));
     const commitment = (value: unknown): string => sha256(hex(salt), hex(sha256(jcs(value))));
@@ -63,7 +66,7 @@ describe("docs/record.md", () => {
       assert.deepEqual([digest, ours], [shown(label), shown(label)], label);
   });
 
-  test("and every other digest, from the vectors", () => {
+  test("another library computes the same other digests from the vectors", () => {
     const vectors = JSON.parse(readFileSync(join(ROOT, "docs", "vectors", "digests.json"), "utf8")) as {
       name: string;
       form: "text" | "json" | "salted json";
@@ -79,7 +82,7 @@ describe("docs/record.md", () => {
     }
   });
 
-  test("and the leaf, the root, the checkpoint and the tile", () => {
+  test("another library computes the same leaf, root, checkpoint and tile", () => {
     const { seq, ...body } = json("entry") as EntryBody & { seq: number };
     const leaf = sha256(Buffer.of(0), jcs({ ...body, seq }));
     assert.deepEqual([leaf, toHex(encodeEntry(body, seq).leafHash)], [shown("leaf hash"), shown("leaf hash")]);
@@ -92,7 +95,7 @@ describe("docs/record.md", () => {
     assert.deepEqual(example("tile").split("\n"), [first, leaf]);
   });
 
-  test("and how one key of the log follows another: both signed it, and a stranger sees that with Ed25519 alone", () => {
+  test("both keys sign the entry of a key rotation, which Ed25519 alone verifies", () => {
     const entry = json("log-key") as LogKeyEntry & { seq: number };
     assert.equal(sha256(Buffer.of(0), jcs(entry)), shown("leaf hash of entry 2"));
     const split = entry.handover.indexOf("\n\n") + 1;
@@ -118,7 +121,7 @@ describe("docs/record.md", () => {
     assert.equal(ours.changes[0]?.vkey, entry.vkey);
   });
 
-  test("lists every type of entry with every field and its versions, and no other", () => {
+  test("the page lists every type of entry with every field and version, and no other", () => {
     const sections = PAGE.split(/^### /m).slice(1);
     assert.deepEqual(
       sections.map((section) => section.split("\n")[0]),
@@ -137,7 +140,7 @@ describe("docs/record.md", () => {
   });
 });
 
-test("the schemas of the document take every real entry, and each only its own type", async () => {
+test("the schemas of the document accept every real entry, and each only its own type", async () => {
   const types = new Set<string>();
   await fillStore(
     (folder) => sqliteStorage({ path: join(folder, "assent.db") }),

@@ -1,4 +1,4 @@
-/** The log as a monitor reads it: from the checkpoint and the tiles alone. */
+/** The log as a monitor reads it: only from the checkpoint and the tiles. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { openCheckpoint } from "../../../src/domain/checkpoint.ts";
@@ -32,7 +32,7 @@ const note = async (): Promise<{ size: number; root: Uint8Array }> =>
   );
 
 describe("tiles", () => {
-  it("give a monitor the tree of the checkpoint, and bundles the entries behind its leaves", async () => {
+  it("give a monitor the tree of the checkpoint, and bundles with the entries of its leaves", async () => {
     const { size, root } = await note();
     assert.ok(size > 512);
     let edge: Uint8Array[] = [];
@@ -52,7 +52,7 @@ describe("tiles", () => {
     assert.equal(toHex(rootFromEdge(edge)), toHex(root));
   });
 
-  it("are there in every width that had a checkpoint, on every level, and no further", async () => {
+  it("exist in every width that had a checkpoint, on every level, and no further", async () => {
     const { size } = await note();
     const [leaves, roots] = partialWidths(size) as [number, number];
     const last = Math.floor(size / 256);
@@ -96,7 +96,7 @@ describe("tiles", () => {
     }
   });
 
-  it("never make entries public, nor give a key more of them than it may see", async () => {
+  it("never make entries public, nor give a key entries that it cannot see", async () => {
     assert.equal((await fetchBytes(tilePath("entries", 0))).status, 401);
     const { key } = (
       await service.call("POST", "/v1/api-keys", {

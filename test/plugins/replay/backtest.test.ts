@@ -1,4 +1,4 @@
-/** Past decisions under other policies: which flip, for whom it is told, what it may cost. */
+/** Past decisions under other policies: which would change, who sees that, and what it may cost. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
@@ -33,7 +33,7 @@ describe("a backtest", () => {
   const run = (body: object, headers: Record<string, string> = {}, key = auditor): Promise<Answer> =>
     service.call("POST", "/v1/replay", { key, body, headers });
 
-  it("tells which decisions would flip, from what to what, with examples that can be looked up", async () => {
+  it("reports which decisions would change, from what to what, with examples that can be opened", async () => {
     const { status, body } = await run({ policy: CANDIDATE, limit: 1000 });
     assert.equal(status, 200);
     assert.deepEqual([body.evaluated, body.flipped, body.next, body.unlisted], [36, 30, null, 0]);
@@ -48,12 +48,12 @@ describe("a backtest", () => {
       (await service.call("GET", `/v1/actions/${example.action_id}`, { key: auditor })).body.decision_hash,
       example.hash,
     );
-    // It agrees with the replay of the one decision.
+    // It agrees with the replay of the single decision.
     const one = await run({ hash: example.hash, policy: CANDIDATE });
     assert.deepEqual([one.body.now.changed, one.body.now.policy_set], [true, body.policy_set]);
   });
 
-  it("finds nothing under the active set, and everything denied under an empty one", async () => {
+  it("finds no changes under the active set, and only denials under an empty one", async () => {
     assert.deepEqual(
       [(await run({ policy_set: "current", limit: 1000 })).body].map(({ flipped, otherwise, evaluated }) => [
         flipped,
@@ -83,7 +83,7 @@ describe("a backtest", () => {
     );
   });
 
-  it("counts the use of a limit that is new or renamed, oldest first, and says so", async () => {
+  it("counts the use of a new or renamed limit, oldest action first, and says so", async () => {
     const limited = async (
       name: string,
       limit: object,
@@ -118,10 +118,10 @@ describe("a backtest", () => {
       [["allow", to("require_approval", "asks"), 20]],
       counted("asks"),
     ]);
-    // What would be denied is not used: 4 of 50 fill 200, and 500 never fits.
+    // Denied actions do not count: 4 of 50 fill 200, and 500 never fits.
     const [flipped] = await limited("money", { sum: "params.amount", at_most: 200 });
     assert.equal(flipped, 26 + 5);
-    // A second apart each: five in ten seconds are every other one.
+    // One second apart: five in ten seconds are every other one.
     const [short, , about] = await limited("short", { count: 5, window: "10s" });
     assert.ok(short >= 12 && short <= 20, `${short} of 30`);
     assert.deepEqual(about, counted("short"));
@@ -129,7 +129,7 @@ describe("a backtest", () => {
     assert.deepEqual((await run({ policy: CANDIDATE, limit: 1000 })).body.counted, []);
   });
 
-  it("keeps to its span and limit, and goes on where it ended", async () => {
+  it("stops at its time range and limit, and continues from there", async () => {
     const all = (await run({ policy: CANDIDATE, limit: 1000 })).body;
     let counted = 0;
     let flipped = 0;
@@ -152,7 +152,7 @@ describe("a backtest", () => {
     assert.deepEqual([span.evaluated, span.since], [10, first]);
   });
 
-  it("tells its progress in lines, and the result as the last one", async () => {
+  it("reports its progress in lines, and the result in the last line", async () => {
     const response = await service.runtime.fetch(
       new Request("http://test/v1/replay/progress", {
         method: "POST",
@@ -172,7 +172,7 @@ describe("a backtest", () => {
     assert.ok(lines.slice(0, -1).every(({ type }) => type === "progress"));
   });
 
-  it("shows nobody what they may not see", async () => {
+  it("shows no one what they cannot see", async () => {
     const bound = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
@@ -183,7 +183,7 @@ describe("a backtest", () => {
     assert.equal((await run({ policy: CANDIDATE, limit: 1000 }, {}, service.agent)).status, 403);
   });
 
-  it("refuses what it cannot make sense of, and records nothing", async () => {
+  it("rejects invalid requests, and records nothing", async () => {
     const { size } = await service.storage.head();
     for (const [body, status, code] of [
       [{ limit: 10 }, 422, "VALIDATION_FAILED"],
@@ -208,7 +208,7 @@ describe("a backtest", () => {
     assert.equal((await service.storage.head()).size, size);
   });
 
-  it("takes no more than so many at once", async () => {
+  it("rejects requests above the maximum number of concurrent backtests", async () => {
     const answers = await Promise.all(Array.from({ length: 4 }, () => run({ policy_set: "current", limit: 1000 })));
     const statuses = answers.map(({ status }) => status).sort();
     assert.deepEqual([statuses[0], statuses.at(-1)], [200, 429]);
@@ -217,7 +217,7 @@ describe("a backtest", () => {
   });
 });
 
-test("an altered row is counted and left out of a backtest, and its own replay is refused", async () => {
+test("skips and counts an altered row, whose own replay is rejected", async () => {
   let path = "";
   const service = await startService({
     broken: true,

@@ -1,4 +1,7 @@
-/** A stop halts decisions above all policies, is lifted by as many people as it takes, and stands in the ledger alone. */
+/**
+ * A stop halts decisions above all policies, is lifted by the configured number of people, and exists only in the
+ * ledger.
+ */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
@@ -41,7 +44,7 @@ describe("a stop", () => {
     for (const { id } of await held()) assert.equal((await lift(id)).status, 200);
   });
 
-  it("denies what is submitted, says so in the entry, in a dry run and in a replay, and lets go on when it is lifted", async () => {
+  it("denies submissions, says so in the entry, in a dry run and in a replay, and ends when it is lifted", async () => {
     const { status, body: stop, headers } = await place({ reason: "refunds nobody asked for" });
     assert.equal(status, 201);
     assert.equal(headers.get("location"), `/v1/stop/${stop.id}`);
@@ -68,7 +71,7 @@ describe("a stop", () => {
     assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
   });
 
-  it("lets nothing start and nothing be approved, takes a deny and a result, and leaves what is open as it is", async () => {
+  it("prevents starts and approvals, accepts rejections and results, and leaves open actions unchanged", async () => {
     const allowed = (await submit("go")).body;
     const asked = [(await submit("ask")).body, (await submit("two")).body, (await submit("ask")).body];
     const approved = (await submit("ask")).body;
@@ -93,7 +96,7 @@ describe("a stop", () => {
     assert.equal((await vote(asked[0].id)).body.status, "approved");
   });
 
-  it("gives no permit with the answer to a retry, or to one that joins", async () => {
+  it("withholds the permit from retries and joined submissions", async () => {
     const wish = { params: { n: 1 } };
     const retry = { prefer: "permit", "idempotency-key": "wish-1" };
     const first = await submit("go", wish, retry);
@@ -109,7 +112,7 @@ describe("a stop", () => {
     assert.deepEqual([joined.body.reason_code, joined.body.permit ?? null], ["STOPPED", null]);
   });
 
-  it("that names an agent, a tool or a policy stops what fits all of it, however it is written", async () => {
+  it("covers everything that matches its agent, tool or policy, however the name is written", async () => {
     await place({ agent: "b*", tool: "T" });
     await place({ policy: "open", tool: "other" });
     const codes = async (...more: object[]): Promise<string[]> =>
@@ -118,7 +121,7 @@ describe("a stop", () => {
       await codes({}, { agent_id: "BOT", tool: "t" }, { agent_id: "cat" }, { tool: "u" }, { tool: "other" }),
       ["STOPPED", "STOPPED", "POLICY_RULE", "POLICY_RULE", "STOPPED"],
     );
-    // The policy has no answer here, so the stop has none.
+    // The policy has no answer here, so the stop does not cover the action.
     assert.equal((await submit("unheard of", { tool: "other" })).body.reason_code, "NO_MATCHING_RULE");
     const { id } = (await submit("go", { tool: "u" })).body;
     const [event] = (await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin })).body.events;
@@ -126,7 +129,7 @@ describe("a stop", () => {
     assert.deepEqual(said(await place({ policy: "opne" })), [404, "POLICY_NOT_FOUND"]);
   });
 
-  it("with an end is over by itself", async () => {
+  it("with an end expires", async () => {
     const until = new Date(service.runtime.host.clock() + 60_000).toISOString();
     const { id } = (await place({ until })).body;
     const { body } = await submit("go");
@@ -139,7 +142,7 @@ describe("a stop", () => {
     assert.deepEqual(said(await place({ until })), [422, "VALIDATION_FAILED"]);
   });
 
-  it("is one of several that may hold at once", async () => {
+  it("can be in force together with others", async () => {
     const [one, two] = [(await place()).body, (await place({ tool: "t" })).body];
     await lift(one.id);
     assert.match((await submit("go")).body.reason, new RegExp(two.id));
@@ -149,20 +152,20 @@ describe("a stop", () => {
     );
   });
 
-  it("stands through a restart", async () => {
+  it("survives a restart", async () => {
     const { id } = (await place()).body;
     await service.restart();
     assert.match((await submit("go")).body.reason, new RegExp(id));
   });
 
-  it("is placed once under one Idempotency-Key", async () => {
+  it("is placed once for one Idempotency-Key", async () => {
     const headers = { "idempotency-key": "halt-1" };
     const [one, two] = [await place({}, service.admin, headers), await place({}, service.admin, headers)];
     assert.deepEqual([one.status, two.status, two.body.id], [201, 200, one.body.id]);
     assert.deepEqual(said(await place({ tool: "t" }, service.admin, headers)), [409, "IDEMPOTENCY_CONFLICT"]);
   });
 
-  it("is told to an agent's key without who placed it and why, and only where it is about that agent", async () => {
+  it("is visible to an agent's key only if it covers the agent, without author and reason", async () => {
     const bot = await makeKey({ name: "bound", preset: "agent", agent_id: "bot" });
     const { id } = (await place({ agent: "bot", reason: "suspect" })).body;
     await place({ agent: "another" });
@@ -177,13 +180,13 @@ describe("a stop", () => {
     assert.equal((await service.call("POST", "/v1/stop", { key: service.admin, body: {} })).status, 422);
   });
 
-  it("that narrows is refused beyond a hundred, one that stops everything never", async () => {
+  it("is rejected beyond a hundred if it covers part of the actions; a stop of everything never is", async () => {
     for (let i = 0; i < 100; i++) assert.equal((await place({ tool: `tool-${i}` })).status, 201);
     assert.deepEqual(said(await place({ tool: "one-more" })), [429, "TOO_MANY_STOPS"]);
     assert.equal((await place()).status, 201);
   });
 
-  it("races with submissions: none that stands behind it in the ledger was allowed", async () => {
+  it("is ordered with submissions: no action recorded after it was allowed", async () => {
     const answers = Array.from({ length: 60 }, () => submit("go"));
     const stop = place();
     answers.push(...Array.from({ length: 60 }, () => submit("go")));
@@ -202,13 +205,13 @@ describe("a stop", () => {
   });
 });
 
-describe("a stop that takes two people to lift", () => {
+describe("a stop that two people must lift", () => {
   before(async () => {
     service = await startService({ policy: POLICY, change: ({ stop }) => (stop.lift_approvals = 2) });
   });
   after(() => service.close());
 
-  it("is lifted by nobody alone, neither by asking twice nor with a key of their own making", async () => {
+  it("is lifted by no one alone, neither with two requests nor with a key that they created", async () => {
     const other = (await service.runtime.createAdminKey("another person")).key;
     const made = await makeKey({ name: "made", scopes: ["stop:write"], owner: "somebody" });
     const { id } = (await place()).body;

@@ -115,7 +115,7 @@ test("users and keys that were not used in the period are marked, and new ones a
   assert.equal((await rowOf("Ada", "?days=120")).approvals, 2);
 });
 
-test("only those who may read users can review, and wrong parameters are refused", async () => {
+test("only callers who can read users can review, and invalid parameters are rejected", async () => {
   assert.equal((await review("", service.agent)).status, 403);
   assert.equal((await ada.call("GET", "/v1/access-review")).status, 403);
   for (const query of ["?days=0", "?days=367", "?days=x", "?format=xml", "?since=2026-01-01"])

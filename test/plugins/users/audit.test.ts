@@ -67,9 +67,9 @@ const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
 };
 
 for (const [what, [message, ...bodies]] of Object.entries(IMPOSSIBLE))
-  test(`the audit refuses ${what}`, () => assert.throws(() => fold(...bodies), message));
+  test(`the audit rejects ${what}`, () => assert.throws(() => fold(...bodies), message));
 
-test("the audit accepts the life of a user", () => {
+test("the audit accepts the complete history of a user", () => {
   fold(
     entry("created", user("ada")),
     entry("passkey_added", user("ada", { passkeys: [passkey] })),

@@ -1,4 +1,4 @@
-/** Hostile and broken passkey answers: replays, other origins, copied authenticators, ended and re-created users. */
+/** Hostile and broken passkey responses: replays, other origins, copied authenticators, ended and re-created users. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createAuthenticator } from "../../support/authenticator.ts";
@@ -25,7 +25,7 @@ const newLink = async (name: string): Promise<{ id: string; token: string }> => 
   return { id: body.user.id, token: tokenIn(body.link.url) };
 };
 
-test("an assertion that is sent again signs no one in", async () => {
+test("a replayed assertion signs no one in", async () => {
   const ada = await invite(service, { name: "Ada" });
   const response = ada.passkey.get(await options());
   assert.equal((await answer(response)).status, 201);
@@ -90,7 +90,7 @@ test("a challenge is valid in a process whose clock is minutes ahead or behind",
   }
 });
 
-test("a passkey whose counter goes back is refused and recorded, and the original is refused until it is ahead", async () => {
+test("a passkey whose counter decreases is rejected and recorded, and the original is rejected until its counter is ahead", async () => {
   const ada = await invite(service, { name: "Ada" });
   ada.passkey.counter = 10;
   assert.equal((await ada.signIn()).status, 201);
@@ -138,7 +138,7 @@ test("a registration for another origin, with another challenge, or of an enroll
   assert.equal((await enrol(service, token, createAuthenticator(ORIGIN))).status, 201, "the link was not used up");
 });
 
-test("an ended user who is created again is another user, and their old passkey stays refused", async () => {
+test("an ended user who is created again is a new user, and their old passkey stays rejected", async () => {
   const first = await invite(service, { name: "Ada Again", roles: ["approver"] });
   await service.call("POST", `/v1/users/${first.id}/end`, { key: service.admin, body: {} });
   const second = await invite(service, { name: "Ada Again", roles: ["viewer"] });
@@ -147,7 +147,7 @@ test("an ended user who is created again is another user, and their old passkey 
   assert.deepEqual((await second.call("GET", "/v1/session")).body.user.roles, ["viewer"]);
 });
 
-test("malformed answers are refused with a problem, not an error of the service", async () => {
+test("malformed responses are rejected with a problem document, not an error of the service", async () => {
   const ada = await invite(service, { name: "Ada" });
   const good = ada.passkey.get(await options()) as any;
   const { token } = await newLink("Eve");

@@ -124,7 +124,7 @@ test("a forged, foreign, old, incomplete or ambiguous logout token ends nothing"
   assert.equal(await statusOf(visitor), 200);
 });
 
-test("a logout token that is sent again does not end later sessions", async () => {
+test("a replayed logout token does not end later sessions", async () => {
   const sub = newSub();
   const first = await signIn({ sub });
   const token = await company.logoutToken({ sub });

@@ -102,7 +102,7 @@ test("the providers are listed with the path that starts the sign-in", async () 
   ]);
 });
 
-test("the first sign-in creates a user with the mapped roles and groups, and the answer goes to the path", async () => {
+test("the first sign-in creates a user with the mapped roles and groups, and redirects to the path", async () => {
   company.claims = { sub: "ada", name: "Ada", groups: ["fin", "unmapped"], email: "ada@example.com" };
   const visitor = createVisitor(service);
   const done = await attempt({ visitor, returnTo: "/actions?x=1#y" });
@@ -115,7 +115,7 @@ test("the first sign-in creates a user with the mapped roles and groups, and the
   assert.deepEqual([user.managed_by, session.method], ["oidc:company", "oidc:company"]);
 });
 
-test("a later sign-in replaces name, groups and roles, and older sessions and records follow", async () => {
+test("a later sign-in replaces name, groups and roles, and earlier sessions and records follow", async () => {
   const first = await signInAs({ sub: "eve", name: "Eve", groups: ["boss"] });
   const before = await me(first);
   assert.ok(before.scopes.includes("admin"));
@@ -211,7 +211,7 @@ test("a replayed callback is refused, also if the provider accepts the code twic
   assert.equal((await visitor.get(path)).body.code, "USERS_CHALLENGE_INVALID", "the state is spent");
 });
 
-test("only paths of this service are redirected to", async () => {
+test("redirects go only to paths of this service", async () => {
   for (const returnTo of [
     "https://evil.example/",
     "//evil.example/",
@@ -234,7 +234,7 @@ test("only paths of this service are redirected to", async () => {
   assert.equal((await visitor.get(`/v1/sign-in/company/callback?${answer}`)).body.code, "USERS_CHALLENGE_INVALID");
 });
 
-test("a session cookie from before the sign-in is not adopted", async () => {
+test("a session cookie from before the sign-in is not reused", async () => {
   const mallory = await signInAs({ sub: "mallory" });
   const planted = mallory.cookies.get("assent_session") ?? "";
   const visitor = createVisitor(service);
@@ -263,7 +263,7 @@ test("while the provider is down, sessions continue and new sign-ins say why the
   assert.equal((await visitor.get(path)).status, 303, "the same answer works once the provider is back");
 });
 
-test("a provider that was never reached fails each sign-in until it answers", async () => {
+test("sign-ins fail until a provider responds for the first time", async () => {
   const late = await startLyingProvider();
   const mine = await startPeople({ users: { providers: [optionsFor("late", late)] } });
   try {
@@ -284,7 +284,7 @@ test("a provider that was never reached fails each sign-in until it answers", as
   }
 });
 
-test("clocks can be four minutes apart, and not an hour", async () => {
+test("clocks can be four minutes apart, but not an hour", async () => {
   for (const [seconds, status] of [
     [240, 303],
     [-240, 303],
@@ -295,7 +295,7 @@ test("clocks can be four minutes apart, and not an hour", async () => {
   }
 });
 
-test("an answer that comes after more than ten minutes is refused", async () => {
+test("a callback after more than ten minutes is rejected", async () => {
   const visitor = createVisitor(service);
   const started = await visitor.get("/v1/sign-in/company");
   const answer = queryOf(company.authorize(started.headers.get("location") ?? ""));
@@ -304,7 +304,7 @@ test("an answer that comes after more than ten minutes is refused", async () => 
   assert.equal(late.body.code, "USERS_CHALLENGE_INVALID");
 });
 
-test("a person whom the provider refuses, and a user who was ended, are not signed in", async () => {
+test("a person whom the provider rejects, and an ended user, are not signed in", async () => {
   const { body } = await attempt({
     visitor: createVisitor(service),
     change(parameters) {

@@ -92,7 +92,7 @@ async function signIn(
   return { answer: await visitor.get(`/v1/sign-in/company/callback?${query.toString()}`), visitor };
 }
 
-test("a created user signs in with the name and roles of SCIM, and claims change nothing", async () => {
+test("a created user signs in with the name and roles of SCIM, whatever the claims say", async () => {
   const { id, subject, userName } = await create({ displayName: "Ada" });
   const { answer, visitor } = await signIn(subject, { groups: ["boss"] });
   assert.equal(answer.status, 303, JSON.stringify(answer.body));
@@ -103,7 +103,7 @@ test("a created user signs in with the name and roles of SCIM, and claims change
   assert.ok(!recorded.includes(userName), "the user name is not in the ledger");
 });
 
-test("a person whom the provider has not created, or created again with another subject, is not signed in", async () => {
+test("a person is not signed in if the provider has not created them, or created them again with another subject", async () => {
   const first = await create({ displayName: "Same" });
   const before = (await signIn("nobody")).answer;
   assert.deepEqual([before.status, before.body.code], [403, "USERS_NOT_PROVISIONED"]);
@@ -176,7 +176,7 @@ test("a leaver loses sessions, keys, grants and roles at once, and their open ac
   }
 });
 
-test("a user whom SCIM ended comes back without groups, and one whom an admin ended stays ended", async () => {
+test("a user whom SCIM ended returns without groups, and one whom an admin ended stays ended", async () => {
   const { id, subject, userName } = await create();
   const fin = await group("fin");
   await patch(`/Groups/${fin}`, { op: "add", path: "members", value: [{ value: id }] });
@@ -201,7 +201,7 @@ test("a user whom SCIM ended comes back without groups, and one whom an admin en
   assert.notEqual((await read(id)).ended_at, null);
 });
 
-test("groups give only what the configuration maps, and members follow every form of change", async () => {
+test("groups grant only the configured mapping, and membership follows every form of change", async () => {
   const [a, b] = [await create(), await create()];
   const id = await group("unmapped");
   const members = async (): Promise<string[]> =>
@@ -240,7 +240,7 @@ test("keys without the scope cannot provision", async () => {
   assert.equal((await scim("GET", "/Users", undefined, null)).status, 401);
 });
 
-test("users of this service and of other providers do not exist for a provider's client", async () => {
+test("a provider's client cannot see users of this service or of other providers", async () => {
   const local = await invite(service, { name: "Local", roles: ["approver"] });
   const elsewhere = json(
     await service.call("POST", "/scim/v2/other/Users", {
@@ -326,7 +326,7 @@ test("broken and hostile requests change nothing", async () => {
   assert.equal((await service.storage.head()).size, before.size, "nothing was recorded");
 });
 
-test("a record that was changed in the store does not exchange two people", async () => {
+test("a record that was changed in the store does not swap two people", async () => {
   const [alice, bob] = [await create(), await create()];
   const raw = await rawSqlite(store);
   try {

@@ -1,4 +1,4 @@
-/** Sessions of users: cookies, limits, rotation, ends, and what a session may do. */
+/** Sessions of users: cookies, limits, rotation, end, and what a session can do. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ASKED, makeKey, type Service } from "../../support/service.ts";
@@ -77,7 +77,7 @@ test("a session has only the scopes of the user's roles, and a change of roles a
   assert.deepEqual((await bob.call("GET", "/v1/session")).body.scopes, []);
 });
 
-test("a user who may manage users but not approve cannot create an approver or a link for one", async () => {
+test("a user who can manage users but not approve cannot create an approver or a link for one", async () => {
   const maker = await makeKey(service, { name: "user manager", scopes: ["users:manage"] });
   const create = await service.call("POST", "/v1/users", {
     key: maker.key,
@@ -110,7 +110,7 @@ test("a vote in a session counts as the user's, and is recorded with the user's 
   );
 });
 
-test("a session that was ended by the user or an admin is refused from the response on", async () => {
+test("a session that was ended by the user or an admin is rejected from that response on", async () => {
   const eve = await invite(service, { name: "Eve", roles: ["viewer"] });
   const first = eve.cookie;
   await eve.signIn();
@@ -135,7 +135,7 @@ test("a user cannot see or end another user's sessions", async () => {
   assert.equal((await bob.call("GET", "/v1/session")).status, 200);
 });
 
-test("ending a user ends sessions and the keys that they made, and their next vote is refused", async () => {
+test("ending a user ends sessions and the keys that they created, and their next vote is rejected", async () => {
   const boss = await invite(service, { name: "Boss", roles: ["admin"] });
   const made = await boss.call("POST", "/v1/api-keys", {
     name: "boss agent",
@@ -161,7 +161,7 @@ test("ending a user ends sessions and the keys that they made, and their next vo
   assert.equal(action.body.status, "cancelled");
 });
 
-test("a key loses the rights that its maker lost", async () => {
+test("a key loses the rights that its creator lost", async () => {
   const kim = await invite(service, { name: "Kim", roles: ["admin"] });
   const made = await kim.call("POST", "/v1/api-keys", {
     name: "kim reader",
@@ -194,7 +194,7 @@ test("a session ends after its idle limit and after its absolute limit", async (
   }
 });
 
-test("the cookie is replaced, the previous one is valid until the new one is used, and ends the session later", async () => {
+test("the cookie is replaced; the previous one is valid until the new one is used, and later ends the session", async () => {
   const own = await startPeople();
   try {
     const ada = await invite(own, { name: "Ada", roles: ["viewer"] });
@@ -220,7 +220,7 @@ test("the cookie is replaced, the previous one is valid until the new one is use
   }
 });
 
-test("a session that existed before the sign-in is not the session after it", async () => {
+test("a session from before the sign-in is not used after it", async () => {
   const mallory = await invite(service, { name: "Mallory", roles: ["viewer"] });
   const victim = await invite(service, { name: "Victim", roles: ["viewer"] });
   const planted = mallory.cookie;
@@ -238,7 +238,7 @@ test("a session that existed before the sign-in is not the session after it", as
   assert.equal(after.body.user.id, mallory.id, "the planted cookie still is only Mallory's");
 });
 
-test("a row that is written into the database admits no one", async () => {
+test("a row that is inserted into the database admits no one", async () => {
   const ada = await invite(service, { name: "Ada", roles: ["viewer"] });
   const [, id] = (ada.cookie.split("=")[1] ?? "").split(".");
   const row = await service.storage.document("users", `session/${ada.id}/${id}`);
@@ -253,7 +253,7 @@ test("a row that is written into the database admits no one", async () => {
   assert.equal(answer.status, 401);
 });
 
-test("malformed cookies are refused, and cost no other credential", async () => {
+test("malformed cookies are rejected, and do not affect other credentials", async () => {
   for (const cookie of [
     "assent_session=",
     "assent_session=a.b.c",
@@ -319,7 +319,7 @@ test("an enrolment link works once, is replaced by the next one, and expires", a
   );
 });
 
-test("a recovery code adds a passkey once, however it is typed", async () => {
+test("a recovery code adds a passkey once, in any spelling", async () => {
   const ada = await invite(service, { name: "Ada", roles: ["viewer"] });
   assert.equal(ada.recovery_codes.length, 10);
   const code = (ada.recovery_codes[0] as string).toLowerCase().replaceAll("-", " ");

@@ -1,4 +1,4 @@
-/** What a tool reads without a key, and that it is enough to check a permit with a library that is not ours. */
+/** Documents that a tool reads without a key, which are enough to verify a permit with another library. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from "jose";
@@ -12,7 +12,7 @@ describe("the published keys", () => {
   after(() => service.close());
   const get = (path: string, headers: Record<string, string> = {}) => service.call("GET", path, { key: null, headers });
 
-  it("check the permits of the service with another author's library, and nobody else's key does", async () => {
+  it("verify the service's permits with another library, and reject other keys", async () => {
     const { permit } = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers: { prefer: "permit" } }))
       .body as { permit: string };
     const { body } = await get("/.well-known/jwks.json");
@@ -34,7 +34,7 @@ describe("the published keys", () => {
     });
   });
 
-  it("need no key, may be cached for a minute, have an entity tag, and are there for listed origins", async () => {
+  it("need no key, can be cached for a minute, have an entity tag, and are available to listed origins", async () => {
     for (const [path, type] of [
       ["/.well-known/jwks.json", "application/jwk-set+json"],
       ["/.well-known/assent-configuration", "application/json"],
@@ -50,7 +50,7 @@ describe("the published keys", () => {
     }
   });
 
-  it("hold no private part", async () => {
+  it("contain no private key material", async () => {
     const { body } = await get("/.well-known/jwks.json");
     assert.deepEqual(Object.keys((body as JSONWebKeySet).keys[0] ?? {}).toSorted(), [
       "alg",
@@ -64,7 +64,7 @@ describe("the published keys", () => {
 });
 
 describe("the configuration", () => {
-  it("names places under the public URL, and relative to itself without one, whatever the request calls the host", async () => {
+  it("lists URLs under the public URL, or relative ones without it, whatever the request's Host header says", async () => {
     for (const [public_url, jwks_uri, api_base] of [
       [
         "https://assent.example/base/",
