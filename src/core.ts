@@ -174,6 +174,7 @@ export {
   type VoteStatement,
 } from "./domain/gesture.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
+export { openText, sealText } from "./identity/sealed-text.ts";
 export { isSameOwner, isValidOwner, principalOfOwner, principalOfUser } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";

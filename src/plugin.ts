@@ -3,6 +3,7 @@ import type { Static, TObject } from "@sinclair/typebox";
 export { Type, type Static } from "@sinclair/typebox";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
+import type { CredentialIssuer } from "./contract/credentials.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { Facade } from "./contract/facade.ts";
@@ -27,6 +28,7 @@ export interface Contributions {
   pages?: Page[];
   facades?: Facade[];
   authenticators?: Authenticator[];
+  credentialIssuers?: CredentialIssuer[];
   /** Called after each response is created. Must be fast. Errors are logged and do not affect the response. */
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
@@ -128,6 +130,9 @@ export {
 } from "./contract/notifier.ts";
 export { describeOutcome, messageFacts, messageTitle, requestSections } from "./delivery/approval-message-text.ts";
 export { describeStop, stopMessageFacts, stopMessageTitle } from "./delivery/stop-message-text.ts";
+
+// Credential issuers
+export type { CredentialAction, CredentialIssuer, IssuedCredential } from "./contract/credentials.ts";
 
 // Policy sources
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";

@@ -19,6 +19,7 @@ import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { type ComparedMember, compareRequest } from "./compare-request.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./grant-permit.ts";
+import type { PreparedCredential } from "./issue-credential.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
@@ -92,6 +93,8 @@ const time = (ms: number | null): string | null => (ms === null ? null : toRfc33
 interface RecordOptions {
   token: boolean;
   permit?: Permit | null;
+  /** The credential that the start issued. */
+  issued?: PreparedCredential | null;
   redecision?: ActionRecord["redecision"];
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
@@ -127,7 +130,7 @@ function renderAction(
   voting: Awaited<ReturnType<typeof readVoting>>,
   options: RecordOptions,
 ): ActionRecord {
-  const { permit = null, redecision, newGrant } = options;
+  const { permit = null, issued = null, redecision, newGrant } = options;
   const content = readContent(row);
   const { params, context, meta, questions, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
@@ -175,6 +178,12 @@ function renderAction(
     Object.assign(record, presentRequest(options.set, record));
   if (redecision !== undefined) record.redecision = redecision;
   if (newGrant !== undefined) record.new_grant = newGrant;
+  if (issued !== null)
+    record.credential = {
+      issuer: issued.issuer.name,
+      expires_at: toRfc3339(issued.credential.expires_at),
+      secret: issued.credential.secret,
+    };
   return record;
 }
 

@@ -2,6 +2,7 @@
 import type { CoreHost, JsonObject } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
+import { discardCredential, issueCredential, type PreparedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
 import { decideStart, hashText, prefetchStart, type StartResult } from "./start.ts";
@@ -11,17 +12,32 @@ export async function startAction(
   credential: Credential,
   id: string,
   { permit = null, attempt = null }: { [name in keyof StartBody]: StartBody[name] | null },
-): Promise<StartResult> {
-  const call = { id, permit, attempt: hashText(attempt) };
-  const started = await host.ledger.transact(
-    async (tx) => decideStart(host, tx, await tx.confirm(credential), call),
-    prefetchStart(call),
-  );
+): Promise<StartResult & { issued: PreparedCredential | null }> {
+  const decideWith = (prepared: PreparedCredential | null): Promise<StartResult> => {
+    const call = { id, permit, attempt: hashText(attempt), credential: prepared };
+    return host.ledger.transact(
+      async (tx) => decideStart(host, tx, await tx.confirm(credential), call),
+      prefetchStart(call),
+    );
+  };
+  let started = await decideWith(null);
+  let issued: PreparedCredential | null = null;
+  if (started.needs !== undefined) {
+    issued = await issueCredential(host, started.needs);
+    try {
+      started = await decideWith(issued);
+    } catch (error) {
+      // The start may have been recorded although its commit failed; its caller then repeats it, and gets a new credential.
+      await discardCredential(host, issued);
+      throw error;
+    }
+    if (started.row.status !== "executing") await discardCredential(host, issued);
+  }
   const { row } = started;
   // Thrown only after the commit, because a refusal inside the job would roll the record back.
   if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
   if (row.status === "pending_approval") throw moreApprovalsNeededError(row);
-  return started;
+  return { ...started, issued };
 }
 
 export function reportResult(

@@ -60,7 +60,7 @@ export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Ro
       confirmsCredential: true,
       bodyLimit: 16_384,
       description:
-        "The key that submitted the action needs no permit, and may send an empty body; any other key must send one. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`: it gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected.",
+        "The key that submitted the action needs no permit, and may send an empty body; any other key must send one. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`: it gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected. If a credential issuer of the configuration covers the action, the response has a `credential`, and the key needs the scope `credentials:receive`.",
       responses: {
         200: {
           ...ACTION_RESPONSE,
@@ -76,13 +76,14 @@ export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Ro
         "START_EXPIRED",
         "NO_LONGER_ALLOWED",
         "MORE_APPROVALS_NEEDED",
+        "CREDENTIAL_NOT_ISSUED",
         "STOPPED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
       ],
       async handle({ credential, params, body }) {
-        const { row, isRetry } = await startAction(host, credential, params.id, body);
-        return actionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
+        const { row, isRetry, issued } = await startAction(host, credential, params.id, body);
+        return actionReply(host, row, credential, { issued, ...(isRetry ? { headers: REPLAYED_HEADERS } : {}) });
       },
     }),
     defineRoute({

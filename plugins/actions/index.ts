@@ -4,6 +4,8 @@ import { defineCorePlugin } from "../../src/core.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
+import { createCredentialEnding } from "./credential-ending.ts";
+import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiry } from "./expiry.ts";
 import { grantRoutes } from "./grant-routes.ts";
 import { readRoutes } from "./read-routes.ts";
@@ -37,11 +39,13 @@ const Options = Type.Object(
 export default defineCorePlugin({
   name: "actions",
   options: Options,
+  entries: CREDENTIAL_ENTRIES,
   setup(host, options) {
     const expiry = createExpiry(host);
     const waitTracker = createWaitTracker(host);
     const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
     const retention = createRetention(host);
+    const credentialEnding = createCredentialEnding(host);
     const unknownOutcomes = createUnknownOutcomes(host, options.unknown_after_minutes * 60_000);
     return {
       routes: [
@@ -57,10 +61,12 @@ export default defineCorePlugin({
         await expiry.start();
         retention.start();
         unknownOutcomes.start();
+        credentialEnding.start();
       },
       async stop() {
         waiters.stop();
         await waitTracker.stop();
+        await credentialEnding.stop();
         await unknownOutcomes.stop();
         await retention.stop();
         await expiry.stop();

@@ -351,6 +351,22 @@ export const ActionRecord = Type.Object(
       }),
     ),
     permit_expires_at: Nullable(Time("Expiry of the permit.")),
+    credential: Type.Optional(
+      Type.Object(
+        {
+          issuer: Type.String(),
+          expires_at: Time("When it stops working, unless it ends earlier."),
+          secret: Type.Record(Type.String(), Type.Unknown(), {
+            description: "What the tool signs in with. Not stored.",
+          }),
+        },
+        {
+          additionalProperties: false,
+          description:
+            "Only in the response to a start that a credential issuer covers: the credential for this action.",
+        },
+      ),
+    ),
     expires_at: Nullable(Time("Deadline of the approval.")),
     result: Type.Union([
       Type.Object(

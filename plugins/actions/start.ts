@@ -22,6 +22,12 @@ import {
   type Redecision,
 } from "./redecision.ts";
 import { countedVotes } from "./approver-plans.ts";
+import {
+  type CredentialRequest,
+  findCredentialRequest,
+  type PreparedCredential,
+  recordCredential,
+} from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFound } from "./visible-action.ts";
@@ -32,6 +38,8 @@ interface StartCall {
   permit: string | null;
   /** SHA-256 of the caller's `attempt`, hex. */
   attempt: string | null;
+  /** The credential that was created for this start; null before one was. */
+  credential: PreparedCredential | null;
 }
 
 export interface StartResult {
@@ -39,6 +47,8 @@ export interface StartResult {
   row: ActionRow;
   /** This request had already started the action. */
   isRetry: boolean;
+  /** What the start needs before it can be recorded; absent if nothing. Nothing was recorded then. */
+  needs?: CredentialRequest;
 }
 
 /**
@@ -53,7 +63,7 @@ export async function decideStart(
   host: CoreHost,
   tx: LedgerTransaction,
   who: Credential,
-  { id, permit, attempt }: StartCall,
+  { id, permit, attempt, credential }: StartCall,
 ): Promise<StartResult> {
   const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
@@ -94,11 +104,17 @@ export async function decideStart(
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);
+    const needs = findCredentialRequest(host, row, who);
+    if (needs === null) return { row, isRetry: repeated };
+    if (credential === null) return { row, isRetry: repeated, needs };
+    await recordCredential(host, tx, row, who, credential);
     return { row, isRetry: repeated };
   }
   if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), isRetry: repeated };
   if (outcome === "pending_approval")
     return { row: await requireMoreApprovals(tx, row, redecision, cause, history.requirement), isRetry: repeated };
+  const needs = findCredentialRequest(host, row, who);
+  if (needs !== null && credential === null) return { row, isRetry: repeated, needs };
   tx.record(
     {
       type: "execution",
@@ -114,6 +130,7 @@ export async function decideStart(
     },
     row.submitted_by,
   );
+  if (credential !== null) await recordCredential(host, tx, row, who, credential);
   const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
   return { row: { ...row, ...change }, isRetry: repeated };

@@ -4,6 +4,8 @@ import { type Authenticated, type Document, type DocumentReader, Refusal, toRfc3
 import {
   type CoreHost,
   type LedgerTransaction,
+  openText,
+  sealText,
   sha256Hex,
   utf8,
   canonicalText,
@@ -23,7 +25,6 @@ import {
 import { ERRORS } from "./user-errors.ts";
 import type { Options } from "./user-options.ts";
 import type { Provider } from "./provider.ts";
-import { openText, sealText } from "./sealed-text.ts";
 import { requireSecureSite, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
@@ -215,7 +216,7 @@ export class Sessions {
 
   private sealedRefresh(sessionId: string, provider: string, token: string, now: number): SealedRefresh {
     const minutes = this.find(provider)?.options.refresh_minutes ?? 0;
-    return { token: sealText(this.host, sessionId, token), due_at: now + minutes * 60_000 };
+    return { token: sealText(this.host.vault, refreshTokenOwner(sessionId), token), due_at: now + minutes * 60_000 };
   }
 
   private find(id: string): Provider | null {
@@ -237,7 +238,7 @@ export class Sessions {
     if (login.refresh === null || login.refresh.due_at > now) return stored;
     const version = await this.claimCheck(stored, { ...login.refresh, due_at: now + RETRY_AFTER });
     if (version === null) return this.read(this.host.documents, session.user_id, session.id);
-    const token = openText(this.host, session.id, login.refresh.token);
+    const token = openText(this.host.vault, refreshTokenOwner(session.id), login.refresh.token);
     let next: string | null;
     try {
       next = token === null ? null : await provider.refresh(token);
@@ -403,6 +404,8 @@ export function assertSameSite(request: Request, site: Site): void {
   if (request.headers.get(CSRF_HEADER) === null)
     throw new Refusal(ERRORS.CROSS_SITE, "send the header `Assent-Session: 1` with every request that is not GET");
 }
+
+const refreshTokenOwner = (sessionId: string) => ({ purpose: "users/refresh-token", subject: sessionId });
 
 function recordSession(
   tx: LedgerTransaction,

@@ -9,6 +9,7 @@ import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import type { Containment } from "./containment.ts";
+import type { CredentialIssuer } from "./credentials.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
 import type { Credential, Host, Workload } from "./host.ts";
@@ -209,6 +210,8 @@ export interface CoreHost extends Host {
   /** After start. */
   readonly permits: Permits;
   readonly channels: Channels;
+  /** Issuers of all plugins. After start. */
+  readonly credentialIssuers: readonly CredentialIssuer[];
   /** After start. */
   readonly processes: Processes;
   /** Returns the lease on a background job that only one process runs. After start. */

@@ -65,6 +65,7 @@ export const ERRORS = {
   PERMIT_EXPIRED: [410, "The permit has expired"],
   PERMIT_REQUIRED: [403, "Starting this action requires a permit"],
   TOO_MANY_PERMITS: [409, "The action has reached its limit of permits"],
+  CREDENTIAL_NOT_ISSUED: [502, "No credential could be issued for the action"],
   NOT_THE_EXECUTOR: [403, "Another key or attempt started this action"],
   NOT_THE_SUBMITTER: [403, "Another key submitted this action"],
 

@@ -7,6 +7,7 @@ export const SCOPES = [
   "actions:execute",
   "actions:erase",
   "actions:settle",
+  "credentials:receive",
   "approvals:decide",
   "grants:write",
   "policies:read",

@@ -2,6 +2,7 @@
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
 import type { Channels, CoreHost, Documents, Groups, HostStorage } from "../contract/core-host.ts";
+import type { CredentialIssuer } from "../contract/credentials.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
@@ -29,6 +30,8 @@ interface HostOptions {
   parts(): Parts | null;
   /** Null before all plugins are set up. */
   routes(): readonly Route[] | null;
+  /** Null before all plugins are set up. */
+  credentialIssuers(): readonly CredentialIssuer[] | null;
   channels: Channels;
   groups: Groups;
   declared: Declarations;
@@ -129,7 +132,7 @@ function createCommon(
 
 /** Creates the members that only privileged plugins receive. */
 function createPrivileged(
-  { load, declared, channels, groups, instance }: HostOptions,
+  { load, declared, channels, groups, instance, credentialIssuers }: HostOptions,
   part: Hosts["part"],
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
@@ -171,6 +174,11 @@ function createPrivileged(
     containment,
     channels,
     groups,
+    get credentialIssuers() {
+      const issuers = credentialIssuers();
+      if (issuers === null) throw tooEarly("credentialIssuers");
+      return issuers;
+    },
     get processes() {
       return part("processes");
     },

@@ -3,6 +3,7 @@ import { V7Generator } from "uuidv7";
 import type { Config } from "../config/index.ts";
 import { readRotas } from "../config/rota-schema.ts";
 import type { CoreHost } from "../contract/core-host.ts";
+import type { CredentialIssuer } from "../contract/credentials.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import { createGroups } from "../identity/groups.ts";
@@ -105,6 +106,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const instance = newId();
   let parts: Parts | null = null;
   let routes: readonly Route[] | null = null;
+  let credentialIssuers: readonly CredentialIssuer[] | null = null;
   let state: "new" | "started" | "stopped" = "new";
   const plugins = options.plugins ?? (await loadPlugins(config));
   assertUniqueNames(plugins);
@@ -126,6 +128,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     stopping: stopping.signal,
     parts: () => parts,
     routes: () => routes,
+    credentialIssuers: () => credentialIssuers,
     channels: createChannels(() => channels),
     groups,
     declared,
@@ -134,6 +137,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
   const registry = await collectContributions(plugins, declared, { hostOf, coreHostOf }, log);
   routes = registry.routes;
+  credentialIssuers = registry.credentialIssuers;
   channels = readChannels(config.channels, registry.notifiers, rotas);
   const outbox = createOutbox({
     channels,

@@ -1,6 +1,7 @@
 /** Collects the contributions of all plugins, and rejects conflicts. They do not change afterwards. */
 import type { Host, Logger } from "../../contract/host.ts";
 import type { Authenticator } from "../../contract/authenticator.ts";
+import type { CredentialIssuer } from "../../contract/credentials.ts";
 import type { Facade } from "../../contract/facade.ts";
 import type { Notifier } from "../../contract/notifier.ts";
 import type { Page } from "../../contract/page.ts";
@@ -18,6 +19,7 @@ interface Registry {
   readonly pages: readonly Page[];
   readonly facades: readonly Facade[];
   readonly authenticators: readonly Authenticator[];
+  readonly credentialIssuers: readonly CredentialIssuer[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   onResponse(request: CompletedRequest): void;
@@ -83,11 +85,18 @@ export async function collectContributions(
     (authenticator) => authenticator.name,
     (authenticator) => `the authenticator "${authenticator.name}"`,
   );
+  const credentialIssuers = unique(
+    parts,
+    (b) => b.credentialIssuers,
+    (issuer) => issuer.name,
+    (issuer) => `the credential issuer "${issuer.name}"`,
+  );
   return Object.freeze({
     routes,
     pages,
     facades,
     authenticators,
+    credentialIssuers,
     policySources,
     notifiers,
     onResponse: observers(parts, log),

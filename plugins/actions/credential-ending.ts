@@ -1,0 +1,172 @@
+/**
+ * Background task that ends credentials: when the action has a result or its outcome is unknown, when the credential
+ * expires, at a stop, and when the agent is suspended or the starting key is revoked. One process per store runs it. Revoking is
+ * repeated until the issuer confirms it, because a credential that was not revoked may still work.
+ */
+import {
+  type CoreHost,
+  createRepeatingTask,
+  type LeaderLease,
+  matchesAnyName,
+  openText,
+  isStopActive,
+} from "../../src/core.ts";
+import { type CredentialIssuer, type Document, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import type { CredentialEnd } from "./credential-entries.ts";
+import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } from "./issue-credential.ts";
+
+const PAGE = 100;
+const EVERY_MS = 15_000;
+const AFTER_FAILURE_MS = 5_000;
+/** An issuer that no longer exists, or keeps failing, is given up this long after the credential expired. Milliseconds. */
+const GIVE_UP_AFTER = 7 * 86_400_000;
+/** Entries after which a credential may have to end at once. */
+const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
+
+interface CredentialEnding {
+  start(): void;
+  /** Ends every credential that has to end now. Resolves to their number. Rejects if the store fails. */
+  sweep(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export function createCredentialEnding(host: CoreHost): CredentialEnding {
+  let stopped = false;
+  let unsubscribe: (() => void) | null = null;
+  let lease: LeaderLease | null = null;
+
+  async function sweep(): Promise<number> {
+    let ended = 0;
+    let failures = 0;
+    for (let after = CREDENTIAL_PREFIX; !stopped;) {
+      const page = await host.documents.list({ prefix: CREDENTIAL_PREFIX, after, limit: PAGE });
+      if (page.length === 0) break;
+      lease ??= host.leaderLease("credentials");
+      if (!(await lease.isLeader())) break;
+      for (const document of page) {
+        const open = document.value as unknown as OpenCredential;
+        const cause = await findEnd(host, open);
+        if (cause === null) continue;
+        if (await endCredential(host, document, open, cause)) ended++;
+        else failures++;
+      }
+      after = page.at(-1)?.key ?? after;
+    }
+    if (failures > 0) throw new Error(`${failures} credentials could not be revoked yet`);
+    return ended;
+  }
+
+  const rounds = createRepeatingTask({
+    task: sweep,
+    everyMs: EVERY_MS,
+    afterFailureMs: AFTER_FAILURE_MS,
+    onFailure: (error) => host.log.warn("could not end all credentials; retrying", { error: String(error) }),
+  });
+
+  return {
+    sweep,
+    start() {
+      if (host.credentialIssuers.length > 0)
+        unsubscribe = host.subscribe((entries) => {
+          if (entries.some(({ type }) => CAUSES.has(type))) void rounds.run();
+        });
+      rounds.start();
+    },
+    async stop() {
+      stopped = true;
+      unsubscribe?.();
+      await rounds.stop();
+      await lease?.release().catch(() => undefined);
+    },
+  };
+}
+
+/** Returns why the credential has to end now; null if it does not. */
+async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential): Promise<CredentialEnd | null> {
+  const now = host.clock();
+  if (expires_at <= now) return "expired";
+  const row = await host.storage.action(action_id);
+  if (row === null) return "not_started";
+  if (row.status !== "executing") return row.started_at === null ? "not_started" : "result";
+  if (await isStopped(host, row, now)) return "stopped";
+  return (await hasLostAccess(host, row)) ? "access_lost" : null;
+}
+
+/** Whether a stop covers the action. The decision on the action names the policy that a stop can select. */
+async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {
+  const { open } = await host.stops.list();
+  return open.some(
+    (stop) =>
+      isStopActive(stop, now) &&
+      (stop.agent === null || matchesAnyName([stop.agent], row.agent_id)) &&
+      (stop.tool === null || matchesAnyName([stop.tool], row.tool)) &&
+      (stop.policy === null || stop.policy === row.policy),
+  );
+}
+
+async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {
+  const { agent } = await host.agents.facts(row.agent_id);
+  if (agent?.suspended === true) return true;
+  // Both the key that started the action and the one that submitted it.
+  const users = await host.users.list();
+  for (const id of new Set([row.started_by, row.submitted_by])) {
+    if (id === null) continue;
+    const key = host.keys.recordedKey(id);
+    const rights = await host.keys.rightsOf({ now: host.clock(), users, key: (name) => host.storage.key(name) }, id);
+    if (key !== null && rights === null) return true;
+  }
+  return false;
+}
+
+/** Revokes and records the end. Resolves to false if the issuer failed: the credential then stays open. */
+async function endCredential(
+  host: CoreHost,
+  document: Document,
+  open: OpenCredential,
+  cause: CredentialEnd,
+): Promise<boolean> {
+  const issuer = host.credentialIssuers.find(({ name }) => name === open.issuer);
+  const outcome = await revokeCredential(host, issuer, open);
+  if (outcome === "failed") return false;
+  return host.ledger.transact(async (tx) => {
+    const documents = host.documents.within(tx);
+    const current = await documents.get(document.key);
+    // Another process ended it.
+    if (current === null) return true;
+    const row = await tx.action(open.action_id);
+    await documents.delete(current.key, current.version);
+    tx.record(
+      {
+        type: "actions:credential_ended",
+        v: 1,
+        at: toRfc3339(tx.now),
+        action_id: row?.id ?? null,
+        agent_id: row?.agent_id ?? null,
+        data: { issuer: open.issuer, digest: open.digest, cause, revoked: outcome === "revoked" },
+        by: null,
+      },
+      row?.submitted_by,
+    );
+    return true;
+  });
+}
+
+async function revokeCredential(
+  host: CoreHost,
+  issuer: CredentialIssuer | undefined,
+  { action_id, issuer: name, digest, revocation, expires_at }: OpenCredential,
+): Promise<"revoked" | "expires" | "failed"> {
+  if (revocation === null) return "expires";
+  const isGivenUp = host.clock() > expires_at + GIVE_UP_AFTER;
+  const text = openText(host.vault, revocationOwner(action_id, digest), revocation);
+  try {
+    if (issuer?.revoke === undefined) throw new Error(`the configuration no longer has the issuer "${name}"`);
+    if (text === null) throw new Error("the stored revocation cannot be decrypted; the service's secret has changed");
+    await withTimeout(async (signal) => issuer.revoke?.(text, signal));
+    return "revoked";
+  } catch (error) {
+    host.log.error("a credential could not be revoked", { action: action_id, issuer: name, error: String(error) });
+    return isGivenUp ? "expires" : "failed";
+  }
+}

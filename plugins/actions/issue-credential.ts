@@ -1,0 +1,229 @@
+/**
+ * Credentials for actions that start. The issuer is called before the start is recorded, and the caller receives the
+ * credential only after the start and the credential's digest are durable:
+ *
+ *   1. A first transaction decides that the action may start, and finds its issuer. It records nothing yet.
+ *   2. The issuer creates the credential. If that fails, the action has not started, and the start can be repeated.
+ *   3. A second transaction decides the start again, and records it with the credential's digest.
+ *
+ * After a crash between 2 and 3 nobody has the credential, and its expiry ends it.
+ */
+import {
+  canonicalText,
+  type CoreHost,
+  isJsonObject,
+  type JsonObject,
+  type LedgerTransaction,
+  matchesAnyName,
+  parseCompleteRequest,
+  sealText,
+  sha256Hex,
+  toActor,
+  utf8,
+} from "../../src/core.ts";
+import {
+  type Credential,
+  type CredentialAction,
+  type CredentialIssuer,
+  type IssuedCredential,
+  Refusal,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+
+/** Longest time for an issuer to create or revoke a credential. Milliseconds. */
+export const ISSUER_TIMEOUT = 10_000;
+const MAX_SECRET_BYTES = 16_384;
+const MAX_REVOCATION_BYTES = 8_192;
+const MAX_LIFETIME = 86_400_000;
+export const CREDENTIAL_PREFIX = "credential/";
+
+/** A start that needs a credential first. */
+export interface CredentialRequest {
+  issuer: CredentialIssuer;
+  action: CredentialAction;
+  request_hash: string;
+}
+
+/** A credential that was created for a start that is not recorded yet. */
+export interface PreparedCredential extends CredentialRequest {
+  credential: IssuedCredential;
+  /** SHA-256 of the canonical secret, hex. */
+  digest: string;
+}
+
+/** A credential that has not ended, as it is stored. */
+export interface OpenCredential {
+  action_id: string;
+  issuer: string;
+  digest: string;
+  /** Milliseconds. */
+  expires_at: number;
+  /** Encrypted; null if only time ends the credential. */
+  revocation: string | null;
+}
+
+/** The text that revokes a credential belongs to this credential of this action. */
+export const revocationOwner = (actionId: string, digest: string) => ({
+  purpose: "actions/credential",
+  subject: `${actionId}/${digest}`,
+});
+
+export const credentialKey = (actionId: string, digest: string): string =>
+  `${CREDENTIAL_PREFIX}${actionId}/${digest.slice(0, 32)}`;
+
+/**
+ * Returns what the start of this action needs; null if no issuer covers it. Throws CREDENTIAL_NOT_ISSUED if several do, and
+ * INSUFFICIENT_SCOPE if the caller may not receive credentials.
+ * @param row verified against the ledger
+ */
+export function findCredentialRequest(host: CoreHost, row: ActionRow, who: Credential): CredentialRequest | null {
+  const [issuer, other] = host.credentialIssuers.filter(
+    ({ tools, operations }) => matchesAnyName(tools, row.tool) && matchesAnyName(operations, row.operation),
+  );
+  if (issuer === undefined) return null;
+  if (other !== undefined)
+    throw new Refusal(
+      "CREDENTIAL_NOT_ISSUED",
+      `the credential issuers "${issuer.name}" and "${other.name}" both cover ${row.tool} ${row.operation}; the operator has to make their patterns disjoint`,
+    );
+  if (!who.hasScope("credentials:receive"))
+    throw new Refusal(
+      "INSUFFICIENT_SCOPE",
+      `starting this action issues a credential, and the key "${who.key.name}" lacks the scope credentials:receive; start it with the key of the tool and a \`permit\``,
+    );
+  const request = parseCompleteRequest(row);
+  if (request === null) throw new Refusal("ACTION_ERASED", `the request of the action ${row.id} was erased`);
+  const { id, agent_id, tool, operation } = row;
+  return {
+    issuer,
+    action: { id, agent_id, tool, operation, params: request.params },
+    request_hash: row.request_hash,
+  };
+}
+
+/** Calls the issuer. Throws CREDENTIAL_NOT_ISSUED if it fails, takes too long, or answers with something else. */
+export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<PreparedCredential> {
+  const { issuer, action } = request;
+  let answer: Promise<IssuedCredential> | null = null;
+  try {
+    const credential = await withTimeout((signal) => (answer = issuer.issue(structuredClone(action), signal)));
+    answer = null;
+    const fault = findCredentialFault(credential, issuer, host.clock());
+    if (fault !== null) throw new Error(fault);
+    return { ...request, credential, digest: sha256Hex(utf8(canonicalText(credential.secret))) };
+  } catch (error) {
+    // The issuer's message could quote what it was configured with, so only the log has it.
+    host.log.error("a credential could not be issued", {
+      action: action.id,
+      issuer: issuer.name,
+      error: String(error),
+    });
+    void revokeLateAnswer(host, request, answer);
+    throw new Refusal(
+      "CREDENTIAL_NOT_ISSUED",
+      `the issuer "${issuer.name}" did not issue a credential, so the action has not started; start it again later`,
+    );
+  }
+}
+
+/** Revokes what an issuer returns after its time limit. */
+async function revokeLateAnswer(
+  host: CoreHost,
+  request: CredentialRequest,
+  answer: Promise<IssuedCredential> | null,
+): Promise<void> {
+  try {
+    const credential = await answer;
+    if (credential === null || findCredentialFault(credential, request.issuer, host.clock()) !== null) return;
+    await discardCredential(host, { ...request, credential, digest: "" });
+  } catch {
+    // The answer is the error that was logged.
+  }
+}
+
+/** Runs a call of an issuer with a time limit, also if the issuer ignores its signal. */
+export async function withTimeout<T>(call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const timeout = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const expiry = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = new Error(`no answer within ${ISSUER_TIMEOUT / 1000} s`);
+      timeout.abort(error);
+      reject(error);
+    }, ISSUER_TIMEOUT);
+  });
+  try {
+    return await Promise.race([call(timeout.signal), expiry]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function findCredentialFault(credential: unknown, issuer: CredentialIssuer, now: number): string | null {
+  if (!isJsonObject(credential as JsonObject)) return "the issuer returned no object";
+  const { secret, expires_at, revocation } = credential as unknown as IssuedCredential;
+  if (!isJsonObject(secret) || canonicalText(secret).length > MAX_SECRET_BYTES)
+    return `\`secret\` must be an object of at most ${MAX_SECRET_BYTES} bytes as JSON`;
+  if (!Number.isSafeInteger(expires_at) || expires_at <= now || expires_at > now + MAX_LIFETIME)
+    return "`expires_at` must be a time in milliseconds, at most a day ahead";
+  if (revocation !== null && (typeof revocation !== "string" || revocation.length > MAX_REVOCATION_BYTES))
+    return `\`revocation\` must be null or text of at most ${MAX_REVOCATION_BYTES} characters`;
+  if (revocation !== null && issuer.revoke === undefined) return "`revocation` is set, but the issuer has no `revoke`";
+  return null;
+}
+
+/** Records the credential, in the transaction of the start. Throws CREDENTIAL_NOT_ISSUED if the request has changed. */
+export async function recordCredential(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  who: Credential,
+  { issuer, credential, digest, request_hash }: PreparedCredential,
+): Promise<void> {
+  if (request_hash !== row.request_hash)
+    throw new Refusal(
+      "CREDENTIAL_NOT_ISSUED",
+      "the request changed while its credential was issued; start the action again",
+    );
+  const { expires_at, revocation } = credential;
+  const open: OpenCredential = {
+    action_id: row.id,
+    issuer: issuer.name,
+    digest,
+    expires_at,
+    revocation: revocation === null ? null : sealText(host.vault, revocationOwner(row.id, digest), revocation),
+  };
+  const written = await host.documents.within(tx).put(credentialKey(row.id, digest), { ...open }, null);
+  if (written === null) throw new Error(`the issuer "${issuer.name}" issued the same credential twice`);
+  tx.record(
+    {
+      type: "actions:credential_issued",
+      v: 1,
+      at: toRfc3339(tx.now),
+      action_id: row.id,
+      agent_id: row.agent_id,
+      data: { issuer: issuer.name, digest, expires_at: toRfc3339(expires_at) },
+      by: toActor(who.key, who.principal),
+    },
+    row.submitted_by,
+  );
+}
+
+/** Revokes a credential whose start was not recorded. A failure is logged: nobody has the credential, and it expires. */
+export async function discardCredential(
+  host: CoreHost,
+  { issuer, credential, action }: PreparedCredential,
+): Promise<void> {
+  const { revocation } = credential;
+  if (revocation === null) return;
+  try {
+    await withTimeout(async (signal) => issuer.revoke?.(revocation, signal));
+  } catch (error) {
+    host.log.warn("a credential that nobody received could not be revoked; it expires", {
+      action: action.id,
+      issuer: issuer.name,
+      error: String(error),
+    });
+  }
+}

@@ -1,0 +1,47 @@
+/** Fills the parameters of an action into a session policy, so that the session reaches only what the action names. */
+import type { JsonObject, JsonValue } from "../../src/core.ts";
+
+const PLACEHOLDER = /\{params\.([A-Za-z0-9_]+)\}/g;
+/**
+ * Characters of a parameter value. Wildcards, policy variables and quotes would let the value select more than it names, and
+ * `/` and `..` another folder.
+ */
+const PLAIN_VALUE = /^[A-Za-z0-9][A-Za-z0-9._@=-]{0,255}$/;
+/** Longest session policy that STS accepts, in characters. */
+const MAX_POLICY = 2048;
+
+/** Returns what is wrong with a configured policy; null if nothing is. */
+export function findPolicyFault(policy: Readonly<Record<string, unknown>>): string | null {
+  if (!Array.isArray(policy["Statement"])) return "needs a list `Statement`";
+  const text = JSON.stringify(policy);
+  if (text.length > MAX_POLICY) return `is longer than ${MAX_POLICY} characters, the limit of STS`;
+  const other = text.replaceAll(PLACEHOLDER, "").match(/\{params[^}]*\}?/);
+  return other === null ? null : `has the placeholder ${other[0]}; write {params.name}`;
+}
+
+/**
+ * Returns the policy as JSON. Throws Error if a parameter is missing, is not text or a whole number, or has other
+ * characters than letters, digits, `.`, `_`, `@`, `=` and `-`.
+ * @example
+ * fillSessionPolicy({ Statement: [{ Resource: "arn:aws:s3:::{params.bucket}/*" }] }, { bucket: "reports" });
+ */
+export function fillSessionPolicy(policy: Readonly<Record<string, unknown>>, params: JsonObject): string {
+  const filled = JSON.stringify(fill(policy as JsonObject, params));
+  if (filled.length > MAX_POLICY) throw new Error(`the session policy is longer than ${MAX_POLICY} characters`);
+  return filled;
+}
+
+function fill(value: JsonValue, params: JsonObject): JsonValue {
+  if (typeof value === "string") return value.replaceAll(PLACEHOLDER, (_, name: string) => plainValue(name, params));
+  if (Array.isArray(value)) return value.map((item) => fill(item, params));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fill(item, params)]));
+}
+
+function plainValue(name: string, params: JsonObject): string {
+  const value = Object.hasOwn(params, name) ? params[name] : undefined;
+  const text = typeof value === "number" && Number.isSafeInteger(value) ? String(value) : value;
+  if (typeof text !== "string" || !PLAIN_VALUE.test(text) || text.includes(".."))
+    throw new Error(`the parameter "${name}" is missing, or has characters that a session policy must not contain`);
+  return text;
+}

@@ -1,0 +1,128 @@
+/**
+ * Creates and drops login roles. A login role has the rights of one declared role and sets it at each login, so that what
+ * the action creates belongs to the declared role. Postgres checks `VALID UNTIL` only at login, so a role that ends also
+ * loses its open connections.
+ */
+import { randomBytes } from "node:crypto";
+import postgres from "postgres";
+import type { CredentialAction, CredentialIssuer, IssuedCredential, Logger } from "../../src/plugin.ts";
+import type { RoleIssuerOptions } from "./index.ts";
+import { scramVerifier } from "./scram-verifier.ts";
+
+/** Longest statement. Below the time that the service waits for an issuer. Milliseconds. */
+const STATEMENT_TIMEOUT = 5_000;
+/** How long to wait until a connection of an ended role has closed. Milliseconds. */
+const CLOSE_TIMEOUT = 2_000;
+const CLEANUP_INTERVAL = 3_600_000;
+const CLEANUP_LIMIT = 50;
+/** Login roles of this plugin: the action's id and a random suffix. */
+const LOGIN_ROLE = "^assent_[0-9a-f]{32}_[0-9a-f]{12}$";
+/** SQLSTATE of `DROP ROLE` for a role that owns objects or has rights. */
+const DEPENDENT_OBJECTS = "2BP01";
+
+export interface RoleIssuer extends CredentialIssuer {
+  revoke(loginRole: string): Promise<void>;
+  /** Drops expired login roles now and every hour: those whose start was never recorded, because a process crashed. */
+  startCleanup(): void;
+  close(): Promise<void>;
+}
+
+export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: Logger): RoleIssuer {
+  const sql = postgres(options.url, {
+    max: 2,
+    idle_timeout: 30,
+    connect_timeout: 5,
+    prepare: false,
+    onnotice: () => undefined,
+    connection: { application_name: "assent", statement_timeout: STATEMENT_TIMEOUT },
+  });
+  const address = targetOf(options);
+  let cleanup: ReturnType<typeof setInterval> | null = null;
+
+  async function issue(action: CredentialAction): Promise<IssuedCredential> {
+    const user = `assent_${action.id.replaceAll("-", "").toLowerCase()}_${randomBytes(6).toString("hex")}`;
+    const password = randomBytes(24).toString("base64url");
+    const expires_at = Date.now() + options.valid_seconds * 1000;
+    const verifier = await scramVerifier(password);
+    const [login, role] = [quoteIdentifier(user), quoteIdentifier(options.role)];
+    await sql.begin(async (tx) => {
+      await tx.unsafe(
+        `CREATE ROLE ${login} LOGIN PASSWORD '${verifier}' VALID UNTIL '${new Date(expires_at).toISOString()}' CONNECTION LIMIT ${options.connections}`,
+      );
+      await tx.unsafe(`GRANT ${role} TO ${login}`);
+      await tx.unsafe(`ALTER ROLE ${login} SET role = ${role}`);
+    });
+    const { host, port, database } = address;
+    const url = `postgres://${user}:${password}@${host}:${port}/${encodeURIComponent(database)}`;
+    return { secret: { url, host, port, database, user, password }, expires_at, revocation: user };
+  }
+
+  async function revoke(user: string): Promise<void> {
+    if (!new RegExp(LOGIN_ROLE).test(user)) throw new Error(`"${user}" is not a login role of this plugin`);
+    const exists = await sql`select 1 from pg_roles where rolname = ${user}`;
+    if (exists.length > 0) await dropLoginRole(sql, user, options.role);
+  }
+
+  async function dropExpired(): Promise<void> {
+    // Live credentials are ended by the service, so only roles well past their expiry are left over.
+    const expired = await sql<{ rolname: string }[]>`
+      select rolname from pg_roles
+      where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
+        and pg_has_role(rolname, ${options.role}, 'member')
+      limit ${CLEANUP_LIMIT}`;
+    for (const { rolname } of expired) await revoke(rolname);
+  }
+
+  return {
+    name,
+    tools: options.tools,
+    operations: options.operations,
+    issue,
+    revoke,
+    startCleanup() {
+      const run = (): void =>
+        void dropExpired().catch((error: unknown) =>
+          log.warn("could not drop expired login roles; retrying in an hour", { issuer: name, error: String(error) }),
+        );
+      run();
+      cleanup = setInterval(run, CLEANUP_INTERVAL);
+      cleanup.unref?.();
+    },
+    async close() {
+      if (cleanup !== null) clearInterval(cleanup);
+      await sql.end({ timeout: 5 });
+    },
+  };
+}
+
+async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Promise<void> {
+  const login = quoteIdentifier(user);
+  // First, so that no login can follow the end of the open connections.
+  await sql.unsafe(`ALTER ROLE ${login} NOLOGIN`);
+  await sql.unsafe(`GRANT ${login} TO CURRENT_USER`);
+  await sql`select pg_terminate_backend(pid, ${CLOSE_TIMEOUT}) from pg_stat_activity where usename = ${user}`;
+  try {
+    await sql.unsafe(`DROP ROLE ${login}`);
+  } catch (error) {
+    if ((error as { code?: string }).code !== DEPENDENT_OBJECTS) throw error;
+    // The action left its declared role with RESET ROLE and created objects.
+    await sql.begin(async (tx) => {
+      await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
+      await tx.unsafe(`DROP OWNED BY ${login}`);
+      await tx.unsafe(`DROP ROLE ${login}`);
+    });
+  }
+}
+
+function targetOf({ url, host, port }: RoleIssuerOptions): { host: string; port: number; database: string } {
+  const parsed = new URL(url);
+  return {
+    host: host ?? decodeURIComponent(parsed.hostname),
+    port: port ?? Number(parsed.port === "" ? 5432 : parsed.port),
+    database: decodeURIComponent(parsed.pathname.slice(1)) || "postgres",
+  };
+}
+
+function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

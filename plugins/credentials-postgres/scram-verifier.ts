@@ -1,0 +1,24 @@
+/**
+ * Computes a SCRAM-SHA-256 verifier as Postgres stores it (RFC 5803, RFC 7677), so that neither the password nor a
+ * statement with it reaches the server or its log.
+ */
+import { createHash, createHmac, pbkdf2, randomBytes } from "node:crypto";
+import { promisify } from "node:util";
+
+const ITERATIONS = 4096;
+const SALT_BYTES = 16;
+
+/**
+ * Returns the verifier.
+ * @param password ASCII, so that no normalization applies
+ * @example
+ * await scramVerifier("secret"); // "SCRAM-SHA-256$4096:…$…:…"
+ */
+export async function scramVerifier(password: string): Promise<string> {
+  const salt = randomBytes(SALT_BYTES);
+  const salted = await promisify(pbkdf2)(password, salt, ITERATIONS, 32, "sha256");
+  const clientKey = createHmac("sha256", salted).update("Client Key").digest();
+  const storedKey = createHash("sha256").update(clientKey).digest("base64");
+  const serverKey = createHmac("sha256", salted).update("Server Key").digest("base64");
+  return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString("base64")}$${storedKey}:${serverKey}`;
+}

@@ -1,0 +1,45 @@
+/**
+ * The contract of credential issuers. An issuer creates a short-lived credential for one action at its start, so that no
+ * agent holds a lasting one. The core hands the credential to the key that started the action, once, and records its
+ * digest. It ends the credential when the action ends, expires, is stopped, or its agent or key loses access.
+ */
+import type { JsonObject } from "../domain/json.ts";
+
+/** The started action. Its request was verified against the ledger. */
+export interface CredentialAction {
+  readonly id: string;
+  readonly agent_id: string;
+  readonly tool: string;
+  readonly operation: string;
+  readonly params: JsonObject;
+}
+
+export interface IssuedCredential {
+  /** What the tool receives, such as a user name and a password. Stored nowhere, at most 16 KiB as JSON. */
+  readonly secret: JsonObject;
+  /** When the credential stops working by itself. Milliseconds since the epoch, at most a day ahead. */
+  readonly expires_at: number;
+  /**
+   * What `revoke` needs to end the credential, at most 8 KiB. Stored encrypted until then. Null if only time ends it.
+   */
+  readonly revocation: string | null;
+}
+
+export interface CredentialIssuer {
+  /** Unique among all issuers. Recorded with each credential. */
+  readonly name: string;
+  /** Patterns as in policies, ignoring case. An action must match one of each. */
+  readonly tools: readonly string[];
+  readonly operations: readonly string[];
+  /**
+   * Creates a credential for exactly this action. Called again if the start is repeated after a lost response. If it
+   * rejects, or does not resolve before `signal` aborts, the action does not start. A credential that was created
+   * nevertheless must end by itself.
+   */
+  issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
+  /**
+   * Ends a credential. Called at least once for each credential that has a `revocation`, also after it expired, until it
+   * resolves. Must be idempotent.
+   */
+  revoke?(revocation: string, signal: AbortSignal): Promise<void>;
+}

@@ -1,0 +1,249 @@
+/** Credentials that are issued when an action starts, and end with it. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type CredentialAction, definePlugin, type IssuedCredential } from "../../../src/plugin.ts";
+import { sha256Hex, utf8 } from "../../../src/domain/hash.ts";
+import { startService, type Answer, type Service } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
+
+const POLICY = `policy: open
+rules:
+  - { name: go, tool: [vault, both, free], effect: allow }
+`;
+const MINUTE = 60_000;
+
+/** A provider of credentials that lists what is valid, and can fail. */
+class Provider {
+  issued = 0;
+  readonly actions: CredentialAction[] = [];
+  readonly valid = new Set<string>();
+  readonly revoked: string[] = [];
+  behaviour: "works" | "fails" | "hangs" | "expired" | "no object" | "cannot revoke" = "works";
+  lateAnswer: ((value: IssuedCredential) => void) | null = null;
+  beforeAnswer: (() => Promise<void>) | null = null;
+
+  async issue(action: CredentialAction, now: number): Promise<IssuedCredential> {
+    this.actions.push(action);
+    if (this.behaviour === "fails") throw new Error("provider down, password hunter2");
+    const password = `secret-${++this.issued}`;
+    const answer = { secret: { password }, expires_at: now + 10 * MINUTE, revocation: password };
+    if (this.behaviour === "expired") return { ...answer, expires_at: now };
+    if (this.behaviour === "no object") return "secret" as unknown as IssuedCredential;
+    this.valid.add(password);
+    await this.beforeAnswer?.();
+    return answer;
+  }
+  async revoke(password: string): Promise<void> {
+    await Promise.resolve();
+    if (this.behaviour === "cannot revoke") throw new Error("provider down");
+    this.valid.delete(password);
+    this.revoked.push(password);
+  }
+}
+
+const provider = new Provider();
+let service: Service;
+let tool: string;
+let n = 0;
+before(async () => {
+  const plugin = definePlugin({
+    name: "test-credentials",
+    setup: (host) => {
+      const issue = (action: CredentialAction) => provider.issue(action, host.clock());
+      const revoke = (revocation: string) => provider.revoke(revocation);
+      const operations = ["*"];
+      return {
+        credentialIssuers: [
+          { name: "vault", tools: ["vault", "both"], operations, issue, revoke },
+          { name: "other", tools: ["both"], operations, issue, revoke },
+        ],
+      };
+    },
+  });
+  service = await startService({ policy: POLICY, plugins: [{ plugin, options: {}, origin: "test" }] });
+  tool = await createKey("tool", ["actions:execute", "credentials:receive"]);
+});
+// Audits the store, too.
+after(() => service.close());
+
+async function createKey(name: string, scopes: string[], more: object = {}): Promise<string> {
+  const body = { name, scopes, ...more };
+  return (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body.key;
+}
+
+const post = (id: string, verb: string, body: object = {}, key = tool): Promise<Answer> =>
+  service.call("POST", `/v1/actions/${id}/${verb}`, { key, body });
+const statusOf = async (id: string): Promise<string> => (await service.call("GET", `/v1/actions/${id}`)).body.status;
+const eventsOf = async (id: string): Promise<{ type: string; data: Record<string, unknown> }[]> => {
+  const { events } = (await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin })).body;
+  return events.map(({ entry }: { entry: { type: string; data: Record<string, unknown> } }) => entry);
+};
+const credentialEvents = async (id: string) => (await eventsOf(id)).filter(({ type }) => type.startsWith("actions:"));
+
+async function submit(more: object = {}): Promise<{ id: string; permit: string }> {
+  const body = { agent_id: "bot", tool: "vault", operation: "read", params: { n: ++n }, ...more };
+  return (await service.call("POST", "/v1/actions", { body, headers: { prefer: "permit" } })).body;
+}
+async function start(more: object = {}): Promise<{ id: string; password: string; answer: Answer }> {
+  const { id, permit } = await submit(more);
+  const answer = await post(id, "start", { permit, attempt: `attempt-${id}` });
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  return { id, password: answer.body.credential.secret.password, answer };
+}
+const untilEnded = (id: string) =>
+  until("the credential has ended", async () => (await credentialEvents(id)).length === 2);
+
+describe("a credential", () => {
+  test("goes to the tool that starts the action with its permit, and the ledger has only its digest", async () => {
+    const { id, password, answer } = await start();
+    assert.deepEqual(Object.keys(answer.body.credential).sort(), ["expires_at", "issuer", "secret"]);
+    const { agent_id, tool: name, operation, params } = provider.actions.at(-1) ?? {};
+    assert.deepEqual([agent_id, name, operation, params], ["bot", "vault", "read", { n }]);
+    const [entry] = await credentialEvents(id);
+    assert.equal(entry?.type, "actions:credential_issued");
+    assert.deepEqual(entry?.data, {
+      issuer: "vault",
+      digest: sha256Hex(utf8(JSON.stringify({ password }))),
+      expires_at: answer.body.credential.expires_at,
+    });
+    const everything =
+      JSON.stringify(await eventsOf(id)) + JSON.stringify((await service.call("GET", `/v1/actions/${id}`)).body);
+    assert.ok(!everything.includes(password));
+  });
+
+  test("is not in the store in clear, because a backup would give it away", async () => {
+    const { password } = await start();
+    const documents = await service.storage.documents({ plugin: "actions", prefix: "credential/", limit: 100 });
+    assert.ok(documents.length > 0);
+    assert.ok(!JSON.stringify(documents).includes(password));
+  });
+
+  test("does not go to an agent: its key cannot start the action", async () => {
+    const { id, permit } = await submit();
+    for (const body of [{}, { permit }]) {
+      const { status, body: refused } = await post(id, "start", body, service.agent);
+      assert.deepEqual([status, refused.code], [403, "INSUFFICIENT_SCOPE"]);
+    }
+    assert.equal(await statusOf(id), "allowed");
+  });
+
+  test("is not issued for actions that no issuer covers", async () => {
+    const { id, permit } = await submit({ tool: "free" });
+    const { status, body } = await post(id, "start", { permit }, service.agent);
+    assert.deepEqual([status, body.credential], [200, undefined]);
+  });
+
+  test("is refused where two issuers cover the action", async () => {
+    const { id, permit } = await submit({ tool: "both" });
+    const { status, body } = await post(id, "start", { permit });
+    assert.deepEqual([status, body.code], [502, "CREDENTIAL_NOT_ISSUED"]);
+    assert.equal(await statusOf(id), "allowed");
+  });
+
+  for (const behaviour of ["fails", "expired", "no object"] as const)
+    test(`leaves the action startable when the issuer's answer is: ${behaviour}`, async () => {
+      const { id, permit } = await submit();
+      provider.behaviour = behaviour;
+      try {
+        const { status, body } = await post(id, "start", { permit });
+        assert.deepEqual([status, body.code], [502, "CREDENTIAL_NOT_ISSUED"]);
+        assert.ok(!JSON.stringify(body).includes("hunter2"), "the provider's message is for the log");
+      } finally {
+        provider.behaviour = "works";
+      }
+      assert.equal(await statusOf(id), "allowed");
+      assert.deepEqual(await credentialEvents(id), []);
+      assert.equal((await post(id, "start", { permit })).status, 200);
+    });
+
+  test("is issued again when a start is repeated, and both end with the action", async () => {
+    const { id, permit } = await submit();
+    const body = { permit, attempt: `attempt-${id}` };
+    const [first, second] = [await post(id, "start", body), await post(id, "start", body)];
+    assert.equal(second.headers.get("idempotency-replayed"), "true");
+    const passwords = [first, second].map((answer) => answer.body.credential.secret.password as string);
+    assert.notEqual(passwords[0], passwords[1]);
+    await post(id, "result", { success: true });
+    await until("both have ended", () => passwords.every((password) => !provider.valid.has(password)));
+  });
+
+  test("is revoked unseen when a stop is placed while it is issued", async () => {
+    const { id, permit } = await submit({ agent_id: "stopped-bot" });
+    provider.beforeAnswer = async () => {
+      const body = { agent: "stopped-bot", reason: "test" };
+      assert.equal((await service.call("POST", "/v1/stop", { key: service.admin, body })).status, 201);
+    };
+    const issuedBefore = provider.issued;
+    try {
+      const answer = await post(id, "start", { permit });
+      assert.notEqual(answer.status, 200);
+      assert.equal(answer.body.credential, undefined);
+    } finally {
+      provider.beforeAnswer = null;
+    }
+    assert.equal(provider.issued, issuedBefore + 1);
+    assert.ok(!provider.valid.has(`secret-${provider.issued}`));
+    assert.deepEqual(await credentialEvents(id), []);
+  });
+});
+
+describe("a credential ends", () => {
+  test("with the result of its action", async () => {
+    const { id, password } = await start();
+    assert.ok(provider.valid.has(password));
+    await post(id, "result", { success: true });
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+    const { data } = (await credentialEvents(id))[1] ?? {};
+    assert.deepEqual([data?.["cause"], data?.["revoked"]], ["result", true]);
+  });
+
+  test("at a stop that covers the running action", async () => {
+    const { id, password } = await start({ agent_id: "halted-bot" });
+    await service.call("POST", "/v1/stop", { key: service.admin, body: { agent: "halted-*", reason: "test" } });
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+    assert.equal((await credentialEvents(id))[1]?.data["cause"], "stopped");
+  });
+
+  test("when the key that started the action is revoked", async () => {
+    const other = await createKey("tool-2", ["actions:execute", "credentials:receive"]);
+    const { id, permit } = await submit();
+    const { body } = await post(id, "start", { permit }, other);
+    const { key } = (await service.call("GET", "/v1/me", { key: other })).body;
+    assert.equal((await service.call("DELETE", `/v1/api-keys/${key.id}`, { key: service.admin })).status, 200);
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(body.credential.secret.password));
+    assert.equal((await credentialEvents(id))[1]?.data["cause"], "access_lost");
+  });
+
+  test("when its agent is suspended", async () => {
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "paused-bot" } });
+    const { id, password } = await start({ agent_id: "paused-bot" });
+    await service.call("POST", "/v1/agents/paused-bot/suspend", { key: service.admin });
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+  });
+
+  test("after a restart, when it has expired", async () => {
+    const { id, password } = await start();
+    service.clock.now += 11 * MINUTE;
+    await service.restart();
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+    assert.equal((await credentialEvents(id))[1]?.data["cause"], "expired");
+  });
+
+  test("only when the provider confirms the revocation, which is repeated until then", async () => {
+    const { id, password } = await start();
+    provider.behaviour = "cannot revoke";
+    await post(id, "result", { success: true });
+    await service.restart();
+    assert.equal((await credentialEvents(id)).length, 1);
+    assert.ok(provider.valid.has(password));
+    provider.behaviour = "works";
+    await service.restart();
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+  });
+});
