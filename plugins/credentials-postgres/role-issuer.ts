@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import postgres from "postgres";
 import type { CredentialAction, CredentialIssuer, IssuedCredential, Logger } from "../../src/plugin.ts";
-import type { RoleIssuerOptions } from "./index.ts";
+import type { RoleIssuerOptions } from "./issuer-options.ts";
 import { scramVerifier } from "./scram-verifier.ts";
 
 /** Longest statement. Below the time that the service waits for an issuer. Milliseconds. */

@@ -83,6 +83,14 @@ export interface Action {
   permit: string | null;
   /** Expiry of the permit. */
   permit_expires_at: string | null;
+  /** Only in the response to a start that a credential issuer covers: the credential for this action. */
+  credential?: {
+    issuer: string;
+    /** When it stops working, unless it ends earlier. */
+    expires_at: string;
+    /** What the tool signs in with. Not stored. */
+    secret: Record<string, unknown>;
+  };
   /** Deadline of the approval. */
   expires_at: string | null;
   result: {
@@ -258,7 +266,7 @@ export interface Event {
 export interface EventsQuery {
   /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
   after?: number | undefined;
-  /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, separated by commas */
+  /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
   type?: string | undefined;
   agent_id?: string | undefined;
   /** Events of actions with this tool. */

@@ -21,7 +21,6 @@ const LISTS = {
   notifiers: { name: "string", deliver: "function" },
   pages: { path: "string", title: "string", serve: "function" },
   authenticators: { name: "string" },
-  authenticators: { name: "string", authenticate: "function" },
   credentialIssuers: { name: "string", tools: "object", operations: "object", issue: "function" },
   facades: { path: "string", title: "string", serve: "function", fault: "function" },
 } as const satisfies Partial<Record<keyof Contributions, Members>>;

@@ -32,6 +32,7 @@ export const SCOPES = {
   "actions:execute": "start what was allowed, and report results",
   "actions:erase": "erase what was asked, for good",
   "actions:settle": "settle unknown outcomes",
+  "credentials:receive": "receive credentials for actions that it starts",
   "approvals:decide": "approve and deny",
   "grants:write": "grant later actions, and revoke grants",
   "policies:read": "see policies",
