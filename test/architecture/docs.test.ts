@@ -1,4 +1,4 @@
-/** Pages that repeat a table of the code are held to it, both ways. */
+/** Compares the tables of pages that repeat a table of the code, in both directions. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Each function of `assent/plugin` shows its use. */
+/** Each function of `assent/plugin` has an example. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

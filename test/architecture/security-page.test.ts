@@ -1,4 +1,4 @@
-/** What docs/security.md and docs/security-standards.md claim: each test that they name exists, and no requirement is left out. */
+/** Every test that docs/security.md and docs/security-standards.md name exists, and no requirement is missing. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { ROOT } from "../support/process.ts";
 const PAGES = ["docs/security.md", "docs/security-standards.md"];
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-/** Names of the tests of a file; what is filled in when it runs is `…`. */
+/** Returns the titles of the tests in a file, with `…` for each placeholder. */
 function testsOf(path: string): Set<string> {
   return new Set(
     [...read(path).matchAll(/\b(?:test|it)\(\s*(["'`])((?:\\.|(?!\1)[^\\])*)\1/g)].map(([, , name = ""]) =>
@@ -17,7 +17,7 @@ function testsOf(path: string): Set<string> {
   );
 }
 
-test("every test that the pages on security name is there", () => {
+test("every test that the pages on security name exists", () => {
   const pointers = PAGES.flatMap((page) =>
     [...read(page).matchAll(/`(test\/[^`]*?\.test\.ts)(?:: ([^`]+))?`/g)].map(([, file = "", name]) => ({
       page,
@@ -34,7 +34,7 @@ test("every test that the pages on security name is there", () => {
   );
 });
 
-/** How many requirements each section of OWASP ASVS 5.0 has, of the chapters that the page goes through. */
+/** Number of requirements in each section of OWASP ASVS 5.0, for the chapters that the page covers. */
 const ASVS: Readonly<Record<string, readonly number[]>> = {
   6: [3, 12, 8, 6, 8, 4, 2, 4],
   7: [3, 4, 2, 5, 3, 2],
@@ -47,7 +47,7 @@ const AISVS =
   "9.2.1 9.2.2 9.2.3 9.2.4 9.2.5 9.2.6 9.2.7 9.2.8 9.2.9 9.5.6 9.6.1 9.6.2 9.6.3 10.2.4 10.4.8 12.1.2 12.4.1 12.4.2 12.4.3";
 const STATES = new Set(["met", "operator", "n/a", "**missing**"]);
 
-test("the page on standards goes through them requirement by requirement, with one of four states", () => {
+test("the page on standards covers each requirement, with one of four states", () => {
   const rows = [
     ...read("docs/security-standards.md").matchAll(/^\| ([0-9.]+|ASI\d\d) \| ([^|]+) \| ([^|]+) \| ([^|]*) \|$/gm),
   ];

@@ -1,4 +1,4 @@
-/** Rules of the repository, checked on its sources: which folder may import which. */
+/** Rules about imports between folders, checked on the sources. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
@@ -22,7 +22,7 @@ function filesIn(folder: string, ends: readonly string[] = [".ts"]): string[] {
   });
 }
 
-/** Every specifier that a file imports, statically, dynamically or by re-export. */
+/** Returns every specifier that a file imports, statically, dynamically or by re-export. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(ROOT, file), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
   const found = [
@@ -32,7 +32,7 @@ function importsOf(file: string): string[] {
   return [...new Set(found.map((match) => match[1] as string))];
 }
 
-/** Where a relative import leads, from the root; null for packages. */
+/** Returns the target of a relative import, from the root; null for packages. */
 function target(file: string, specifier: string): string | null {
   return specifier.startsWith(".") ? relative(ROOT, resolve(ROOT, dirname(file), specifier)) : null;
 }
@@ -40,7 +40,7 @@ function target(file: string, specifier: string): string | null {
 const sources = [...filesIn("src"), ...filesIn("plugins")];
 
 describe("imports", () => {
-  test("src/domain imports nothing outside itself but pure packages", () => {
+  test("src/domain imports only itself and pure packages", () => {
     for (const file of filesIn("src/domain")) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
@@ -62,14 +62,14 @@ describe("imports", () => {
     }
   });
 
-  /** What `exports` of package.json publishes for plugins. */
+  /** Entries that `exports` of package.json publishes for plugins. */
   const ENTRIES = ["src/plugin.ts", "src/core.ts", "src/storage/index.ts", "src/storage/sql/index.ts"];
   test("a bundled plugin imports only the entries that a third party can import", () => {
     for (const file of filesIn("plugins", [".ts", ".tsx"])) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         if (to === null || to.startsWith("plugins/")) continue;
-        // It runs in browsers, and shares only pure modules with the service.
+        // The client runs in browsers, and shares only pure modules with the service.
         if (file.startsWith("plugins/console/app/") && to.startsWith("src/domain/")) continue;
         assert.ok(
           ENTRIES.includes(to),
@@ -79,7 +79,7 @@ describe("imports", () => {
     }
   });
 
-  test("the guides' plugins import what anybody's can: the package's exports, and what stands beside them", () => {
+  test("the guides' plugins import only the package's exports and files next to them", () => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
       exports: Record<string, unknown>;
     };
@@ -98,12 +98,12 @@ describe("imports", () => {
     }
   });
 
-  /** Loaded when a permit or a proof is checked, and not before: they compute digests as the service does. */
+  /** Loaded only when a permit or a proof is verified, because they compute the same digests as the service. */
   const ON_DEMAND: Record<string, string> = {
     "src/client/permit-check.ts": "src/client/permit.ts",
     "src/client/proof.ts": "src/client/client.ts",
   };
-  test("the client stands alone, and the hook imports the client, the reader of JSON and nothing of the service", () => {
+  test("the client imports only itself, and the hook only the client and the JSON reader", () => {
     for (const file of [...filesIn("src/client"), ...filesIn("src/hook")]) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
@@ -135,7 +135,7 @@ describe("imports", () => {
     }
   });
 
-  test("the MCP proxy is a client of the service: it imports the client, what is pure, and nothing of the server", () => {
+  test("the MCP proxy imports the client and pure modules, and nothing of the server", () => {
     const packages = ["yaml", "@sinclair/typebox", "@modelcontextprotocol/client", "@modelcontextprotocol/server"];
     for (const file of filesIn("src/mcp")) {
       for (const specifier of importsOf(file)) {
@@ -155,14 +155,14 @@ describe("imports", () => {
     }
   });
 
-  test("the HTTP core and the ledger know no resource and no database", () => {
+  test("the HTTP core and the ledger import no resource and no database", () => {
     for (const file of [...filesIn("src/http"), ...filesIn("src/ledger")]) {
       for (const specifier of importsOf(file))
         assert.ok(!/kysely|sqlite|postgres|srvx/.test(specifier), `${file} imports ${specifier}`);
     }
   });
 
-  test("the HTTP core imports only what is below it", () => {
+  test("the HTTP core imports only lower layers", () => {
     for (const file of filesIn("src/http")) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
@@ -175,9 +175,9 @@ describe("imports", () => {
     const { dependencies, devDependencies, peerDependencies } = JSON.parse(
       readFileSync(join(ROOT, "package.json"), "utf8"),
     ) as Record<string, Record<string, string>>;
-    // Where a package is bundled a consumer need not install it: test/package looks at what is left.
+    // Consumers do not install packages that are bundled; test/package checks the rest.
     const declared = { ...dependencies, ...devDependencies, ...peerDependencies };
-    // The list of the console's pages that are still JavaScript; it goes with the last of them.
+    // The console's pages that are still JavaScript. Remove the list with the last of them.
     const isUntyped = (path: string): boolean => path === "plugins/console/app/pages/javascript.js";
     for (const file of [...sources, ...filesIn("plugins", [".tsx"])]) {
       for (const specifier of importsOf(file)) {
@@ -198,7 +198,7 @@ describe("imports", () => {
     }
   });
 
-  test("no cycles of imports, types and JavaScript included", () => {
+  test("there are no import cycles, including types and JavaScript", () => {
     const graph = new Map(
       [...sources, ...filesIn("src", [".js", ".mjs"]), ...filesIn("plugins", [".js", ".mjs", ".tsx"])].map((file) => [
         file,
@@ -218,7 +218,7 @@ describe("imports", () => {
   });
 });
 
-/** Without dynamic imports, which load a module only when it is needed. */
+/** Without dynamic imports, which load a module when it is needed. */
 function staticImports(file: string): string[] {
   const text = readFileSync(join(ROOT, file), "utf8");
   return [...text.matchAll(/(?:^|\n)(?:import|export)\s[^;"'()]*?["'](\.[^"']+)["']/g)].map(
@@ -236,7 +236,7 @@ describe("files", () => {
     }
   });
 
-  test("versions are exact, and no registry host stands in the lockfile", () => {
+  test("versions are exact, and the lockfile names no registry host", () => {
     const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<
       string,
       Record<string, string>

@@ -1,11 +1,11 @@
-/** The audit ends on a store whose index leads in a circle. */
+/** The audit ends on a store whose index has a cycle. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CopiedRow, StorageCopying } from "../../src/contract/storage.ts";
 import { checkEachRow } from "../../src/audit/report.ts";
 
-test("rows that come again and again are a fault, and end the read", async () => {
-  // The third page leads back to the second, as a b-tree with a damaged key does.
+test("repeated rows are a fault, and end the read", async () => {
+  // The third page continues with the second, as in a b-tree with a damaged key.
   const next = new Map<unknown, CopiedRow[]>([
     [undefined, [{ name: "a" }, { name: "b" }]],
     ["b", [{ name: "c" }]],

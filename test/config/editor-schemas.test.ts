@@ -1,4 +1,4 @@
-/** The JSON Schemas that editors use are those that the service validates with. ASSENT_UPDATE=1 writes them anew. */
+/** The JSON Schemas for editors are those that the service validates with. ASSENT_UPDATE=1 rewrites them. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import test from "node:test";
@@ -25,7 +25,7 @@ test("the published schemas are generated from the schemas of the code", () => {
   }
 });
 
-test("they are JSON Schemas that another validator takes, and that take our own files", () => {
+test("another validator accepts the schemas, and they accept our own files", () => {
   const folder = pathToFileURL(`${ROOT}policies/`);
   const ajv = new Ajv2020({ allErrors: true, strict: false });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -45,7 +45,7 @@ test("they are JSON Schemas that another validator takes, and that take our own 
     assert.equal(config?.(bad), false, JSON.stringify(bad));
 });
 
-test("every key is described, and no object takes unknown ones", () => {
+test("every key is described, and no object accepts unknown keys", () => {
   const walk = (schema: Record<string, unknown>, path: string): void => {
     const properties = schema["properties"] as Record<string, Record<string, unknown>> | undefined;
     if (properties !== undefined) assert.equal(schema["additionalProperties"], false, `${path} takes unknown keys`);
@@ -59,7 +59,7 @@ test("every key is described, and no object takes unknown ones", () => {
     walk(schema as unknown as Record<string, unknown>, schema.$id ?? "");
 });
 
-test("the policies that name the schema point at it", () => {
+test("the policies name the schema by its path", () => {
   const folder = pathToFileURL(`${ROOT}policies/`);
   for (const name of readdirSync(folder).filter((one) => one.endsWith(".yaml"))) {
     const [, path] = /^# yaml-language-server: \$schema=(\S+)/.exec(readFileSync(new URL(name, folder), "utf8")) ?? [];

@@ -1,4 +1,4 @@
-/** The courier against notifiers that misbehave, rows that cannot be told and clocks that jump. */
+/** The courier with failing notifiers, rows without a message and clock jumps. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setFlagsFromString } from "node:v8";
@@ -20,7 +20,7 @@ let storage: Storage;
 let courier: Courier | null;
 let logged: string[];
 let now: number;
-/** What the notifier does, by the id of the delivery; without it: delivered. */
+/** The notifier's behaviour by delivery id. Default: delivered. */
 let plans: Map<string, (signal: AbortSignal) => unknown>;
 let attempts: string[];
 
@@ -90,7 +90,7 @@ afterEach(async () => {
   await storage.close();
 });
 
-describe("whatever a notifier answers", () => {
+describe("every return value of a notifier", () => {
   const answers: [string, unknown, string | null][] = [
     ["nothing", undefined, null],
     ["null", null, null],
@@ -111,7 +111,7 @@ describe("whatever a notifier answers", () => {
     ],
   ];
   for (const [name, answer, reference] of answers) {
-    test(`${name}: it was delivered, once`, async () => {
+    test(`${name}: the message was delivered, once`, async () => {
       await put(row(1));
       plans.set("delivery-1", () => Promise.resolve(answer));
       run();
@@ -155,7 +155,7 @@ describe("whatever a notifier answers", () => {
     ["a pause that is negative", retry(-1e9), "later", 5000],
   ];
   for (const [name, error, said, pause] of failures) {
-    test(`${name}, rejected: it is counted, told and tried again later`, async () => {
+    test(`${name}, rejected: the failure is counted, logged and retried`, async () => {
       await put(row(1));
       plans.set("delivery-1", () => Promise.reject(error));
       run();
@@ -167,7 +167,7 @@ describe("whatever a notifier answers", () => {
   }
 });
 
-test("a message that cannot be made is counted and given up, and those behind it go out", async () => {
+test("a message that cannot be built is counted and given up, and the next ones are sent", async () => {
   await put(row(1, { give_up_at: T0 + 1000 }), row(2));
   run({
     messages: {
@@ -182,7 +182,7 @@ test("a message that cannot be made is counted and given up, and those behind it
   );
 });
 
-test("a notifier that hangs with many destinations holds up no other notifier", async () => {
+test("a notifier that hangs with many destinations does not delay other notifiers", async () => {
   const hung = Array.from({ length: 40 }, (_, i) => row(i + 1, { destination: `mail ${i}` }));
   for (const { id } of hung)
     plans.set(
@@ -195,7 +195,7 @@ test("a notifier that hangs with many destinations holds up no other notifier", 
   assert.equal(attempts.filter((id) => id !== "delivery-41").length, 16);
 });
 
-test("a call that never ends is given up in time, garbage collected or not", async () => {
+test("a call that never ends times out, whether or not it is garbage collected", async () => {
   const bun = (globalThis as { Bun?: { gc(wait: boolean): void } }).Bun;
   if (bun === undefined) setFlagsFromString("--expose-gc");
   const collect = bun === undefined ? (runInNewContext("gc") as () => void) : () => bun.gc(true);
@@ -209,7 +209,7 @@ test("a call that never ends is given up in time, garbage collected or not", asy
   assert.equal((await known(1)).last_error, "the notifier did not respond within 0.5 s");
 });
 
-test("one process delivers: only the leader sends, and a delivery that another process settled meanwhile is not changed", async () => {
+test("only the leader sends, and a delivery that another process settled meanwhile is not changed", async () => {
   let mine = false;
   await put(row(1));
   plans.set("delivery-1", async () => {
@@ -232,14 +232,14 @@ test("one process delivers: only the leader sends, and a delivery that another p
   assert.deepEqual([state, tried, reference, last_error], ["delivered", 1, "theirs", null]);
 });
 
-test("a notifier whose calls never end is not called without end, and goes on when they do", async () => {
+test("a notifier whose calls never end is no longer called, until they end", async () => {
   const stuck: (() => void)[] = [];
   const rows = Array.from({ length: 60 }, (_, i) => row(i + 1, { destination: `mail ${i}` }));
   for (const { id } of rows) plans.set(id, () => new Promise<void>((resolve) => stuck.push(resolve)));
   await put(...rows);
   run({ timeoutMs: 50 });
   await comes(async () => (await storage.deliveries({ limit: 100 })).every((one) => one.attempts === 1));
-  // Twenty that hang, and those that were under way when the twentieth was given up.
+  // Twenty that hang, and those in progress when the twentieth timed out.
   assert.ok(attempts.length >= 20 && attempts.length <= 36, String(attempts.length));
   assert.match(
     (await storage.deliveries({ limit: 100 })).map(({ last_error }) => last_error).join(),
@@ -251,7 +251,7 @@ test("a notifier whose calls never end is not called without end, and goes on wh
   await comes(async () => (await storage.deliveries({ limit: 100 })).every(({ state }) => state === "delivered"));
 });
 
-test("a call that the service's end cut short is no failure, and none is begun after it", async () => {
+test("a call that the shutdown aborted is not a failure, and none starts after it", async () => {
   await put(row(1), row(2, { destination: "chat ops", notifier: "chat" }));
   for (const id of ["delivery-1", "delivery-2"])
     plans.set(
@@ -268,7 +268,7 @@ test("a call that the service's end cut short is no failure, and none is begun a
     );
 });
 
-test("looks while an attempt is under way write nothing", async () => {
+test("reads during an attempt write nothing", async () => {
   const made = memoryStorage();
   await made.open();
   storage = made;
@@ -293,7 +293,7 @@ test("looks while an attempt is under way write nothing", async () => {
   assert.equal(made.faults.calls("tx.releaseDeliveries"), 0);
 });
 
-test("stopping waits for no pause and leaves what was under way to the next start", async () => {
+test("stopping does not wait for retry delays, and leaves attempts in progress to the next start", async () => {
   await put(row(1));
   let written = false;
   const failing = Object.assign(Object.create(ledger) as Ledger, {
@@ -313,7 +313,7 @@ test("stopping waits for no pause and leaves what was under way to the next star
   await comes(async () => (await known(1)).state === "delivered");
 });
 
-test("all that is over and old is removed, however much it is, on a clock that was set back too", async () => {
+test("all old finished deliveries are removed, also on a clock that was set back", async () => {
   await put(...Array.from({ length: 1500 }, (_, i) => row(i + 1, { state: "delivered", action_id: null })));
   now = T0 + 31 * DAY;
   run({ keepMs: 30 * DAY });

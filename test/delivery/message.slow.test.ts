@@ -1,4 +1,4 @@
-/** What is said of an action when its turn comes, and when there is nothing left to say. */
+/** The message that is built for an action when its delivery is due, and the cases without a message. */
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
@@ -27,7 +27,7 @@ afterEach(() => storage.close());
 const row = (n: number, over: Partial<DeliveryRow> = {}): DeliveryRow =>
   deliveryRow(n, { action_id: action.id, ...over });
 
-/** The message for the last of these rows; as text, why there is none. */
+/** Returns the message for the last of these rows, or the reason why there is none. */
 async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMessage | string> {
   await storage.write(async (tx) => {
     for (const { position: _, ...one } of rows) await tx.insertDelivery(one);
@@ -42,7 +42,7 @@ async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMes
   return isObsolete(built) ? built.obsoleteReason : (built as ApprovalMessage);
 }
 
-test("a request carries a link for its person alone, good for exactly this action until its end", async () => {
+test("a request contains a link for its person only, valid for exactly this action until it expires", async () => {
   const { link, person } = (await said(row(1, { person: "DANA " }))) as ApprovalMessage;
   const [address, token = ""] = link.split("#");
   assert.deepEqual([address, person], ["https://assent.example/approve", "DANA "]);
@@ -62,14 +62,14 @@ test("a place gets a link without a token", async () => {
   );
 });
 
-test("nobody is asked once the time is over, marked or not", async () => {
+test("no one is notified after the expiry, whether or not it is recorded", async () => {
   now = EXPIRES - 1;
   assert.equal(typeof (await said(row(1))), "object");
   now = EXPIRES;
   assert.equal(await said(row(2)), "the action is no longer waiting");
 });
 
-test("nobody is asked who has decided, by whatever way", async () => {
+test("a person who has already voted, by any method, gets no request", async () => {
   await storage.write((tx) => tx.insertApproval(approvalRow(action.id, "owner:dana")));
   assert.equal(await said(row(1, { person: "Dana" })), "this person has voted");
   assert.equal(typeof (await said(row(2, { person: "ben" }))), "object");
@@ -93,12 +93,12 @@ for (const kind of ["approval_reminder", "approval_closed"] as const) {
   });
 }
 
-test("an end is told whenever it comes", async () => {
+test("an outcome is sent whenever it is due", async () => {
   now = EXPIRES + 1;
   assert.equal(typeof (await said(row(1, { state: "delivered" }), row(2, { kind: "approval_closed" }))), "object");
 });
 
-test("there is nothing to say of an action or an entry that is not there", async () => {
+test("an action or entry that does not exist has no message", async () => {
   assert.equal(await said(row(1, { action_id: "nothing" })), "the action does not exist");
   assert.equal(await said(row(2, { kind: "event", seq: 99 })), "the entry does not exist");
 });

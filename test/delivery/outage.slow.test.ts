@@ -1,4 +1,4 @@
-/** Destinations that are away for a while: one probe at a time, and then all that waits, that which runs out first. */
+/** Unreachable destinations: one probe at a time, then all queued messages, the first to expire first. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import type { Logger } from "../../src/contract/host.ts";
@@ -17,7 +17,7 @@ let storage: Storage;
 let courier: Courier;
 let now: number;
 let look: () => void;
-/** Ids of those that cannot be told; all while `away`. */
+/** Ids of deliveries that fail; all of them while `away`. */
 let bad: Set<string>;
 let away: boolean;
 let attempts: string[];
@@ -47,7 +47,7 @@ async function put(...rows: DeliveryRow[]): Promise<void> {
   look();
 }
 
-/** Moves the clock on until there are so many attempts. */
+/** Advances the clock until there are `count` attempts. */
 async function go(count: number, by = 1000): Promise<void> {
   await until(
     () => `${count} attempts, and not ${tried().join()}`,
@@ -63,7 +63,7 @@ async function go(count: number, by = 1000): Promise<void> {
   await settled();
 }
 
-/** Until the last attempt is recorded. */
+/** Waits until the last attempt is recorded. */
 async function settled(): Promise<void> {
   const id = attempts.at(-1) as string;
   const times = attempts.filter((other) => other === id).length;
@@ -101,7 +101,7 @@ afterEach(async () => {
   await storage.close();
 });
 
-test("while a destination is away one message at a time is tried, and what waits says why and until when", async () => {
+test("while a destination is unreachable one message at a time is tried, and queued ones show why and until when", async () => {
   await put(row(1, { give_up_at: T0 + 100 * MINUTE }), row(2, { give_up_at: T0 + 200 * MINUTE }));
   await go(1);
   assert.deepEqual(tried(), [1]);
@@ -115,7 +115,7 @@ test("while a destination is away one message at a time is tried, and what waits
   assert.deepEqual(tried(), [1], "a new message is no reason for another probe");
 });
 
-test("a probe comes at least every minute or so for what runs out, and when one gets through all that waits follows", async () => {
+test("requests that expire are probed at least about once a minute, and after one success all queued messages follow", async () => {
   await put(row(1, { give_up_at: T0 + 900 * MINUTE }));
   const begun = now;
   await go(30);
@@ -137,7 +137,7 @@ test("a probe comes at least every minute or so for what runs out, and when one 
   assert.equal(now, recovered, "nobody waits once it works");
   const last = tried().slice(before);
   assert.deepEqual([...last].sort(), [1, 2, 3, 4]);
-  // What nobody has tried goes before what was, each by when it runs out.
+  // Untried messages go ahead of tried ones, each group by expiry.
   const order = [4, 2, 3, 1];
   assert.deepEqual(
     last.slice(1),
@@ -145,7 +145,7 @@ test("a probe comes at least every minute or so for what runs out, and when one 
   );
 });
 
-test("a message that fails by its own fault keeps the others for a moment only", async () => {
+test("a message that fails because of its content delays the others only briefly", async () => {
   away = false;
   bad.add("delivery-1");
   await put(row(1, { give_up_at: T0 + 100 * MINUTE }));
@@ -162,7 +162,7 @@ test("a message that fails by its own fault keeps the others for a moment only",
   assert.equal((await known(1)).state, "waiting");
 });
 
-test("events keep their order, whatever fails, and hold up nobody who is asked", async () => {
+test("events keep their order after failures, and delay no requests for approval", async () => {
   away = false;
   bad.add("delivery-1");
   await put(...[1, 2, 3].map((n) => row(n, { kind: "event", action_id: null })));
@@ -190,7 +190,7 @@ test("events keep their order, whatever fails, and hold up nobody who is asked",
   );
 });
 
-test("a retry that was asked for is made at once, though its destination failed", async () => {
+test("a requested retry is made immediately, although its destination failed", async () => {
   await put(row(1), row(2));
   await go(3);
   away = false;

@@ -1,4 +1,4 @@
-/** Who is told what, and when: the rows that go into the store beside an entry. */
+/** Who is notified of an entry, and when: the rows that are written with it. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import type { Config } from "../../src/config/index.ts";
@@ -67,7 +67,7 @@ async function written(
 const told = (rows: DeliveryRow[]): string[] =>
   rows.map(({ kind, recipient, state, next_at }) => `${kind} ${recipient} ${state} ${(next_at - T0) / MINUTE}`);
 
-test("everybody is asked once at each address, whatever number of channels they are in", async () => {
+test("each person gets one request at each address, however many channels contain them", async () => {
   const rows = await written(
     {
       a: { notifier: "mail", people: [ANNA, BEN] },
@@ -89,13 +89,13 @@ test("everybody is asked once at each address, whatever number of channels they 
   assert.match(last_error ?? "", /no one was notified: the configuration has no channel "unknown"/);
 });
 
-test("who submitted is not asked, however the name is written, unless the operator lets them approve", async () => {
+test("the submitter gets no request, in any spelling of the name, unless the operator lets them approve", async () => {
   const channels = { a: { notifier: "mail", people: [ANNA, BEN] } };
   assert.deepEqual(told(await written(channels, [asks(["a"], " ANNA")])), ["approval_requested ben waiting 0"]);
   await empty();
 });
 
-test("a reminder comes after the request, and an escalation before the end, or not at all", async () => {
+test("a reminder comes after the request, and an escalation before the expiry, or not at all", async () => {
   for (const [remind, after, wanted] of [
     [
       "1h",
@@ -119,7 +119,7 @@ test("a reminder comes after the request, and an escalation before the end, or n
   }
 });
 
-test("who was asked hears the end, once; who was not yet, or in vain, does not", async () => {
+test("everyone who got the request gets the outcome, once; the others do not", async () => {
   const channels = {
     a: {
       notifier: "mail",
@@ -157,14 +157,14 @@ test("who was asked hears the end, once; who was not yet, or in vain, does not",
   );
 });
 
-test("a request and its end in one batch are both there", async () => {
+test("a request and its outcome in one batch both have rows", async () => {
   assert.deepEqual(told(await written({ a: { notifier: "mail", people: [BEN] } }, [asks(["a"]), ended])), [
     "approval_requested ben waiting 0",
     "approval_closed ben waiting 0",
   ]);
 });
 
-test("a feed gets the types and the agents that it wants, and what is about no agent", async () => {
+test("a feed gets the types and agents that it selects, and entries without an agent", async () => {
   const entries = [
     asks([]),
     ended,
@@ -178,7 +178,7 @@ test("a feed gets the types and the agents that it wants, and what is about no a
   assert.deepEqual([of("all"), of("bots"), of("approvals")], [[0, 1, 2, 3], [0, 1, 2], [1]]);
 });
 
-test("what no store could keep is refused at the start, and not with each decision", () => {
+test("rows that no store could accept are rejected at startup, and not with each decision", () => {
   for (const channels of [
     { a: { notifier: "mail", places: [{ to: "x\ud83d" }] } },
     { a: { notifier: "mail", people: [{ owner: "x\ud83d", to: "x" }] } },
@@ -191,7 +191,7 @@ test("what no store could keep is refused at the start, and not with each decisi
   }
 });
 
-test("an action that goes back to its people asks them again, a vote that finds more are needed asks only who was not, and a permit nobody", async () => {
+test("an action that returns to its approvers notifies them again, a vote that needs more approvals only those who were not, and a permit no one", async () => {
   const again = (occasion: string, status: string, notify: string[]): EntryBody =>
     ({ ...asks(notify), type: "redecision", occasion, status }) as unknown as EntryBody;
   const channels = {
@@ -224,7 +224,7 @@ test("an action that goes back to its people asks them again, a vote that finds 
   );
 });
 
-test("stages notify their channels when they open, and a stage that is met drops what was scheduled for it", async () => {
+test("stages notify their channels when they open, and a stage that is met drops its scheduled messages", async () => {
   const stage = (group: string, after_ms: number | null = null) => ({
     after_ms,
     approvers: [{ group, count: 1 }],
@@ -269,7 +269,7 @@ test("stages notify their channels when they open, and a stage that is met drops
   ]);
 });
 
-test("a channel with a rota notifies who is on call when the message is due, and who takes over", async () => {
+test("a channel with a rota notifies the person on call when the message is due, and who takes over", async () => {
   const rota = { members: ["owner:anna", "owner:ben"], every_ms: 4 * HOUR, start: T0 - HOUR, zone: "UTC" };
   const people = [{ owner: "Anna", to: "anna" }, BEN];
   const channels = {

@@ -1,4 +1,4 @@
-/** People in channels are told of stops, once each, in words that hide nothing. */
+/** Notices of stops to people in channels, once each, with their text escaped. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { write } from "../../plugins/notify-email/mail.ts";
@@ -11,7 +11,7 @@ import { until } from "../support/wait.ts";
 
 const REASON = "<b>refunds</b>\u202e & worse";
 
-test("placing, asking and lifting are told to each person of the channels once, also where another channel is broken", async () => {
+test("placing a stop, asking to lift and lifting notify each person once, also if another channel fails", async () => {
   const pigeon = testNotifier();
   const owl = testNotifier("owl");
   const service = await startService({
@@ -61,7 +61,7 @@ test("placing, asking and lifting are told to each person of the channels once, 
   }
 });
 
-test("only the channels that the configuration names are told, and one that is not there is refused at the start", async () => {
+test("only the configured channels are notified, and an unknown channel aborts startup", async () => {
   const pigeon = testNotifier();
   const channels = {
     a: { notifier: "pigeon", places: [{ to: "room" }] },

@@ -1,4 +1,4 @@
-/** What a plugin brings under its own name: scopes, errors, entries of the ledger, documents, a command. */
+/** What a plugin contributes under its own name: scopes, errors, ledger entries, documents, a command. */
 import assert from "node:assert/strict";
 import { after, before, describe, it, test } from "node:test";
 import { Type } from "@sinclair/typebox";
@@ -21,7 +21,7 @@ const given = (plugin: unknown): { plugin: Plugin; options: unknown; origin: str
   origin: (plugin as Plugin).name,
 });
 
-describe("the notes of the guide", () => {
+describe("the notes plugin of the guide", () => {
   let service: Service;
   let writer = "";
   let reader = "";
@@ -42,7 +42,7 @@ describe("the notes of the guide", () => {
     service.call("POST", `/v1/actions/${action}/notes`, { key, body: { text } });
   const list = async (key: string) => service.call("GET", `/v1/actions/${action}/notes`, { key });
 
-  it("are kept under their scopes, with the action's own visibility", async () => {
+  it("notes need their scopes, and are as visible as their action", async () => {
     const made = await note(writer);
     assert.equal(made.status, 201, JSON.stringify(made.body));
     assert.equal(made.body.by, "owner:anna");
@@ -60,7 +60,7 @@ describe("the notes of the guide", () => {
     assert.equal(unknown.status, 422);
   });
 
-  it("stand in the ledger under a type of their own, which events can be asked for", async () => {
+  it("notes are ledger entries of the plugin's own type, which event filters accept", async () => {
     const { events } = (await service.call("GET", `/v1/actions/${action}/events`, { key: reader })).body;
     assert.deepEqual(
       events.map(({ type }: { type: string }) => type),
@@ -79,7 +79,7 @@ describe("the notes of the guide", () => {
     assert.equal(proof.status, 200);
   });
 
-  it("are there after a restart, and are taken back by who wrote them, with the change and not the text recorded", async () => {
+  it("notes survive a restart, and their author removes them; the entry records the change, not the text", async () => {
     await service.restart();
     const [kept] = (await list(reader)).body.notes;
     const path = `/v1/actions/${action}/notes/${kept.id}`;
@@ -94,7 +94,7 @@ describe("the notes of the guide", () => {
     assert.ok(!JSON.stringify(events).includes("looks right"));
   });
 
-  it("are refused when the action has enough of them, and the refusal writes nothing", async () => {
+  it("a note above the limit is rejected, and nothing is written", async () => {
     for (let i = 0; i < 50; i++) assert.equal((await note(writer, `note ${i}`)).status, 201);
     const { size } = await service.runtime.host.ledger.head();
     const full = await note(writer);
@@ -103,7 +103,7 @@ describe("the notes of the guide", () => {
     assert.equal((await list(reader)).body.notes.length, 50);
   });
 
-  it("are in the API's document with their errors, and on the page of errors", async () => {
+  it("notes are in the OpenAPI document with their errors, and on the page of errors", async () => {
     const document = (await service.call("GET", "/openapi.json", { key: null })).body;
     const judge = judgeOf(document);
     const operation = judge.operations.find(
@@ -120,7 +120,7 @@ describe("the notes of the guide", () => {
   });
 });
 
-test("a plugin's documents are its own, and a lost compare-and-set changes nothing", async () => {
+test("a plugin sees only its own documents, and a lost compare-and-set changes nothing", async () => {
   const hosts = new Map<string, Host>();
   const keeping = (name: string) =>
     given(definePlugin({ name, setup: (host) => (hosts.set(name, host), {}) }) as unknown as Plugin);
@@ -136,7 +136,7 @@ test("a plugin's documents are its own, and a lost compare-and-set changes nothi
       assert.equal(await a.transact(null, (tx) => tx.documents.put("k", { n: 2 }, version)), null);
     assert.equal(await b.transact(null, (tx) => tx.documents.delete("k", first)), false);
     assert.deepEqual((await a.documents.get("k"))?.value, { n: 1 });
-    // With the job, or not at all.
+    // Atomic with the job.
     await assert.rejects(
       a.transact(null, async (tx) => {
         await tx.documents.put("lost", true, null);
@@ -160,7 +160,7 @@ test("a plugin's documents are its own, and a lost compare-and-set changes nothi
   }
 });
 
-describe("what a plugin may not", () => {
+describe("plugins cannot", () => {
   const secret: ErrorKind = { code: "MINE_SECRET", status: 418, title: "Not declared" };
   const mine = definePlugin({
     name: "mine",
@@ -205,7 +205,7 @@ describe("what a plugin may not", () => {
     }),
   });
 
-  it("record another form than it declares, or a type that nobody does; others of the batch are not at fault", async () => {
+  it("record entries that do not match their declaration, or of an undeclared type; other jobs of the batch succeed", async () => {
     const service = await startService({ plugins: [given(mine)] });
     try {
       const record = (type: string, data: object) =>
@@ -232,7 +232,7 @@ describe("what a plugin may not", () => {
     }
   });
 
-  it("refuse with an error that it does not declare", async () => {
+  it("refuse with an error that they did not declare", async () => {
     const service = await startService({ plugins: [given(mine)] });
     try {
       const answer = await service.call("GET", "/v1/mine", { key: service.admin });
@@ -323,9 +323,9 @@ describe("what a plugin may not", () => {
       'plugin "notes": its command has no "run"',
     ],
   ] as [string, Partial<Plugin>[], string][])
-    it(`bring ${what}`, () => assert.equal(refusal(...plugins), says));
+    it(`contribute ${what}`, () => assert.equal(refusal(...plugins), says));
 
-  it("name a scope or an error in a route that nobody brings", async () => {
+  it("name a scope or an error in a route that no one contributes", async () => {
     const routed = (change: object) =>
       startService({
         plugins: [
@@ -354,7 +354,7 @@ describe("what a plugin may not", () => {
   });
 });
 
-test("a plugin's command is listed, helps, and asks the service", async (t) => {
+test("a plugin's command is listed, has help, and calls the service", async (t) => {
   const service = await startService({ plugins: [given(notes)] });
   const listening = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
   t.after(async () => {
@@ -363,7 +363,7 @@ test("a plugin's command is listed, helps, and asks the service", async (t) => {
   });
   const action = (await service.call("POST", "/v1/actions", { body: ALLOWED })).body.id as string;
   await service.call("POST", `/v1/actions/${action}/notes`, { key: service.admin, body: { text: "red\u001b[31m" } });
-  // As a file of the operator's, which nobody compiles.
+  // As an operator's file, which is not compiled.
   const folder = folderWith(t, {
     "notes.mjs": `export default {
       name: "notes",
@@ -387,7 +387,7 @@ test("a plugin's command is listed, helps, and asks the service", async (t) => {
   };
   const before = Object.keys(settings).map((name) => [name, process.env[name]] as const);
   t.after(() => {
-    // One by one: another object in place of `process.env` is not the environment on Deno, whose test files share it.
+    // One after another: replacing `process.env` does not change the environment on Deno, whose test files share it.
     for (const [name, value] of before) {
       if (value === undefined) delete process.env[name];
       else process.env[name] = value;

@@ -1,4 +1,4 @@
-/** A plugin's facade: another protocol's door, which asks `/v1` as the same client. */
+/** A plugin's facade: an endpoint for another protocol, which calls `/v1` as the same client. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { definePlugin, type Facade } from "../../src/plugin.ts";
@@ -37,7 +37,7 @@ describe("a facade", () => {
   });
   after(() => service.close());
 
-  it("asks the API as its own caller, whatever the method and the path below it", async () => {
+  it("calls the API as its caller, with any method and any path below its prefix", async () => {
     for (const method of ["GET", "PUT", "DELETE", "PROPFIND", "OPTIONS"]) {
       const { status, body } = await service.call(method, "/door/a//b%2/?x=1");
       assert.deepEqual([method, status, body.asked, body.rest], [method, 200, 200, "a//b%2/?x=1"]);
@@ -53,7 +53,7 @@ describe("a facade", () => {
     assert.equal((await left("/v1/me")) - (await left("/door/a")), 1);
   });
 
-  it("takes its key from the header that it names, and passes no other header on", async () => {
+  it("takes the key from the header that it names, and forwards no other header", async () => {
     const own = (headers: Record<string, string>) =>
       service.call("POST", "/own", { key: null, raw: JSON.stringify(ALLOWED), headers });
     for (const value of [service.agent, `Bearer ${service.agent}`])
@@ -61,26 +61,26 @@ describe("a facade", () => {
     assert.equal((await own({ authorization: `Bearer ${service.agent}` })).body, "no: 401 MISSING_CREDENTIAL");
   });
 
-  it("says what went wrong in its own words", async () => {
+  it("builds its own error responses", async () => {
     assert.equal((await service.call("GET", "/door/a", { key: null })).body, "no: 401 MISSING_CREDENTIAL");
     assert.equal((await service.call("GET", "/door/a", { key: "wrong" })).body, "no: 401 INVALID_CREDENTIAL");
     assert.equal((await service.call("GET", "/door/throws")).body, "no: 500 INTERNAL");
     assert.equal((await service.call("POST", "/door/a", { raw: "x".repeat(2001) })).body, "no: 413 BODY_TOO_LARGE");
   });
 
-  it("refuses a question that was led past it, so that no other route's 200 is the answer", async () => {
+  it("rejects a path that leaves its prefix, so that another route's 200 cannot look like an allow", async () => {
     for (const path of ["/own/../healthz", "/healthz", "/door/a", "/openapi.json"]) {
       const { status } = await service.call("GET", path, { headers: { "door-key": service.agent } });
       assert.equal(status, 400, path);
     }
   });
 
-  it("answers 405 to a method that it does not take", async () => {
+  it("returns 405 for a method that it does not accept", async () => {
     const { status, headers } = await service.call("GET", "/own");
     assert.deepEqual([status, headers.get("allow")], [405, "OPTIONS, POST"]);
   });
 
-  it("cannot stand where a route is, nor twice", async () => {
+  it("cannot overlap a route or another facade", async () => {
     for (const [facades, words] of [
       [[facade({ path: "/v1/actions" })], /stands where a route or page is/],
       [[facade({ path: "/v1/actions/:other" })], /stands where a route or page is/],

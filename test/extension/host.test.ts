@@ -1,4 +1,4 @@
-/** What plugins are given, and what they are not. */
+/** What plugins can and cannot reach. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { READER_METHODS, WRITER_METHODS } from "../../src/contract/storage.ts";
@@ -18,10 +18,10 @@ async function withService(
   }
 }
 
-test("plugins read the store, and nothing on it writes, closes or takes a lease", () =>
+test("plugins read the store, and cannot write, close or acquire a lease through it", () =>
   withService({}, async ({ runtime: { host } }) => {
     const names = Object.keys(host.storage);
-    // Documents are each plugin's own: it reaches them by `host.documents`.
+    // Documents belong to each plugin, which reaches them through `host.documents`.
     const reads = READER_METHODS.filter((name) => !name.startsWith("document"));
     for (const name of reads) assert.ok(names.includes(name), name);
     assert.deepEqual(names.filter((name) => !(reads as readonly string[]).includes(name)).sort(), [
@@ -74,7 +74,7 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
     },
   ));
 
-test("the document of the API is made for whoever asks the host", () =>
+test("the OpenAPI document is generated for plugins that ask the host for it", () =>
   withService({}, async ({ runtime: { host } }) => {
     const document = host.openapi({ description: "Ours.", tags: { actions: "What agents do." } });
     assert.equal((document["info"] as { description: string }).description, "Ours.");

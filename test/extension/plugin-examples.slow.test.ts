@@ -1,4 +1,4 @@
-/** The examples of docs/writing-a-plugin.md beyond what the page tries, and what the core makes of sources that offer nonsense. */
+/** The examples of docs/writing-a-plugin.md beyond what the page runs, and invalid offers of policy sources. */
 import assert from "node:assert/strict";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -60,14 +60,14 @@ describe("notify-ntfy", () => {
     });
   }
 
-  it("waits as long as the server says", async () => {
+  it("waits as long as the server's Retry-After", async () => {
     await assert.rejects(
       deliver((_, response) => response.writeHead(429, { "retry-after": "7" }).end()),
       { permanent: false, retryAfterMs: 7000 },
     );
   });
 
-  it("sends the token, and says expired for what expired", async () => {
+  it("sends the token, and reports expired requests as expired", async () => {
     let seen = {};
     const answer = await deliver(
       (request, response) =>
@@ -91,10 +91,10 @@ describe("notify-ntfy", () => {
 });
 
 describe("resource-denials", () => {
-  it("counts over many pages, and shows a key what it may see", async () => {
+  it("counts over many pages, and shows a key only what it can see", async () => {
     const service = await startService({
       plugins: [given(denials)],
-      // All of them at once.
+      // All of them concurrently.
       change: (config) => (config.ledger.max_queue = 2000),
     });
     try {
@@ -125,7 +125,7 @@ describe("resource-denials", () => {
 });
 
 describe("policy-url", () => {
-  it("keeps the last good set while the address is out of reach, and says when that is over", async () => {
+  it("keeps the last valid set while the address is unreachable, and says when that ends", async () => {
     let [status, text] = [200, "policy: far\nrules: [{ name: r, tool: far, effect: allow }]\n"];
     const url = await answering((_, response) => response.writeHead(status).end(text));
     const service = await startService({ plugins: [given(policyUrl, { url: `${url}?secret=1`, poll_seconds: 1 })] });
@@ -197,7 +197,7 @@ describe("a source that offers", () => {
       /own: the disk is away/,
     ],
   ] as const) {
-    it(`${name} is not taken, and what is wrong is told`, async () => {
+    it(`${name} is not loaded, and the fault is reported`, async () => {
       const service = await offering(load);
       try {
         assert.match(service.logged.join("\n"), says);
@@ -218,7 +218,7 @@ describe("a source that offers", () => {
     });
   }
 
-  it("an error of its own does not start, and is named", async () => {
+  it("a source that throws aborts startup, and is named", async () => {
     await assert.rejects(
       offering(() => {
         throw new TypeError("x is undefined");

@@ -1,4 +1,4 @@
-/** The plugin contract: what is refused, with which words, and the order of life. */
+/** The plugin contract: what the loader rejects, its messages, and the lifecycle. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,8 +65,8 @@ async function refusal(plugins: (Plugin | [Plugin, unknown])[]): Promise<string>
   }
 }
 
-describe("what is refused", () => {
-  test("names and contributions that clash, two storages or none", async () => {
+describe("the loader rejects", () => {
+  test("clashing names and contributions, and two storages or none", async () => {
     assert.match(await refusal([store, store]), /plugin "store": it is loaded twice/);
     assert.match(
       await refusal([store, storageBy("other")]),
@@ -104,7 +104,7 @@ describe("what is refused", () => {
     );
   });
 
-  test("options, with plugin and key", async () => {
+  test("invalid options, naming plugin and key", async () => {
     let seen: unknown;
     const optional = definePlugin({
       name: "opt",
@@ -148,7 +148,7 @@ describe("what is refused", () => {
     assert.match(await refusal([store, early]), /host\.documents is available after start/);
   });
 
-  test("a module that is no plugin, and a name that is none", async () => {
+  test("a module that is not a plugin, and an unknown name", async () => {
     const folder = temporaryFolder("assent-plugins-");
     try {
       writeFileSync(join(folder, "no.mjs"), "export default 1;");
@@ -175,7 +175,7 @@ describe("what is refused", () => {
   });
 });
 
-describe("life", () => {
+describe("lifecycle", () => {
   const events: string[] = [];
   const living = (name: string, more: Contributions = {}): Plugin =>
     plugin(name, {
@@ -184,7 +184,7 @@ describe("life", () => {
       ...more,
     });
 
-  test("start in order, stop in reverse, once", async () => {
+  test("plugins start in order, and stop in reverse order, once", async () => {
     events.length = 0;
     const { runtime, folder } = await runtimeOf([store, living("a"), living("b")]);
     await runtime.start();
@@ -195,7 +195,7 @@ describe("life", () => {
     rmSync(folder, { recursive: true });
   });
 
-  test("a start that fails stops what was started, and its error is told; a stop that throws stops no other", async () => {
+  test("a failed start stops the started plugins and reports the error; a stop that throws does not prevent other stops", async () => {
     events.length = 0;
     const failing = living("c", { start: () => Promise.reject(new Error("no network")) });
     const careless = living("b", { stop: () => Promise.reject(new Error("oops")) });
@@ -206,7 +206,7 @@ describe("life", () => {
   });
 });
 
-test("without plugins the core answers 404 to everything, and starts and stops", async () => {
+test("without plugins the core returns 404 for everything, and starts and stops", async () => {
   const { runtime, folder } = await runtimeOf([]);
   await runtime.start();
   for (const path of ["/", "/v1/actions", "/healthz"]) {
@@ -218,7 +218,7 @@ test("without plugins the core answers 404 to everything, and starts and stops",
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("a literal path wins over a parameter, whatever the order", async () => {
+test("a literal path takes precedence over a parameter, in any order", async () => {
   const { runtime, folder } = await runtimeOf([
     store,
     plugin("a", { routes: [route("GET", "/x/:id"), route("GET", "/x/special"), route("GET", "/x/:id/deep")] }),
@@ -250,7 +250,7 @@ describe("configuration", () => {
     }
   };
 
-  test("without a file the defaults serve this machine", () => {
+  test("without a file the defaults listen on this machine only", () => {
     const { config, origin, folder } = load(null);
     assert.equal(origin, null);
     assert.deepEqual(
@@ -259,7 +259,7 @@ describe("configuration", () => {
     );
   });
 
-  test("variables are filled in after parsing, and the environment wins", () => {
+  test("variables are inserted after parsing, and the environment takes precedence", () => {
     const yaml = 'server:\n  port: ${PORT}\n  host: "${HOST:-0.0.0.0}"\ndata: "$${literal} ${NAME}"\n';
     const { config, folder } = load(yaml, { PORT: "9000", NAME: "a: [b]" });
     assert.deepEqual(
@@ -277,14 +277,14 @@ describe("configuration", () => {
       [won.config.server.port, won.config.server.host, won.config.ledger.origin],
       [0, "::1", "log.example"],
     );
-    // A password of digits stays text where it stands in quotes.
+    // A password of digits stays a string if it is quoted.
     const digits = load('plugins:\n  - name: x\n    options:\n      password: "${P}"\n      port: ${P}\n', {
       P: "12345",
     });
     assert.deepEqual(digits.config.plugins, [{ name: "x", options: { password: "12345", port: 12345 } }]);
   });
 
-  test("faults have a place, or name the variable", () => {
+  test("faults have a location, or name the variable", () => {
     assert.match(fault("server:\n  port: ${NOPE}\n"), /assent\.yaml:2:9: the environment variable NOPE is not set/);
     assert.match(fault("polices: ./p\n"), /assent\.yaml:1:1: \/polices: .*did you mean "policies"/);
     assert.match(

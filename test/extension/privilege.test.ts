@@ -31,7 +31,7 @@ async function withService(
   }
 }
 
-test("a privileged plugin without the grant is refused, with what to write into assent.yaml", async () => {
+test("a privileged plugin without the grant is refused, and the error says what to write into assent.yaml", async () => {
   const size = defineCorePlugin({ name: "size", setup: () => ({}) });
   for (const core of [undefined, false])
     await assert.rejects(
@@ -49,7 +49,7 @@ test("a privileged plugin with the grant receives the privileged host", async ()
   });
 });
 
-test("a grant alone gives a plugin nothing that it did not ask for", async () => {
+test("a grant alone gives a plugin nothing that it did not declare", async () => {
   let host: Host | undefined;
   const plain = definePlugin({ name: "plain", setup: (received) => ((host = received), {}) });
   await withService({ plugins: [given(plain, true)] }, () => {
@@ -99,7 +99,7 @@ function probe(work: (host: Host, credential: Credential, id: string) => Promise
   }) as Plugin;
 }
 
-/** Every name that can be reached on an object, through its prototypes too. */
+/** Returns every name that can be reached on an object, including through its prototypes. */
 function reachable(object: object): string[] {
   const names = new Set<string>();
   for (let at: object | null = object; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at) as object)
@@ -107,7 +107,7 @@ function reachable(object: object): string[] {
   return [...names].sort();
 }
 
-test("an unprivileged plugin reaches its host's members and its transaction's, and nothing else", async () => {
+test("an unprivileged plugin reaches the members of its host and transaction, and nothing else", async () => {
   const seen: Record<string, string[]> = {};
   const plugin = probe(async (host, credential, id) => {
     seen["host"] = reachable(host);
@@ -152,7 +152,7 @@ test("an unprivileged plugin reaches its host's members and its transaction's, a
   });
 });
 
-test("a job sees only the actions that its caller may see", async () => {
+test("a job sees only the actions that its caller can see", async () => {
   const found: unknown[] = [];
   const plugin = probe(async (host, credential, id) => {
     found.push((await host.actions(credential).list({ limit: 10, visibility: { all: true } } as never)).length);
@@ -172,7 +172,7 @@ test("a job sees only the actions that its caller may see", async () => {
   });
 });
 
-test("a job of the plugin's own has no caller and sees no action", async () => {
+test("a plugin's job without a caller sees no action", async () => {
   let host: Host | undefined;
   const plain = definePlugin({ name: "plain", setup: (received) => ((host = received), {}) });
   await withService({ plugins: [given(plain)] }, async (service) => {
@@ -207,7 +207,7 @@ test("a job whose key was revoked after the request was authenticated does not r
   });
 });
 
-test("a transaction that outlives its job does nothing", async () => {
+test("a transaction that is used after its job does nothing", async () => {
   let leaked: Transaction | undefined;
   const plugin = probe((host, credential) =>
     host.transact(credential, (tx) => {

@@ -1,4 +1,4 @@
-/** Files of pages: an address that changes with them, kept forever, and no byte more on the wire than there has to be. */
+/** Files of pages: their address changes with their content, they are cached forever, and they are compressed. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ describe("assets", () => {
   const get = async (path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> =>
     assets.page.serve(new Request(`http://assent.test${path}`, { method, headers }));
 
-  it("are kept forever under an address that changes with any of them", async () => {
+  it("are cached forever under an address that changes with any of them", async () => {
     const base = await assets.base();
     assert.match(base, /^\/files\/[0-9a-f]{16}$/);
     const main = await get(`${base}/main.js`);
@@ -46,7 +46,7 @@ describe("assets", () => {
       await assert.rejects(get(path), { code: "NOT_FOUND" }, path);
   });
 
-  it("are compressed as the client takes them", async () => {
+  it("are compressed in an encoding that the client accepts", async () => {
     const path = `${await assets.base()}/lib/a.js`;
     for (const [accepts, encoding] of [
       ["gzip, deflate", "gzip"],
@@ -76,11 +76,11 @@ describe("assets", () => {
     assert.deepEqual([head.status, await head.text(), head.headers.get("content-encoding")], [200, "", "gzip"]);
   });
 
-  it("are named by what they import at once, however deep, and not by what they import later", async () => {
+  it("have addresses that depend on static imports at any depth, but not on dynamic ones", async () => {
     assert.deepEqual((await assets.imports("main.js")).sort(), ["b.js", "lib/a.js", "lib/c.js", "main.js"]);
   });
 
-  it("that could not be read are read again at the next request", async () => {
+  it("are read again at the next request if they could not be read", async () => {
     const late = createAssets("/late", { "x.js": file("not yet.js") });
     await assert.rejects(late.base());
     writeFileSync(join(folder, "not yet.js"), "1\n");
@@ -89,7 +89,7 @@ describe("assets", () => {
 });
 
 describe("documents", () => {
-  it("are asked for each time, and answered with nothing new while they are the same", async () => {
+  it("are revalidated each time, and get a 304 while they are unchanged", async () => {
     const serve = createDocument(async () => `<p>${"text ".repeat(500)}</p>`, { "X-Own": "yes" });
     const first = await serve(new Request("http://assent.test/", { headers: { "accept-encoding": "gzip" } }));
     assert.deepEqual(
@@ -112,7 +112,7 @@ describe("the service's pages", () => {
   });
   after(() => service.close());
 
-  it("load only files that are there, and every one of them is compressed and kept", async () => {
+  it("load only files that exist, and each of them is compressed and cached", async () => {
     for (const path of ["/", "/approve", "/docs", "/docs/frame", "/redoc", "/redoc/frame", "/docs/errors"]) {
       const page = await service.call("GET", path, { key: null });
       assert.equal(page.status, 200, path);

@@ -1,4 +1,4 @@
-/** What one process takes on at once: bytes of bodies over all requests, and values of one body. */
+/** Limits of one process: bytes of bodies over all requests, and values of one body. */
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
@@ -9,10 +9,10 @@ import { serve, type Listening } from "../../src/serve/index.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-/** As large as a policy may be. */
+/** The maximum size of a policy. */
 const LARGE = 524_288;
 
-describe("bytes in flight", () => {
+describe("request bodies", () => {
   let service: Service;
   let server: Listening;
   const open: Socket[] = [];
@@ -40,7 +40,7 @@ describe("bytes in flight", () => {
   }
   const held = () => service.runtime.host.load.bodyBytes();
 
-  it("of slow senders are bounded in all: another large body is refused before it is read, a small one is taken", async () => {
+  it("bodies of slow senders have a total limit: another large body is rejected before it is read, a small one is accepted", async () => {
     const slow = [1, 2, 3, 4].map(() => send("/v1/policies", LARGE, "x".repeat(LARGE - 1)));
     await until("they are held", () => held() === 4 * LARGE);
     const refused = send("/v1/policies", LARGE, "");
@@ -62,7 +62,7 @@ describe("bytes in flight", () => {
     await until("there is room again", () => again.received().includes("MALFORMED_JSON"));
   });
 
-  it("that were not announced are counted as they come", async () => {
+  it("bodies without an announced length are counted as they arrive", async () => {
     const socket = connect(server.port, "127.0.0.1");
     open.push(socket);
     socket.on("error", () => undefined);
@@ -79,7 +79,7 @@ describe("bytes in flight", () => {
     await until("they are let go", () => held() === 0);
   });
 
-  it("are refused by the limit of the address: a token, a verdict and a permit are small", async () => {
+  it("tokens, votes and permits have a lower limit of their own", async () => {
     const id = "019346a0-0000-7000-8000-000000000000";
     for (const [path, most] of [
       ["/v1/approval-link", 4096],
@@ -94,7 +94,7 @@ describe("bytes in flight", () => {
     }
   });
 
-  it("a body of very many values is refused", async () => {
+  it("a body with too many values is rejected", async () => {
     const body = (items: number): string =>
       JSON.stringify({ policy: "p", rules: [{ name: "r", effect: "allow" }], metadata: { a: Array(items).fill(0) } });
     const answer = await service.call("POST", "/v1/policies", { key: service.admin, raw: body(100_000) });
@@ -110,7 +110,7 @@ describe("bytes in flight", () => {
 });
 
 describe("a share", () => {
-  it("gives back what it held, once", () => {
+  it("releases its bytes once", () => {
     const all = createRequestByteBudget(1_000_000);
     const [one, two] = [all.share(), all.share()];
     one.take(60_000);
@@ -121,7 +121,7 @@ describe("a share", () => {
     assert.equal(all.bytes, 60_000);
   });
 
-  it("of a large body has half the room, of a small one all of it", () => {
+  it("of a large body can use half of the budget, of a small one all of it", () => {
     const all = createRequestByteBudget(1_000_000);
     all.share().take(450_000);
     assert.throws(() => all.share().expect(100_000), { code: "OVERLOADED" });
@@ -131,7 +131,7 @@ describe("a share", () => {
 });
 
 describe("a collector", () => {
-  it("holds little more than what came, in however many pieces, and tells of it before", () => {
+  it("buffers little more than the received bytes, in any number of chunks, and reserves them first", () => {
     let told = 0;
     const body = createCollector(100_000, (bytes) => (told += bytes));
     for (let i = 0; i < 70_000; i++) body.add(Uint8Array.of(i % 256));
@@ -142,7 +142,7 @@ describe("a collector", () => {
     assert.throws(() => body.add(new Uint8Array(30_001)), BodyTooLarge);
   });
 
-  it("holds nothing that it was not given", () => {
+  it("buffers nothing that it did not receive", () => {
     const body = createCollector(1000, () => {
       throw new Error("no room");
     });

@@ -1,4 +1,4 @@
-/** Every refusal has its code, its place and no internals; no input gives a 500. */
+/** Every refusal has a code, a location and no internals; no input causes a 500. */
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
@@ -70,7 +70,7 @@ describe("bodies", () => {
     });
   }
 
-  test("is not valid UTF-8", async () => {
+  test("a body that is not valid UTF-8 is rejected", async () => {
     const bytes = new Uint8Array([...new TextEncoder().encode(good.slice(0, -2)), 0xff, 0x22, 0x7d]);
     const response = await service.runtime.fetch(
       new Request("http://a/v1/actions", {
@@ -82,7 +82,7 @@ describe("bodies", () => {
     assert.equal(((await response.json()) as { code: string }).code, "INVALID_UTF8");
   });
 
-  test("content types", async () => {
+  test("other content types are rejected", async () => {
     for (const [type, status] of [
       ["text/plain", 415],
       ["application/xml", 415],
@@ -96,14 +96,14 @@ describe("bodies", () => {
     assert.equal((await body(good, { "content-encoding": "gzip" })).body.code, "UNSUPPORTED_MEDIA_TYPE");
   });
 
-  test("an unknown member is told with what was probably meant", async () => {
+  test("an unknown member is reported with a suggestion", async () => {
     const answer = await body(good.replace('"operation"', '"operaton"'));
     assert.ok(answer.body.errors.some((e: { detail: string }) => e.detail.includes('did you mean "operation"')));
   });
 });
 
 describe("credentials", () => {
-  test("missing, malformed, mistyped, unknown and too narrow", async () => {
+  test("keys that are missing, malformed, mistyped, unknown or lack the scope are rejected", async () => {
     const list = (headers: Record<string, string>) => service.call("GET", "/v1/actions", { key: null, headers });
     const none = await list({});
     assert.deepEqual(
@@ -132,7 +132,7 @@ describe("credentials", () => {
     assert.equal(first.status, 401, "a stranger's body is not looked at");
   });
 
-  test("a key is refused from the request after its revocation or expiry", async () => {
+  test("a key is rejected from the first request after its revocation or expiry", async () => {
     const made = (
       await service.call("POST", "/v1/api-keys", { key: service.admin, body: { name: "short", preset: "agent" } })
     ).body;
@@ -161,7 +161,7 @@ describe("credentials", () => {
     service.clock.now = 0;
   });
 
-  test("keys give only what they hold, and the last admin key stays", async () => {
+  test("keys grant only their own scopes, and the last admin key cannot be revoked", async () => {
     const manager = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
@@ -195,7 +195,7 @@ describe("credentials", () => {
 });
 
 describe("addresses", () => {
-  test("unknown paths, wrong methods, HEAD and OPTIONS", async () => {
+  test("unknown paths, wrong methods, HEAD and OPTIONS get the right responses", async () => {
     for (const path of [
       "/v1",
       "/v1/action",
@@ -225,7 +225,7 @@ describe("addresses", () => {
     );
   });
 
-  test("request ids are ours, whatever the client calls its requests", async () => {
+  test("request ids are the service's own, whatever id the client sends", async () => {
     for (const given of ["trace-1.2_3", "a b"]) {
       const { headers } = await service.call("GET", "/healthz", { key: null, headers: { "x-request-id": given } });
       assert.match(headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
@@ -233,7 +233,7 @@ describe("addresses", () => {
   });
 });
 
-test("3,000 hostile requests give no 5xx and leave the ledger sound", async () => {
+test("3,000 hostile requests cause no 5xx and leave the ledger valid", async () => {
   const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   let state = seed;
   const next = (n: number): number => {
@@ -319,7 +319,7 @@ describe("over a socket", () => {
   });
   after(() => server.stop(500));
 
-  /** Sends raw bytes, answers what came back until the connection is quiet or closed. */
+  /** Sends raw bytes, and returns the response once the connection is idle or closed. */
   function raw(text: string, quietMs = 300): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect(server.port, "127.0.0.1", () => socket.write(text));
@@ -340,7 +340,7 @@ describe("over a socket", () => {
   const head = (more: string): string =>
     `POST /v1/actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.agent}\r\nContent-Type: application/json\r\n${more}\r\n`;
 
-  test("a body that is larger than declared limits is 413, streamed or not", async () => {
+  test("a body above the limit gets a 413, streamed or not", async () => {
     assert.match(
       await raw(`${head("Content-Length: 5000\r\n")}${"x".repeat(100)}`),
       /^HTTP\/1\.1 413 [\s\S]*BODY_TOO_LARGE/,
@@ -352,7 +352,7 @@ describe("over a socket", () => {
     );
   });
 
-  test("chunks make a body, and the connection goes on after a refusal", async () => {
+  test("a chunked body is accepted, and the connection continues after a refusal", async () => {
     const chunks = `${good.length.toString(16)}\r\n${good}\r\n0\r\n\r\n`;
     const seen = await raw(`${head("Content-Length: 1\r\n")}{${head("Transfer-Encoding: chunked\r\n")}${chunks}`);
     assert.deepEqual(
@@ -361,7 +361,7 @@ describe("over a socket", () => {
     );
   });
 
-  test("a client that goes away in the middle of a body harms nobody", async () => {
+  test("a client that disconnects in the middle of a body affects no other request", async () => {
     const before = service.logged.length;
     await new Promise<void>((resolve) => {
       const socket = connect(server.port, "127.0.0.1", () =>
@@ -377,7 +377,7 @@ describe("over a socket", () => {
     );
   });
 
-  test("a client that goes away ends its wait", async () => {
+  test("a client that disconnects ends its wait", async () => {
     const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
     const gone = new AbortController();
     const wait = fetch(`${server.url}/v1/actions/${id}?wait=30`, {
@@ -392,21 +392,21 @@ describe("over a socket", () => {
     );
   });
 
-  test("a header line beyond the limit is answered with 431, however short the lines are", async () => {
+  test("a request with too many header lines gets a 431, however short they are", async () => {
     const request = (lines: number): string =>
       `GET /healthz HTTP/1.1\r\nHost: x\r\n${"a:b\r\n".repeat(lines)}X-Last: 1\r\nConnection: close\r\n\r\n`;
     assert.match(await raw(request(60)), /^HTTP\/1\.1 200 /);
-    // Deno answers 400 by itself.
+    // Deno itself returns 400.
     for (const lines of [300, 2100, 3900]) assert.match(await raw(request(lines)), /^HTTP\/1\.1 4(?:31|00) /);
   });
 
-  test("headers cannot be injected through what is echoed", async () => {
+  test("headers cannot be injected through echoed values", async () => {
     const seen = await raw(`GET /v1/nope HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\r\n b\r\nConnection: close\r\n\r\n`);
     assert.ok(!/^ b/m.test(seen));
   });
 });
 
-test("a fault of ours is 500 without internals, and its stack is in the log", async () => {
+test("an internal error is a 500 without internals, and its stack is in the log", async () => {
   const broken = await startService({
     plugins: [
       {

@@ -1,4 +1,7 @@
-/** The document against the running service: every operation, with success and with each error that can be provoked. */
+/**
+ * Compares the OpenAPI document with the running service: every operation, with success and with each error that can be
+ * provoked.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
@@ -12,11 +15,11 @@ import { until } from "../support/wait.ts";
 let service: Service;
 let document: Document;
 let judge: Judge;
-/** Two keys with a scope each: what one of them may do, the other may not. */
+/** Two keys with one scope each: each can do what the other cannot. */
 let narrow: string;
 let otherwise: string;
 before(async () => {
-  // Wrong keys are sent by the dozen here.
+  // This test sends many invalid keys.
   const pigeon = testNotifier();
   pigeon.plans.push(
     ...Array.from(
@@ -62,7 +65,7 @@ const operationOf = (method: string, path: string): Operation => {
   return found;
 };
 
-/** Sends a request to an operation and holds the answer against the document. */
+/** Sends a request to an operation and validates the response against the document. */
 async function send(
   method: string,
   path: string,
@@ -105,7 +108,7 @@ async function send(
   return { status: response.status, body: value };
 }
 
-/** The body; of a stream, which does not end, what comes first. */
+/** Returns the body; for a stream, which does not end, its beginning. */
 async function textOf(response: Response): Promise<string> {
   if (response.headers.get("content-type") !== "text/event-stream") return response.text();
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
@@ -116,11 +119,11 @@ async function textOf(response: Response): Promise<string> {
 
 const NOWHERE = "019346a0-0000-7000-8000-000000000000";
 
-/** Every key may ask what it is. */
+/** Every key can read its own identity. */
 const OF_EVERY_KEY = ["GET /v1/me", "GET /v1/api-keys", "GET /v1/api-keys/{id}"];
 
 describe("the document", () => {
-  it("passes a public linter without a complaint", async () => {
+  it("a public linter finds no fault", async () => {
     process.env["REDOCLY_TELEMETRY"] = "off";
     const config = await createConfig({ extends: ["recommended"] });
     const problems = await lintFromString({ source: JSON.stringify(document), config, absoluteRef: "/openapi.json" });
@@ -130,7 +133,7 @@ describe("the document", () => {
     );
   });
 
-  it("gives every body and every answer an example that its own schema takes", () => {
+  it("every body and every response has an example that its own schema accepts", () => {
     for (const { operationId, spec } of judge.operations) {
       const contents = [
         ["body", spec.requestBody?.content],
@@ -157,7 +160,7 @@ describe("the document", () => {
     }
   });
 
-  it("lists every route that is served, and each operation under a name of its own", () => {
+  it("every route is listed, and each operation has a unique name", () => {
     const served = service.runtime.routes.map(
       ({ method, path }) => `${method} ${path.replaceAll(/:([a-z_]+)\+?/g, "{$1}")}`,
     );
@@ -167,7 +170,7 @@ describe("the document", () => {
 });
 
 describe("every operation", () => {
-  it("answers a success as documented", async () => {
+  it("success responses match the document", async () => {
     const allowed = (
       await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED, headers: { "idempotency-key": "walk" } })
     ).body;
@@ -358,7 +361,7 @@ describe("every operation", () => {
       if (judge.operations.some(({ path }) => path === analytics)) await send("GET", analytics);
   });
 
-  it("answers each error that can be provoked as documented", async () => {
+  it("responses to each error that can be provoked match the document", async () => {
     for (const { method, path, spec } of judge.operations) {
       const at = { id: NOWHERE, hash: "0".repeat(64), level: "0", tile: "999" };
       const body = spec.requestBody?.content["application/json"]?.example as unknown;
@@ -390,7 +393,7 @@ describe("every operation", () => {
     }
   });
 
-  it("answers what is not there, and what comes at the wrong time, as documented", async () => {
+  it("responses for missing resources and wrong states match the document", async () => {
     const cases: [string, string, Parameters<typeof send>[2], string][] = [
       ["GET", "/v1/actions/{id}", { at: { id: NOWHERE } }, "ACTION_NOT_FOUND"],
       ["GET", "/v1/actions/{id}", { at: { id: "nonsense" } }, "ACTION_NOT_FOUND"],
@@ -437,7 +440,7 @@ describe("every operation", () => {
       assert.equal((await send(method, path, options)).body.code, code, `${method} ${path} ${code}`);
   });
 
-  it("settles an outcome once it is unknown", async () => {
+  it("an unknown outcome can be settled", async () => {
     const { id } = (await send("POST", "/v1/actions", { key: service.agent, body: ALLOWED })).body;
     await send("POST", "/v1/actions/{id}/start", { at: { id }, key: service.agent, body: {} });
     const settle = (): Promise<Sent> =>
@@ -449,10 +452,10 @@ describe("every operation", () => {
     assert.equal((await settle()).body.status, "succeeded");
   });
 
-  /** They need the session of a user: test/plugins/actions/signed-votes.test.ts. */
+  /** They need a user's session: test/plugins/actions/signed-votes.test.ts. */
   const OF_SESSIONS = ["postVotes", "postVotesChallenge"];
 
-  it("was reached with a success", () => {
+  it("every operation was reached with a success", () => {
     assert.deepEqual(
       judge.operations
         .filter(({ operationId }) => !OF_SESSIONS.includes(operationId) && !seen.get(operationId)?.has("success"))

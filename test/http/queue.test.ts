@@ -1,4 +1,6 @@
-/** The queue in front of the ledger has an end: what agents send beyond it is refused at once, what people decide is not. */
+/**
+ * The queue ahead of the ledger is bounded: submissions above the limit are rejected immediately, votes are accepted.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { it } from "node:test";
@@ -6,7 +8,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { ALLOWED, ASKED, quiet, startService, type Answer } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-it("a full queue refuses submissions before their body is read, and takes verdicts", async () => {
+it("a full queue rejects submissions before their body is read, and accepts votes", async () => {
   let open = true;
   const service = await startService({
     storage: (folder) => {
@@ -28,7 +30,7 @@ it("a full queue refuses submissions before their body is read, and takes verdic
     const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
     await quiet(service);
     open = false;
-    // A wait for a verdict takes nobody's place.
+    // A wait for a decision does not count.
     const { size } = await service.runtime.host.ledger.head();
     waiting = service.call("POST", "/v1/actions", { body: ASKED, headers: { prefer: "wait=60" } });
     open = true;

@@ -1,4 +1,4 @@
-/** How often one may call, whatever happens to the time of day. */
+/** Rate limits, also when the time of day changes. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { defaultConfig } from "../../src/config/index.ts";
@@ -18,7 +18,7 @@ function refusalOf(work: () => unknown): Refusal | null {
   }
 }
 
-describe("rate limits and a clock that is set", () => {
+describe("rate limits on a clock that is set", () => {
   const limits = (): RateLimits =>
     createRateLimits({
       ...defaultConfig({ data: "unused" }).rate_limits,
@@ -26,7 +26,7 @@ describe("rate limits and a clock that is set", () => {
       bad_keys_per_minute: 2,
     });
 
-  it("never ask for a longer wait than their window, after a day ahead and back", (t) => {
+  it("never require a longer wait than their window, after a day forward and back", (t) => {
     const { key } = limits();
     const now = Date.now;
     const clock = t.mock.method(Date, "now", () => now() + DAY);
@@ -39,7 +39,7 @@ describe("rate limits and a clock that is set", () => {
     assert.ok(Number(refusal.headers["Retry-After"]) <= 60, refusal.message);
   });
 
-  it("are not lifted by a clock that jumps ahead", (t) => {
+  it("are not lifted by a clock that jumps forward", (t) => {
     const { key, badKey } = limits();
     for (let i = 0; i < 2; i++) {
       key("k");
@@ -53,7 +53,7 @@ describe("rate limits and a clock that is set", () => {
 });
 
 describe("windows", () => {
-  it("begin with a name's first use, end by themselves, and leave nothing behind", () => {
+  it("begin with the first use of a name, end by themselves, and leave nothing stored", () => {
     let now = 0;
     const windows = createRateWindows(1000, () => now);
     assert.deepEqual(windows("a"), { uses: 1, endsIn: 1000 });

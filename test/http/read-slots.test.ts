@@ -1,9 +1,9 @@
-/** Slices of long reads: one reader is never held up, and several leave half of the time to decisions. */
+/** Slices of long reads: a single reader is not delayed, and several leave half of the time to decisions. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createReadSlots } from "../../src/http/read-slots.ts";
 
-/** Runs this many readers of three slices, each of which takes `ms` on a clock of the test. Returns all pauses. */
+/** Runs this many readers of three slices, each of which takes `ms` on a simulated clock. Returns all pauses. */
 async function pausesOf(readers: number, ms: number): Promise<number[]> {
   let clock = 0;
   const pauses: number[] = [];
@@ -29,7 +29,7 @@ test("a slice is followed by a pause of its length while other readers wait", as
   assert.deepEqual(await pausesOf(4, 900), Array(11).fill(50), "a pause is bounded");
 });
 
-test("a single reader, and slices that take no time, are not held up", async () => {
+test("a single reader, and slices that take no time, are not delayed", async () => {
   assert.deepEqual(await pausesOf(1, 20), []);
   assert.deepEqual(await pausesOf(4, 0), []);
 });

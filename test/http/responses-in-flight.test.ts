@@ -1,4 +1,4 @@
-/** What one process holds of responses: bounded for each key and over all, whether or not their clients read them. */
+/** Response bytes in one process are bounded for each key and in total, whether or not clients read them. */
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
@@ -9,7 +9,7 @@ import { until } from "../support/wait.ts";
 
 const MIB = 1_048_576;
 
-describe("bytes of responses", () => {
+describe("response bytes", () => {
   let service: Service;
   let server: Listening;
   const keys: string[] = [];
@@ -39,7 +39,7 @@ describe("bytes of responses", () => {
     await service.close();
   });
 
-  /** Asks for a page, and reads nothing behind its head. */
+  /** Requests a page, and reads only the head of the response. */
   function ask(key: string, path = "/v1/actions?limit=1000"): { head: () => string; socket: Socket } {
     const socket = connect(server.port, "127.0.0.1");
     open.push(socket);
@@ -53,7 +53,7 @@ describe("bytes of responses", () => {
     return { socket, head: () => head };
   }
 
-  it("that one key has on their way are bounded: 429 with Retry-After, and other keys and small responses get through", async () => {
+  it("of one key are bounded: 429 with Retry-After, and other keys and small responses are served", async () => {
     const lists = Array.from({ length: 30 }, () => ask(keys[0] as string));
     await until("all are answered", () => lists.every(({ head }) => head() !== ""));
     const heads = lists.map(({ head }) => head());
@@ -79,20 +79,20 @@ describe("bytes of responses", () => {
     await until("they are given back", () => held() === 0);
   });
 
-  it("are bounded over all keys: 503 with Retry-After", async () => {
+  it("of all keys are bounded: 503 with Retry-After", async () => {
     const lists = keys.flatMap((key) => Array.from({ length: 6 }, () => ask(key)));
     await until("all are answered", () => lists.every(({ head }) => head() !== ""));
     const codes = lists.map(({ head }) => /"code":"(\w+)"/.exec(head())?.[1] ?? head().slice(9, 12));
     assert.ok(codes.includes("OVERLOADED") && codes.includes("200"), codes.join());
     assert.ok(most <= 20 * MIB, `${most} bytes`);
     const metrics = await service.call("GET", "/metrics", { key: service.admin });
-    // It can be 0 again: the kernel's buffers can hold all of the unread responses.
+    // The first is possible too: the kernel's buffers can hold all of the unread responses.
     assert.match(String(metrics.body), /^assent_http_response_bytes \d+$/m);
     for (const { socket } of lists) socket.destroy();
     await until("they are given back", () => held() === 0);
   });
 
-  it("are given back once they are read, and whole", async () => {
+  it("are released once they are read, and complete", async () => {
     const response = await fetch(`${server.url}/v1/events/page?limit=1000`, {
       headers: { authorization: `Bearer ${service.admin}` },
     });
@@ -106,7 +106,7 @@ describe("bytes of responses", () => {
 });
 
 describe("a share of responses", () => {
-  it("refuses what goes beyond the bound of its key or of all, and never the only one or a small one", () => {
+  it("rejects bytes above the limit of its key or of all, and never the only response or a small one", () => {
     const all = createResponsesInFlight({ total: 300_000, perKey: 200_000 });
     const first = all.share("a");
     first.hold(250_000);
@@ -123,7 +123,7 @@ describe("a share of responses", () => {
     assert.equal(all.bytes, 200_000 + SMALL_RESPONSE);
   });
 
-  it("is given back when a client reads nothing", async () => {
+  it("is released if a client reads nothing", async () => {
     const all = createResponsesInFlight({ total: 300_000, perKey: 300_000 });
     const share = all.share("a");
     share.hold(200_000);
@@ -134,7 +134,7 @@ describe("a share of responses", () => {
   });
 });
 
-it("metrics are never refused to a key that may read them, and say that wrong keys are slowed down", async () => {
+it("metrics are always served to a key that can read them, and report that invalid keys are slowed down", async () => {
   const service = await startService({
     change({ rate_limits }) {
       rate_limits.per_key = { requests: 2, seconds: 60 };

@@ -1,4 +1,4 @@
-/** What a route says of itself: the types that its handler gets, and the errors that it lists. */
+/** Declarations of routes: the types that handlers receive, and the errors that they list. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Type, type TSchema } from "@sinclair/typebox";
@@ -10,7 +10,7 @@ import { listCoreErrors } from "../../src/http/core-errors.ts";
 import { createRequestByteBudget } from "../../src/http/in-flight.ts";
 import { startService } from "../support/service.ts";
 
-/** Compiles only where the two types are one. */
+/** Compiles only if the two types are equal. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(_same: Same<A, B>): void {}
 
@@ -52,7 +52,7 @@ describe("a handler's context", () => {
     });
   });
 
-  test("has no credential where no key is needed, and no body where none is taken", () => {
+  test("has no credential if no key is needed, and no body if none is accepted", () => {
     defineRoute({
       ...about,
       path: "/v1/d",
@@ -86,14 +86,14 @@ describe("a handler's context", () => {
     });
   });
 
-  test("is that of every route to who does not know which", () => {
+  test("has the general type for code that handles any route", () => {
     const route = defineRoute({ ...about, path: "/v1/g", scope: "admin", body: Body, handle: () => ({ status: 204 }) });
     same<Parameters<typeof route.handle>[0], RequestContext>(true);
     assert.equal(route.path, "/v1/g");
   });
 });
 
-test("an empty body is {} where that is taken, whatever its type, and refused where something must be said", async () => {
+test("an empty body is {} if the route accepts that, whatever its content type, and rejected if members are required", async () => {
   const of = (body: TSchema) =>
     createBodyReader(defineRoute({ ...about, path: "/v1/h", scope: null, body, handle }), { bytes: 100, values: 100 });
   const handle = () => ({ status: 204 });
@@ -109,7 +109,7 @@ test("an empty body is {} where that is taken, whatever its type, and refused wh
     });
 });
 
-test("an empty body is answered like {} by every route of ours that takes it", async () => {
+test("every route that accepts {} also accepts an empty body", async () => {
   const service = await startService({});
   try {
     const paths = { ":id": "019346a0-0000-7000-8000-000000000000", ":hash": "0".repeat(64) };
@@ -133,7 +133,7 @@ test("an empty body is answered like {} by every route of ours that takes it", a
   }
 });
 
-test("no route lists an error that the core answers anyway, and none twice", async () => {
+test("no route lists an error that the core adds, and none twice", async () => {
   const service = await startService({});
   try {
     for (const route of service.runtime.routes) {

@@ -1,4 +1,4 @@
-/** The HTTP server in front of the handler: what it does with clients that leave, flood or break off. */
+/** The HTTP server in front of the handler: clients that disconnect, flood or send partial requests. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -12,14 +12,14 @@ function dial({ url }: Listening): Socket {
   return connect(Number(port), hostname).on("error", () => undefined);
 }
 
-/** Everything that arrives until the connection is closed. */
+/** Resolves to everything received until the connection is closed. */
 function receiveAll(socket: Socket): Promise<string> {
   let text = "";
   socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
   return new Promise((resolve) => socket.on("close", () => resolve(text)));
 }
 
-/** Deno and Bun hide the body of a GET, and close connections by their own rules. */
+/** Deno and Bun hide the body of a GET, and close connections by different rules. */
 const otherServer = "deno" in process.versions || "bun" in process.versions ? "not Node's HTTP server" : false;
 
 describe("the HTTP server", () => {
@@ -30,7 +30,7 @@ describe("the HTTP server", () => {
   });
   after(() => listening.stop(0));
 
-  it("tells the handler that a client has left, while it waits and while it streams", async () => {
+  it("notifies the handler that a client disconnected, while it waits and while it streams", async () => {
     const left: string[] = [];
     let isWaiting = false;
     handle = async (request) => {
@@ -53,7 +53,7 @@ describe("the HTTP server", () => {
     await until("the handler was notified twice", () => left.length === 2);
   });
 
-  it("passes on the body of a GET, so that it can be refused", { skip: otherServer }, async () => {
+  it("passes on the body of a GET, so that it can be rejected", { skip: otherServer }, async () => {
     handle = async (_, info) => {
       const body = await info?.readBody?.(100, () => undefined);
       return new ServerResponse(Buffer.from(body ?? []).toString(), { headers: {} });
@@ -77,17 +77,17 @@ describe("the HTTP server", () => {
     socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(sent));
     assert.equal(await receiveAll(socket), "");
     await until("the handler got some of them", () => handled >= 128);
-    // The chunk that holds the first request over the limit is still parsed whole.
+    // The chunk that contains the first request over the limit is still parsed.
     assert.ok(handled < sent / 10, `${handled} were handled`);
   });
 
-  it("answers 500 without details when the handler throws", async () => {
+  it("returns 500 without details when the handler throws", async () => {
     handle = () => Promise.reject(new Error("a fault"));
     const response = await fetch(listening.url);
     assert.deepEqual([response.status, await response.text()], [500, "Internal Server Error\n"]);
   });
 
-  it("names a port that another process has", async () => {
+  it("names a port that another process uses", async () => {
     await assert.rejects(serve(handle, { host: "127.0.0.1", port: listening.port }), {
       message: `port ${listening.port} on 127.0.0.1 is in use by another process`,
     });

@@ -1,4 +1,4 @@
-/** What every route has in common, through the real handler. */
+/** Behaviour that all routes share, through the real handler. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
@@ -19,7 +19,7 @@ async function withService(
 }
 
 describe("entity tags", () => {
-  it("spare an unchanged answer, and HEAD tells the same headers without a body", () =>
+  it("avoid sending an unchanged response, and HEAD returns the same headers without a body", () =>
     withService({}, async (service) => {
       const { body: action } = await service.call("POST", "/v1/actions", { body: ALLOWED });
       for (const path of ["/v1/actions", `/v1/actions/${action.id}`]) {
@@ -46,7 +46,7 @@ describe("entity tags", () => {
 });
 
 describe("security headers", () => {
-  it("stand on every answer, errors and preflights included", () =>
+  it("are in every response, including errors and preflights", () =>
     withService({ change: (config) => (config.server.public_url = "https://assent.example") }, async (service) => {
       const answers = [
         await service.call("GET", "/healthz"),
@@ -80,7 +80,7 @@ describe("CORS", () => {
     "access-control-request-headers": "authorization",
   };
 
-  it("lets in the origins that are listed, and no others", () =>
+  it("allows the listed origins, and no others", () =>
     withService({ change: (config) => (config.server.cors_origins = ["https://console.example"]) }, async (service) => {
       const asked = await service.call("OPTIONS", "/v1/actions", { key: null, headers: preflight });
       assert.equal(asked.status, 204);
@@ -122,7 +122,7 @@ describe("CORS", () => {
       }
     }));
 
-  it("lets in every origin for `*`", () =>
+  it("allows every origin for `*`", () =>
     withService({ change: (config) => (config.server.cors_origins = ["*"]) }, async (service) => {
       assert.equal(
         (await service.call("OPTIONS", "/v1/actions", { key: null, headers: preflight })).headers.get(
@@ -134,7 +134,7 @@ describe("CORS", () => {
 });
 
 describe("rate limits", () => {
-  it("count by key, say where a client stands, and let others pass", () =>
+  it("count by key, report the remaining requests, and do not affect other keys", () =>
     withService(
       { change: (config) => (config.rate_limits.per_key = { requests: 3, seconds: 60 }) },
       async (service) => {
@@ -186,7 +186,7 @@ describe("rate limits", () => {
       },
     ));
 
-  it("slow down whoever tries wrong keys, longer and longer, and let a right one pass", () =>
+  it("delay repeated invalid keys more and more, and admit a valid key", () =>
     withService({ change: (config) => (config.rate_limits.bad_keys_per_minute = 3) }, async (service) => {
       const trying = async (key: string): Promise<Response> =>
         service.runtime.fetch(
@@ -217,14 +217,14 @@ describe("a client's address", () => {
       proxies,
     );
 
-  it("is the connection's, unless proxies are trusted, and then what the outermost of them saw", () => {
+  it("is the connection's address, or with trusted proxies the one that the outermost proxy saw", () => {
     assert.equal(address("10.0.0.9", 0, "1.1.1.1"), "10.0.0.9");
     assert.equal(address("10.0.0.9", 1, "6.6.6.6, 1.1.1.1"), "1.1.1.1", "what stands before is the client's own word");
     assert.equal(address("10.0.0.9", 2, "6.6.6.6, 1.1.1.1, 10.0.0.8"), "1.1.1.1");
     assert.equal(address("10.0.0.9", 2), "10.0.0.9");
   });
 
-  it("is a /64 for IPv6, and an IPv4 address however it is written", () => {
+  it("is a /64 for IPv6, and an IPv4 address in any notation", () => {
     assert.equal(address("::ffff:10.1.2.3"), "10.1.2.3");
     assert.equal(address("::1"), "0:0:0:0::/64");
     assert.equal(address("fe80::1%eth0"), "fe80:0:0:0::/64");
@@ -243,7 +243,7 @@ describe("the access log", () => {
       );
     }));
 
-  it("names the route, the key and the request, and neither parameters nor secrets", () =>
+  it("names the route, the key and the request, and contains neither parameters nor secrets", () =>
     withService({ change: (config) => (config.log.level = "debug") }, async (service) => {
       const secret = "4111-1111-1111-1111";
       const body = { ...ALLOWED, params: { amount: 1, currency: "USD", note: secret } };
@@ -252,7 +252,7 @@ describe("the access log", () => {
       await service.call("GET", `/v1/agents/${secret}`, { key: service.admin });
       await service.call("GET", `/${secret}`);
       await service.call("GET", "/v1/actions", { key: `assent_${secret}` });
-      // The lines of one turn of the event loop go out together.
+      // The lines of one turn of the event loop are written together.
       await until("all lines are out", () => service.logged.filter((line) => line.includes('"request"')).length >= 5);
       const lines = service.logged
         .filter((line) => line.includes('"request"'))
@@ -278,7 +278,7 @@ describe("the access log", () => {
 });
 
 describe("a graceful stop", () => {
-  it("answers what it took, and every answer is in the ledger", () =>
+  it("answers every accepted request, and every response is in the ledger", () =>
     withService({}, async (service) => {
       const server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
       const headers = { authorization: `Bearer ${service.agent}`, "content-type": "application/json" };

@@ -1,4 +1,4 @@
-/** The first keys of a store, where the batch that stores them is run again. */
+/** The first keys of a new store, if the batch that stores them runs twice. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
@@ -15,7 +15,7 @@ const keys = {
   }),
 } as Pick<KeyService, "mint"> as KeyService;
 
-/** `meanwhile` happens to the store after a batch has been thwarted. */
+/** `meanwhile` changes the store after a batch has failed with a conflict. */
 async function firstKeysOf(meanwhile: (storage: Storage) => Promise<unknown>): Promise<[FirstKeys[], Promise<void>]> {
   const memory = memoryStorage();
   await memory.open();
@@ -47,13 +47,13 @@ async function firstKeysOf(meanwhile: (storage: Storage) => Promise<unknown>): P
   return [shown, create()];
 }
 
-test("they are shown once", async () => {
+test("they are displayed once", async () => {
   const [shown, done] = await firstKeysOf(async () => undefined);
   await done;
   assert.equal(shown.length, 1);
 });
 
-test("that another process has stored its own meanwhile is said: those that were shown are of no use", async () => {
+test("if another process stored its own keys meanwhile, the displayed keys are reported as useless", async () => {
   const [shown, done] = await firstKeysOf((storage) =>
     storage.write((tx) =>
       tx.insertKey(createKeyRow("another", "another value", { name: "another", scopes: PRESETS.admin, now: 0 })),

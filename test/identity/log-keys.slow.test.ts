@@ -1,4 +1,7 @@
-/** The key that signs checkpoints: followed by another in the ledger, with everybody who pinned the old one able to follow. */
+/**
+ * Rotation of the key that signs checkpoints: the ledger records the new key, and clients that pinned the old key
+ * follow.
+ */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +45,7 @@ const signedBy = (note: string): string[] => readNote(note).signatures.map(({ id
 const rotate = (overlap = 30 * DAY, again = false) => service.runtime.rotateLogKey({ overlap, again });
 
 describe("a change of the log's key", () => {
-  it("is signed along by the old key for the overlap, and after it by the new one alone", async () => {
+  it("both keys sign during the overlap, and then only the new one", async () => {
     await start();
     const before = await decide();
     const old = await present();
@@ -52,7 +55,7 @@ describe("a change of the log's key", () => {
     await decide();
     const both = await checkpoint();
     assert.deepEqual(signedBy(both), [idOf(vkey), idOf(old)]);
-    // Somebody else's reader of notes, who knows one of them, takes it.
+    // Another reader of notes, which knows one of them, accepts it.
     for (const key of [old, vkey]) assert.ok(openCheckpoint(both, key, verifyEd25519).size > 0);
     await service.restart();
     await decide();
@@ -63,7 +66,7 @@ describe("a change of the log's key", () => {
     await service.restart();
     await decide();
     assert.deepEqual(signedBy(await checkpoint()), [idOf(vkey)]);
-    // Whoever pinned the old key long ago moves on with any proof, however late.
+    // A client that pinned the old key long ago follows with any later proof.
     for (const text of [await proofOf(before), await proofOf(await decide())]) {
       const verified = verifyProofText(text, old, null);
       assert.deepEqual([verified.vkey, verified.moved.map((one) => one.vkey)], [vkey, [vkey]]);
@@ -71,7 +74,7 @@ describe("a change of the log's key", () => {
     }
   });
 
-  it("leaves the data folder with both keys, each for its owner alone", async () => {
+  it("the data folder has both keys, each readable only by its owner", async () => {
     await start();
     const old = await present();
     const pem = readFileSync(file("log-key.pem"), "utf8");
@@ -86,7 +89,7 @@ describe("a change of the log's key", () => {
     assert.deepEqual(signedBy(await checkpoint()), [idOf(vkey)], "a key that is gone signs nothing along");
   });
 
-  it("follows another, and a pin of any of them leads to the last", async () => {
+  it("several rotations follow each other, and a pin of any key leads to the last", async () => {
     await start();
     const first = await present();
     const { vkey: second } = await rotate(0);
@@ -105,7 +108,7 @@ describe("a change of the log's key", () => {
     await assert.rejects(clientProof(JSON.parse(json), hash, other));
   });
 
-  it("stands in the ledger with what both keys signed, and the audit holds it to that, from whichever key it is given", async () => {
+  it("the ledger entry has both signatures, which the audit verifies from any of the keys", async () => {
     await start();
     const old = await present();
     const { vkey, seq } = await rotate();
@@ -119,7 +122,7 @@ describe("a change of the log's key", () => {
     assert.equal((await auditStore(service.storage, old)).logKeys.changes.length, 1);
   });
 
-  it("is not made twice by a command that is run twice; --again makes another", async () => {
+  it("running the command twice rotates once; --again rotates again", async () => {
     await start();
     const made = await rotate();
     const { size } = await service.storage.head();
@@ -131,7 +134,7 @@ describe("a change of the log's key", () => {
     assert.equal(signedBy(await checkpoint()).length, 2, "the first still has its days, the second has not");
   });
 
-  it("that ended before the ledger had it changes nothing, and goes on with the same key", async () => {
+  it("a rotation interrupted before its entry changes nothing, and continues with the same key", async () => {
     await start();
     const old = await present();
     const waiting = newKey();
@@ -143,7 +146,7 @@ describe("a change of the log's key", () => {
     assert.equal(readFileSync(file("log-key.pem"), "utf8").trim(), waiting.trim());
   });
 
-  it("that ended after the ledger had it is finished at the next start, wherever it was in putting the files in place", async () => {
+  it("a rotation interrupted after its entry is finished at the next start, whichever file was in place", async () => {
     await start();
     const old = readFileSync(file("log-key.pem"));
     const oldKey = await present();
@@ -163,7 +166,7 @@ describe("a change of the log's key", () => {
     assert.equal((await rotate()).recorded, false);
   });
 
-  it("refuses the key that signs permits, and permits refuse every key of the log", async () => {
+  it("the permit key is rejected as a log key, and every log key as a permit key", async () => {
     await start();
     writeFileSync(file("log-key.next.pem"), readFileSync(file("permit-key.pem")), { mode: 0o600 });
     const { size } = await service.storage.head();
@@ -177,8 +180,8 @@ describe("a change of the log's key", () => {
   });
 });
 
-describe("a next key that is the present one", () => {
-  it("is none yet: the service starts with it, and nothing is changed", async () => {
+describe("a next key that equals the current one", () => {
+  it("has no effect: the service starts, and nothing is changed", async () => {
     const key = newKey();
     await start({ change: (config) => void Object.assign(config.ledger, { key, next_key: key }) });
     const before = await present();
@@ -189,7 +192,7 @@ describe("a next key that is the present one", () => {
 });
 
 describe("a key that is no longer the log's", () => {
-  it("starts no service: neither the old one alone, nor a foreign one", async () => {
+  it("starts no service, whether it is an old key or a foreign one", async () => {
     await start();
     const old = readFileSync(file("log-key.pem"));
     const { seq } = await rotate();
@@ -208,7 +211,7 @@ describe("a key that is no longer the log's", () => {
     await decide();
   });
 
-  it("moves no pin by an entry that it did not sign, whoever wrote that to the store", async () => {
+  it("an entry that the pinned key did not sign does not change the pin, even if it is in the store", async () => {
     await start({ broken: true });
     const hash = await decide();
     const old = await present();
@@ -234,14 +237,14 @@ describe("a key that is no longer the log's", () => {
       "another type": leaf((entry) => ({ ...entry, type: "agent" })),
     };
     for (const [what, text] of Object.entries(lies)) {
-      // A change of the past of another key is passed over; then the checkpoint must be signed by the pin, which it is here.
+      // An altered entry of another key is skipped; then the pin must have signed the checkpoint, as it did here.
       if (what === "another key before") assert.deepEqual(verifyProofText(text, old, null).moved, []);
       else {
         assert.throws(() => verifyProofText(text, old, null), /NOT VERIFIED/, what);
         await assert.rejects(clientProof(JSON.parse(text), hash, old), what);
       }
     }
-    // And the first key as the store has it: what the entries trace back to is not that.
+    // The first key in the store, which the entries do not lead back to.
     const { storage } = service;
     await storage.write((tx) => tx.putMeta("log_vkey", thief.vkey));
     assert.match((await auditStore(storage, old)).faults.join(), /differs from the log's first key/);
@@ -249,8 +252,8 @@ describe("a key that is no longer the log's", () => {
   });
 });
 
-describe("what was kept before a change", () => {
-  it("still holds after it: proofs under the old key, and the checkpoint beside the store", async () => {
+describe("data saved before a rotation", () => {
+  it("proofs under the old key, and the checkpoint next to the store, are still valid", async () => {
     await start();
     const hash = await decide();
     const [old, early] = [await present(), await proofOf(hash)];
@@ -263,7 +266,7 @@ describe("what was kept before a change", () => {
     assert.throws(() => openCheckpoint(readFileSync(file("checkpoint"), "utf8"), old, verifyEd25519), NoteError);
   });
 
-  it("tells a copy of the store from before it, which starts with the old key when that is accepted", async () => {
+  it("a copy of the store from before the rotation is detected, and starts with the old key if that is accepted", async () => {
     const copy = temporaryFolder("assent-restore-");
     try {
       await start({ broken: true });
@@ -287,7 +290,7 @@ describe("what was kept before a change", () => {
     }
   });
 
-  it("is checked by the client under the pin that it has, and it is told of the new one", async () => {
+  it("the client verifies data under its pinned key, and is notified of the new one", async () => {
     await start();
     const hash = await decide();
     const old = await present();

@@ -1,4 +1,4 @@
-/** Signatures under COSE keys of the three kinds that passkeys have, and malformed keys. */
+/** Signatures under COSE keys of the three kinds that passkeys use, and malformed keys. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign, type KeyObject } from "node:crypto";
 import { test } from "node:test";
@@ -42,7 +42,7 @@ const KINDS: Record<string, { key: Buffer; signature: Buffer }> = {
 };
 
 for (const [name, { key, signature }] of Object.entries(KINDS))
-  test(`${name}: the signature is valid for its message and key alone`, () => {
+  test(`${name}: the signature is valid only for its message and key`, () => {
     assert.equal(verifyPasskeySignature(key, MESSAGE, signature), true);
     assert.equal(verifyPasskeySignature(key, MESSAGE.subarray(1), signature), false);
     const altered = Buffer.from(signature);

@@ -1,4 +1,4 @@
-/** The key that signs permits: its own, the same at each start, and followed by another without a permit being lost. */
+/** The key that signs permits: separate from the log's, the same at each start, and rotated without losing a permit. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ const rotate = (key: string | null = null, overlap = MAX_PERMIT_SECONDS) =>
   service.runtime.rotatePermitKey({ key, overlap });
 
 describe("the key that signs permits", () => {
-  it("is made at the first start, another than the log's, for its owner alone, and is there at the next", async () => {
+  it("the permit key is created at the first start, differs from the log's, is readable only by its owner, and is reused", async () => {
     await start();
     const [kid] = await kids();
     assert.equal(statSync(file()).mode & 0o777, 0o600);
@@ -45,7 +45,7 @@ describe("the key that signs permits", () => {
     assert.deepEqual(await startAction(made), [200, undefined]);
   });
 
-  it("is refused where it is the log's, and where it is not the store's", async () => {
+  it("a key is rejected if it is the log's, or not the one in the store", async () => {
     await start();
     const right = readFileSync(file(), "utf8");
     writeFileSync(file(), readFileSync(file("log-key.pem")));
@@ -64,8 +64,8 @@ describe("the key that signs permits", () => {
   });
 });
 
-describe("a rotation", () => {
-  it("signs with the new key from the next start on; what the old one signed starts until it ends", async () => {
+describe("a rotation of the permit key", () => {
+  it("the new key signs from the next start on; permits of the old one are accepted until they expire", async () => {
     await start();
     const [old] = await kids();
     const before = await submit();
@@ -73,7 +73,7 @@ describe("a rotation", () => {
     assert.equal(previous, old);
     assert.deepEqual(await kids(), [kid, old]);
     assert.deepEqual(await startAction(before), [200, undefined]);
-    // The running process still has the old key, whose permits are taken.
+    // The running process still has the old key, whose permits are accepted.
     const meanwhile = await submit();
     assert.equal(kidOf(meanwhile), old);
     await service.restart();
@@ -87,7 +87,7 @@ describe("a rotation", () => {
     assert.deepEqual(await kids(), [kid], "no permit of the old one is left");
   });
 
-  it("that ends the old key at once takes no permit of it, and the process signs none until it has the new one", async () => {
+  it("rotate-permit --at-once invalidates permits of the old key, and the process signs none until it has the new key", async () => {
     await start();
     const before = await submit();
     const { kid } = await rotate(null, 0);
@@ -111,7 +111,7 @@ describe("a rotation", () => {
     assert.equal(kidOf(await submit()), kid);
   });
 
-  it("stands in the ledger, with both keys and the end of the old one", async () => {
+  it("the ledger entry names both keys and the end of the old one", async () => {
     await start();
     await rotate();
     const { size } = await service.storage.head();
@@ -124,7 +124,7 @@ describe("a rotation", () => {
     assert.equal(await service.storage.meta("permit_key"), entry.previous);
   });
 
-  it("that was cut off before the ledger had it changes nothing, and goes on with the same key", async () => {
+  it("a rotation interrupted before its entry changes nothing, and continues with the same key", async () => {
     await start();
     const [old] = await kids();
     const waiting = newKey();
@@ -135,7 +135,7 @@ describe("a rotation", () => {
     assert.equal(readFileSync(file(), "utf8"), waiting);
   });
 
-  it("that was cut off after the ledger had it is finished at the next start", async () => {
+  it("a rotation interrupted after its entry is finished at the next start", async () => {
     await start();
     const before = readFileSync(file());
     const { kid } = await rotate();
@@ -146,7 +146,7 @@ describe("a rotation", () => {
     assert.equal(kidOf(await submit()), kid);
   });
 
-  it("believes no key that only the store names: somebody may have written it there", async () => {
+  it("a key that only the store names is not trusted, because anyone with the database could have added it", async () => {
     await start();
     const [own] = await kids();
     await service.storage.write((tx) => tx.putMeta("permit_key", "ab".repeat(32)));
@@ -164,7 +164,7 @@ describe("a rotation", () => {
     assert.deepEqual(await kids(), [own]);
   });
 
-  it("refuses a key that signed permits before, the log's, and no key where one is configured", async () => {
+  it("an earlier permit key and the log's key are rejected, and a missing configured key aborts startup", async () => {
     const [first, second] = [newKey(), newKey()];
     await start({ change: (config) => (config.permits.key = first) });
     const { size } = await service.storage.head();

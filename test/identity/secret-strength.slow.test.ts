@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { describeWeakness } from "../../src/identity/secret-strength.ts";
 
-test("what the documentation, a person or a keyboard would write is too weak", () => {
+test("secrets from documentation, words or keyboard patterns are too weak", () => {
   for (const secret of [
     "a-secret-of-at-least-32-characters",
     "a secret of 32 characters or more",
@@ -26,7 +26,7 @@ test("what the documentation, a person or a keyboard would write is too weak", (
 
 test("random bytes are strong enough in every usual notation", () => {
   for (let i = 0; i < 2000; i++) {
-    // The same each time: one random text in some millions does read like words.
+    // A fixed seed, because one random text in some millions does contain words.
     const bytes = createHash("sha256").update(`secret ${i}`).digest();
     for (const secret of [
       bytes.toString("base64url"),

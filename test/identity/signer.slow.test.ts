@@ -7,7 +7,7 @@ const { privateKey } = generateKeyPairSync("ed25519");
 const publicKey = createPublicKey(privateKey);
 const message = (i: number): Uint8Array => new TextEncoder().encode(`message ${i}`);
 
-test("one and many at once are signed, each its own message", async () => {
+test("one message and many concurrent ones are signed, each with its own signature", async () => {
   const signer = createSigner(privateKey);
   try {
     for (const count of [1, 3, 4, 300]) {
@@ -21,11 +21,11 @@ test("one and many at once are signed, each its own message", async () => {
   }
 });
 
-test("when the thread is gone, what it was asked for is signed here", async () => {
+test("messages are signed on the main thread after the signing thread has ended", async () => {
   const signer = createSigner(privateKey);
   await Promise.all(Array.from({ length: 8 }, (_, i) => signer.sign(message(i))));
   const waiting = Array.from({ length: 50 }, (_, i) => signer.sign(message(i)));
-  // After the group was sent, before it can have been answered.
+  // After the group was sent, before it can be answered.
   await new Promise((resolve) => setImmediate(resolve));
   await signer.close();
   (await Promise.all(waiting)).forEach((signature, i) => assert.ok(verify(null, message(i), publicKey, signature)));
@@ -35,12 +35,12 @@ test("when the thread is gone, what it was asked for is signed here", async () =
   await signer.close();
 });
 
-test("closing ends, though the last answer of the thread arrives only now", async () => {
+test("closing completes even if the last response of the thread arrives late", async () => {
   const signer = createSigner(privateKey);
   await Promise.all(Array.from({ length: 8 }, (_, i) => signer.sign(message(i))));
   const waiting = Array.from({ length: 8 }, (_, i) => signer.sign(message(i)));
   await new Promise((resolve) => setImmediate(resolve));
-  // The thread answers, and this one does not look.
+  // The thread responds while the main thread is blocked.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
   await signer.close();
   (await Promise.all(waiting)).forEach((signature, i) => assert.ok(verify(null, message(i), publicKey, signature)));

@@ -1,4 +1,4 @@
-/** Checkpoints at the end of a file that is only appended to. */
+/** Checkpoints at the end of an append-only file. */
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const linesOf = (path: string): Line[] =>
     .filter((line) => line.startsWith("{") && line.endsWith("}"))
     .map((line) => JSON.parse(line) as Line);
 
-it("each stands behind the others and is signed; a torn line costs none, and a place that is away only waits", async () => {
+it("each is appended and signed; a partial line loses none, and an unavailable file only delays", async () => {
   const folder = temporaryFolder("assent-appended-");
   const path = join(folder, "away", "checkpoints.jsonl");
   const storage = memoryStorage();
@@ -38,7 +38,7 @@ it("each stands behind the others and is signed; a torn line costs none, and a p
     await add(2);
     await until("the third is there", () => linesOf(path).some(({ size }) => size === 3));
     const before = readFileSync(path, "utf8");
-    // A folder stands where the file was.
+    // Create a folder at the path of the file.
     rmSync(path);
     mkdirSync(path);
     await add(3);

@@ -82,12 +82,12 @@ beforeEach(() => {
   fold(key(SCOPES));
 });
 
-test("uses within the terms are right, up to the cap", () => {
+test("uses within the terms are accepted, up to the cap", () => {
   fold(granted(), use("a"), redecision("a"), use("b"));
   refuses(/the grant g was used 2 times, which is its cap/, use("c"));
 });
 
-test("a use that an operator took back no longer counts", () => {
+test("a use that an operator returned does not count", () => {
   fold(granted(), use("a"), use("b"), cancelled("a"), use("c"));
   refuses(/its cap/, use("d"));
 });
@@ -137,7 +137,7 @@ test("finds a use after a stop that covers it, lifted or not", () => {
   refuses(/had ended \(stop\)/, use("a"));
 });
 
-test("finds a grant by a credential that could not grant, and one that is given or ended twice", () => {
+test("finds a grant by a credential that could not grant, and a grant that is given or ended twice", () => {
   fold(key(["approvals:decide"]));
   refuses(/lacked the scope grants:write/, granted());
   fold(key(SCOPES, { agent_id: "bot" }));

@@ -1,4 +1,4 @@
-/** The audit holds the ledger against the stops in it. */
+/** The audit checks the ledger against the stops in it. */
 import assert from "node:assert/strict";
 import { beforeEach, it } from "node:test";
 import { createStopsAudit, type StopsAudit } from "../../src/audit/stops.ts";
@@ -39,7 +39,7 @@ const WENT_ON = /the stop s was active and should have prevented this entry/;
 let audit: StopsAudit;
 beforeEach(() => (audit = createStopsAudit()));
 
-it("nothing may be let go while a stop holds", () => {
+it("the audit reports an action that was allowed, approved or started while a stop was active", () => {
   audit.fold(placed());
   for (const fine of [
     decision("denied"),
@@ -61,14 +61,14 @@ it("nothing may be let go while a stop holds", () => {
   for (const fine of [decision("allowed", 6), approval("approve"), execution("start")]) audit.fold(fine);
 });
 
-it("what a stop does not cover, and what comes after its end, may", () => {
+it("actions that the stop does not cover, or that follow its end, are accepted", () => {
   audit.fold(placed({ tool: "ST*", until: at(3) }));
   assert.throws(() => audit.fold(decision("allowed")), WENT_ON);
   audit.fold({ ...decision("allowed"), tool: "crm" });
   audit.fold(decision("allowed", 3));
 });
 
-it("a stop is placed once, and lifted by as many as it took", () => {
+it("a stop is placed once, and lifted by the required number of people", () => {
   audit.fold(placed());
   assert.throws(() => audit.fold(placed()), /placed twice/);
   assert.throws(() => audit.fold(lift(1, 2)), /not lifted by so many/);

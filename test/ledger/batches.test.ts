@@ -1,11 +1,11 @@
-/** When a batch is closed, and what becomes of one that others' transactions thwart. */
+/** When a batch is closed, and how it recovers from a conflict with another process's transaction. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
-/** A store whose lock is had when the test says so. */
+/** A store whose lock is acquired when the test says so. */
 async function gated(): Promise<{ storage: Storage; faults: ReturnType<typeof memoryStorage>["faults"]; gate: Gate }> {
   const memory = memoryStorage();
   await memory.open();
@@ -34,7 +34,7 @@ async function untilWaiting(gate: Gate): Promise<() => void> {
   return gate.waiting.shift() as () => void;
 }
 
-test("who comes while others hold the lock is of the batch that waits for it", async () => {
+test("jobs that arrive while another process holds the lock join the waiting batch", async () => {
   const { storage, gate } = await gated();
   const ledger = await openLedgerOn(storage, { maxBatch: 4 });
   const first = ledger.transact(async (tx) => tx.record(entry(0)).seq);
@@ -51,7 +51,7 @@ test("who comes while others hold the lock is of the batch that waits for it", a
   await closing;
 });
 
-test("an urgent job that comes while others wait for the lock has a batch of its own, the next", async () => {
+test("an urgent job that arrives while jobs wait for the lock runs alone in the next batch", async () => {
   const { storage, gate } = await gated();
   const ledger = await openLedgerOn(storage);
   const order: string[] = [];
@@ -74,7 +74,7 @@ test("an urgent job that comes while others wait for the lock has a batch of its
   await closing;
 });
 
-test("a job that fails costs nobody his place who joined its batch under the lock", async () => {
+test("a failed job does not fail the jobs that joined its batch under the lock", async () => {
   const { storage, gate } = await gated();
   const ledger = await openLedgerOn(storage);
   const first = ledger.transact(async (tx) => tx.record(entry(0)).seq);
@@ -98,7 +98,7 @@ test("a job that fails costs nobody his place who joined its batch under the loc
 });
 
 for (const operation of ["begin", "tx.head", "tx.append", "commit"])
-  test(`a conflict in ${operation} costs a second run, and nobody is refused`, async () => {
+  test(`a conflict in ${operation} causes a second run, and no job is refused`, async () => {
     const storage = memoryStorage();
     await storage.open();
     const ledger = await openLedgerOn(storage);
@@ -109,7 +109,7 @@ for (const operation of ["begin", "tx.head", "tx.append", "commit"])
     await ledger.close();
   });
 
-test("a batch that is thwarted again and again is refused in the end", async () => {
+test("a batch that conflicts repeatedly is refused in the end", async () => {
   const memory = memoryStorage();
   await memory.open();
   let runs = 0;

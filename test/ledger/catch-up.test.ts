@@ -1,4 +1,7 @@
-/** Entries that this process was not told of: another's where the store tells nothing, and its own whose commit seemed to fail. */
+/**
+ * Entries that this process was not notified of: those of another process if the store does not notify, and its own if
+ * the commit seemed to fail.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Storage } from "../../src/contract/storage.ts";
@@ -6,7 +9,7 @@ import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { until } from "../support/wait.ts";
 
-test("what another process appends is told where the store has no `watch`", async () => {
+test("an entry of another process is delivered if the store has no `watch`", async () => {
   const memory = memoryStorage();
   await memory.open();
   const shared: Storage = { ...memory, exclusive: false };
@@ -20,7 +23,7 @@ test("what another process appends is told where the store has no `watch`", asyn
   await other.close();
 });
 
-test("an entry whose commit seemed to fail is told without another commit", async () => {
+test("an entry whose commit seemed to fail is delivered without another commit", async () => {
   const storage = memoryStorage();
   await storage.open();
   const ledger = await openLedgerOn(storage);

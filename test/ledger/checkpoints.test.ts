@@ -1,4 +1,4 @@
-/** Signing while others commit and sign: nothing that is in order is refused, and no second history is signed. */
+/** Signing while other processes commit and sign: no valid head is refused, and no second history is signed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
@@ -14,13 +14,13 @@ import { signerOf } from "../support/signer.ts";
 const ORIGIN = "signing.example/log";
 const signer = signerOf(ORIGIN);
 
-/** Holds up the answer of one call: it was made, and is delivered when the test says so. */
+/** Delays the response of one call: the call has run, and its response is delivered when the test says so. */
 interface Gate {
   reached: Promise<void>;
   open(): void;
 }
 
-/** One process of several on a store, whose next answer of a method can be held up. */
+/** One of several processes on a store, whose next response of a method can be delayed. */
 function replicaOf(storage: Storage): { storage: Storage; holdNext(method: "head" | "leafHashes"): Gate } {
   const held = new Map<string, { reached(): void; opened: Promise<void> }>();
   const gated =
@@ -84,12 +84,12 @@ test("a head that was read before an own commit is signed before the committed o
   await ledger.close();
 });
 
-test("a head that is signed while the writer looks at the tree does not halt it", async () => {
+test("signing a head while the writer reads the tree does not halt it", async () => {
   const storage = await opened();
   const replica = replicaOf(storage);
   const [one, two] = [await open({ ...storage, exclusive: false }), await open(replica.storage)];
   await add(two, "a");
-  // Another process moves the head: the writer must look whether it extends what it signed.
+  // Another process moves the head: the writer must check that it extends what it signed.
   await add(one, "b");
   const gate = replica.holdNext("leafHashes");
   const late = add(two, "c");

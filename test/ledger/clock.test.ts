@@ -1,4 +1,4 @@
-/** The ledger's clock: a time of day that jumps writes no history that runs backwards. */
+/** The ledger's clock: jumps of the time of day never make the history run backwards. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createLedgerClock } from "../../src/ledger/commit/clock.ts";
@@ -39,7 +39,7 @@ describe("the clock", () => {
     return { at, told, clock };
   };
 
-  it("is the time of day, also where that is set back and no entry lies ahead", () => {
+  it("follows the time of day, also when that is set back, while no entry is ahead", () => {
     const { at, clock } = played();
     assert.equal(clock.now(), 1_000_000);
     clock.observeEntryTime(1_000_000);
@@ -50,14 +50,14 @@ describe("the clock", () => {
     assert.deepEqual([clock.now(), clock.ahead()], [1_000_010, 0]);
   });
 
-  it("goes on from the last entry, a little slowly, until the time of day has caught up", () => {
+  it("continues from the last entry, slightly slower, until the time of day has caught up", () => {
     const { at, told, clock } = played();
     clock.observeEntryTime(1_000_000 + HOUR);
     assert.deepEqual([clock.now(), clock.ahead(), told.length], [1_000_000 + HOUR, HOUR, 1]);
     at.day += 1000;
     at.steady += 1000;
     assert.deepEqual([clock.now(), clock.ahead()], [1_000_900 + HOUR, HOUR - 100]);
-    // What it writes meanwhile does not wind it up.
+    // Entries that it writes meanwhile do not push it further ahead.
     clock.observeEntryTime(clock.now());
     at.day += 9 * HOUR;
     at.steady += 9 * HOUR;
@@ -70,7 +70,7 @@ describe("the clock", () => {
     assert.equal(told.length, 1, "said once");
   });
 
-  it("heeds no entry that lies before another", () => {
+  it("ignores entries that are older than another", () => {
     const { clock } = played();
     clock.observeEntryTime(1_000_000 + HOUR);
     clock.observeEntryTime(1_000_000);
@@ -86,7 +86,7 @@ describe("a service whose clock jumps a day ahead and back", () => {
       expires_at: string;
     };
 
-  it("records no time and makes no id that goes back, also after a start, and says by how much it is ahead", () =>
+  it("records no time and creates no id that goes back, also after a restart, and reports how far it is ahead", () =>
     withService(async (service) => {
       const ids = [(await submit(service)).id];
       assert.equal(await ahead(service), 0);
@@ -107,7 +107,7 @@ describe("a service whose clock jumps a day ahead and back", () => {
       assert.ok(service.logged.some((line) => line.includes("is later than this machine's clock")));
     }));
 
-  it("still lets what waits expire in its time", () =>
+  it("expires pending actions on time", () =>
     withService(
       async (service) => {
         service.clock.now += DAY;
@@ -124,7 +124,7 @@ describe("a service whose clock jumps a day ahead and back", () => {
       },
     ));
 
-  it("does not take an expired key again, though another process was told", () =>
+  it("does not accept an expired key again, even if another process has the earlier time", () =>
     withService(async (service) => {
       const expires_at = new Date(Date.now() + HOUR).toISOString();
       const { key } = (

@@ -1,4 +1,7 @@
-/** A head that others moved is gone on from only when it goes on from what this process knows, and that costs one read. */
+/**
+ * A process continues from a head that another process moved only if that head extends its own; checking costs one
+ * read.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
@@ -6,7 +9,7 @@ import { type OpenLedger } from "../../src/ledger/index.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
-/** Others may write to it. */
+/** Simulates a store that other processes write. */
 const shared = (storage: Storage): Storage => ({ ...storage, exclusive: false });
 
 let made = 0;
@@ -15,7 +18,7 @@ const add = (ledger: OpenLedger, count: number): Promise<void> =>
     for (let i = 0; i < count; i++) tx.record(entry(made++));
   });
 
-test("what another process appended is checked by one read of its hashes", async () => {
+test("entries of another process are checked by one read of their hashes", async () => {
   const memory = memoryStorage();
   await memory.open();
   const [one, two] = [await openLedgerOn(shared(memory)), await openLedgerOn(shared(memory))];
@@ -32,7 +35,7 @@ test("what another process appended is checked by one read of its hashes", async
     assert.deepEqual(after, [1, 0, 0, 0, 0, 0]);
   }
   assert.equal((await one.checkpoint()).size, 3 + 300 + 1 + 1 + 1 + 2000 + 1);
-  // Farther behind than is worth it: then by way of the tree.
+  // If it is too far behind for that, through the tree.
   await add(two, 5000);
   await add(one, 1);
   assert.equal(one.halted(), null);
@@ -61,7 +64,7 @@ for (const [name, entries, signed] of [
     });
     const ledger = await openLedgerOn(switched);
     await add(ledger, 5);
-    // A restored copy, another database behind the same address.
+    // A restored copy, or another database at the same address.
     current = other;
     await assert.rejects(
       add(ledger, 1),
@@ -76,7 +79,7 @@ for (const [name, entries, signed] of [
   });
 }
 
-test("a head whose entries are another's is not gone on from, though its size and the signed part fit", async () => {
+test("a head with other entries is refused, although its size and the signed part match", async () => {
   const memory = memoryStorage();
   await memory.open();
   const [one, two] = [await openLedgerOn(shared(memory)), await openLedgerOn(shared(memory))];

@@ -1,4 +1,4 @@
-/** What a batch reads at once of actions that are there, and writes that no job waits for. */
+/** What a batch prefetches for existing actions, and writes that no job awaits. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Refusal } from "../../src/contract/errors.ts";
@@ -11,7 +11,7 @@ import { openLedgerOn } from "../support/ledger.ts";
 const READS = ["actionsById", "entriesOfAction", "key"] as const;
 
 async function opened() {
-  // Only a store that others write, too, is asked beforehand.
+  // Only a store that other processes also write is prefetched.
   const storage = Object.assign(memoryStorage(), { exclusive: false });
   await storage.open();
   await storage.write(async (tx) => {
@@ -62,12 +62,12 @@ test("actions, their entries and their submitters' keys are read once for all jo
     ["action-2", 0, "key-1"],
     [undefined, 0, undefined],
   ]);
-  // The entries of each, and no more.
+  // The entries of each action, and no more.
   assert.deepEqual(calls(), [1, 3, 1]);
   await ledger.close();
 });
 
-test("a job sees what those before it in the batch wrote of the action, its entries and its key", async () => {
+test("a job sees what earlier jobs of the batch wrote about the action, its entry and its key", async () => {
   const { storage, ledger, history } = await opened();
   const first = ledger.transact(async (tx) => {
     const row = await tx.action("action-1");
@@ -75,7 +75,7 @@ test("a job sees what those before it in the batch wrote of the action, its entr
     tx.record(aboutOne(tx.now), "key-1");
     tx.expectChange(begin(tx, "action-1"));
     await tx.revokeKey("key-1", T0 + 5);
-    // What a job does to the row that it was given is its own affair.
+    // A job's changes to its own copy of the row have no effect.
     Object.assign(row, { status: "denied" });
   }, history("action-1"));
   const second = ledger.transact(
@@ -92,7 +92,7 @@ test("a job sees what those before it in the batch wrote of the action, its entr
   await ledger.close();
 });
 
-test("each write about an action or a key is seen behind it", async () => {
+test("each write about an action or a key is visible to later jobs", async () => {
   const writes: [(tx: LedgerTransaction) => Promise<unknown>, (tx: LedgerTransaction) => Promise<unknown>, unknown][] =
     [
       [(tx) => tx.noteAsked("action-1", T0 + 9, null), async (tx) => (await tx.action("action-1"))?.asked_at, T0 + 9],
@@ -108,10 +108,10 @@ test("each write about an action or a key is seen behind it", async () => {
   }
 });
 
-test("bytes that cannot be read are their own action's fault, and the others are decided", async () => {
+test("unreadable bytes fail only their own action, and the others are decided", async () => {
   const { storage, ledger, history } = await opened();
   const { write } = storage;
-  // As bundles of entries say it: no statement has failed.
+  // As a bundle of entries reports it: no statement has failed.
   storage.write = (work) =>
     write((tx) => {
       const { entriesOfAction } = tx;
@@ -126,7 +126,7 @@ test("bytes that cannot be read are their own action's fault, and the others are
   await ledger.close();
 });
 
-test("a store that cannot be read refuses the batch, and nothing of it is there", async () => {
+test("if the store cannot be read, the batch is refused and none of it is stored", async () => {
   for (const name of READS) {
     const { storage, ledger, history, statusOf } = await opened();
     storage.faults.failNext(`tx.${name}`, "not-persisted");
@@ -137,13 +137,13 @@ test("a store that cannot be read refuses the batch, and nothing of it is there"
   }
 });
 
-test("a write that changes nothing costs its own job alone, whoever ran behind it", async () => {
+test("a write that changes nothing fails its own job only, whichever job ran after it", async () => {
   const { ledger, statusOf } = await opened();
   const runs: string[] = [];
   const failing = assert.rejects(
     ledger.transact(async (tx) => {
       runs.push("failing");
-      // It is allowed, and waits for nobody.
+      // It is allowed, and does not wait.
       tx.expectChange(
         tx.updateAction("action-1", { status: "pending_approval" }, { status: "executing", updated_at: T0 }),
       );
@@ -163,7 +163,7 @@ test("a write that changes nothing costs its own job alone, whoever ran behind i
   await ledger.close();
 });
 
-test("a write whose answer is not waited for is there before its job is answered, or nobody of the batch is", async () => {
+test("a write that is not awaited is stored before its job is answered, or the batch fails", async () => {
   const { ledger, statusOf } = await opened();
   let answer: (changed: boolean) => void = () => undefined;
   const late = new Promise<boolean>((resolve) => (answer = resolve));
@@ -191,7 +191,7 @@ test("a write whose answer is not waited for is there before its job is answered
   await ledger.close();
 });
 
-test("a refusal after a write that is expected takes the write back", async () => {
+test("a refusal after a pending write undoes the write", async () => {
   const { ledger, statusOf } = await opened();
   const job = ledger.transact(async (tx) => {
     tx.expectChange(begin(tx, "action-1"));
@@ -202,7 +202,7 @@ test("a refusal after a write that is expected takes the write back", async () =
   await ledger.close();
 });
 
-test("a write that is handed over when its batch is over is refused, and nothing is left that nobody handles", async (t) => {
+test("a write that is passed after its batch has ended is refused, without an unhandled rejection", async (t) => {
   const { ledger, statusOf } = await opened();
   const strays: unknown[] = [];
   const note = (error: unknown): void => void strays.push(error);

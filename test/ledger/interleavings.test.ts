@@ -1,9 +1,9 @@
 /**
- * Two processes on one store, with the real handler, plugins and sequencer. After each storage operation a seeded choice
- * decides which process goes on, and connections are lost before, inside and after transactions. Whatever the order, a
- * stop, a revocation, a suspension and an activation hold from their own answer on, limits are exact, an action starts
- * once, the ledger's time never goes back, nobody is answered before the commit, and there is one history.
- *
+ * Two processes on one store, with the real handler, plugins and sequencer. After each storage operation, a seeded
+ * choice decides which process continues, and connections are lost before, inside and after transactions. In any order,
+ * a stop, a revocation, a suspension and an activation take effect from their own response on, limits are exact, an
+ * action starts once, the ledger's time never goes back, no caller is answered before the commit, and there is one
+ * history.
  * `INTERLEAVE_SEED` repeats one walk, `INTERLEAVE_WALKS` sets their number.
  */
 import assert from "node:assert/strict";
@@ -36,7 +36,7 @@ const CONTAINMENTS: readonly Containment[] = ["stop", "suspension", "revocation"
 /** The type of the entry that records it. */
 const ENTRY_TYPES = { stop: "stop", suspension: "agent", revocation: "api_key", activation: "policy_set" };
 
-/** One request of a walk, with the scheduler's time of its beginning and its end. */
+/** One request of a walk, with the scheduler's times of its start and end. */
 interface Asked {
   what: string;
   invokedAt: number;
@@ -104,7 +104,7 @@ describe("two processes on one store, in every order", () => {
       await walking.step(`a client: ${what}`);
       const invokedAt = ++now;
       const answer = await pick(services).call(method, path, { key, ...(method === "DELETE" ? {} : { body }) });
-      // Before anything else has a turn: what was answered must be committed by now.
+      // Before anything else runs: everything that was answered must be committed by now.
       const isRecorded = answer.status < 300 ? await recorded(what, answer, size) : true;
       const entry = { what, invokedAt, answeredAt: ++now, answer };
       all.push(entry);
@@ -151,7 +151,7 @@ describe("two processes on one store, in every order", () => {
     }
   }
 
-  /** Whether the store holds what this answer says. */
+  /** Returns whether the store contains what this response says. */
   async function recorded(what: string, { body }: Answer, size: number): Promise<boolean> {
     const entries = (await memory.entries(size, (await memory.head()).size)).map(({ bytes }) =>
       decodeEntry<JsonObject>(bytes),
@@ -162,7 +162,7 @@ describe("two processes on one store, in every order", () => {
     return !what.startsWith("start") || entries.some((entry) => entry["action_id"] === body.id);
   }
 
-  /** What callers were told, in the order of real time. */
+  /** The responses that callers received, in the order of real time. */
   function verifyAnswers(kind: Containment, all: readonly Asked[]): void {
     const containment = all.find(({ what }) => what === "contain") as Asked;
     assert.ok([200, 201, 204, 503].includes(containment.answer.status), JSON.stringify(containment.answer.body));
@@ -182,7 +182,7 @@ describe("two processes on one store, in every order", () => {
     assert.ok(!(decided.includes("approved") && decided.includes("denied")), `votes: ${decided.join(", ")}`);
   }
 
-  /** Nothing is recorded twice, also where an answer was lost. */
+  /** Nothing is recorded twice, even if a response was lost. */
   async function verifyOnce(agent: string, from: number, all: readonly Asked[]): Promise<void> {
     const entries = (await memory.entries(from, (await memory.head()).size))
       .map(({ bytes }) => decodeEntry<JsonObject>(bytes))
@@ -205,7 +205,7 @@ describe("two processes on one store, in every order", () => {
     assert.ok(decided < 0 || decided === votes.length - 1, "a vote is recorded after the last one that was needed");
   }
 
-  /** What the ledger tells, in its own order. */
+  /** The entries of the ledger, in its own order. */
   async function verifyLedger(kind: Containment, agent: string, from: number, faults: number): Promise<void> {
     const head = await memory.head();
     const rows = await memory.entries(0, head.size);

@@ -1,4 +1,4 @@
-/** What one job of a batch can do to the others, to the ledger and to the head. */
+/** How one job of a batch can affect the others, the ledger and the head. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -21,7 +21,7 @@ async function opened(): Promise<{ ledger: OpenLedger; storage: Storage }> {
   return { ledger, storage };
 }
 
-test("a record that a job did not wait for is never behind the head", async () => {
+test("a record that a job did not await is never after the head", async () => {
   const { ledger, storage } = await opened();
   for (let turns = 0; turns < 120; turns++) {
     await ledger.transact(async (tx) => {
@@ -38,7 +38,7 @@ test("a record that a job did not wait for is never behind the head", async () =
   await storage.close();
 });
 
-test("a record after its batch is refused, and answers no hash", async () => {
+test("a record after its batch is refused, and returns no hash", async () => {
   const { ledger, storage } = await opened();
   let late: () => unknown = () => undefined;
   await ledger.transact(async (tx) => {
@@ -50,7 +50,7 @@ test("a record after its batch is refused, and answers no hash", async () => {
   await storage.close();
 });
 
-test("a job that moves the head without a record is refused alone", async () => {
+test("a job that moves the head without a record fails alone", async () => {
   const { ledger, storage } = await opened();
   const done = await Promise.allSettled([
     ledger.transact(async (tx) => tx.record(entry(1)).seq),
@@ -66,7 +66,7 @@ test("a job that moves the head without a record is refused alone", async () => 
   await storage.close();
 });
 
-test("what a job that was lost wrote of an agent is not remembered", async () => {
+test("an agent's changes by a failed job are not cached", async () => {
   const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
   await storage.open();
   await storage.write((tx) => tx.insertAgent(agentRow(1)));
@@ -95,7 +95,7 @@ test("what a job that was lost wrote of an agent is not remembered", async () =>
   await storage.close();
 });
 
-test("a job reads the entries of the jobs before it, by every way", async () => {
+test("a job reads the entries of earlier jobs, through every method", async () => {
   const { ledger, storage } = await opened();
   await ledger.transact(async (tx) => tx.record(entry(0)));
   const [, seen] = await Promise.all([
@@ -114,7 +114,7 @@ test("a job reads the entries of the jobs before it, by every way", async () => 
   await storage.close();
 });
 
-test("a job that does not end is refused alone, and so is one that waits for a batch behind its own", async () => {
+test("a job that does not end fails alone, and so does one that waits for a batch after its own", async () => {
   const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
   await storage.open();
   const ledger = await openLedgerOn(storage, { jobMs: 200 });

@@ -1,4 +1,4 @@
-/** The file of the newest checkpoint: what a failed write and a moved data folder leave behind. */
+/** The file of the newest checkpoint, after a failed write and after the data folder was moved. */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,13 +13,13 @@ before(() => {
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a write that fails leaves no other file behind", async () => {
+test("a failed write leaves no other file", async () => {
   const storage = memoryStorage();
   await storage.open();
   const path = join(folder, "full", "checkpoint");
   const ledger = await openLedgerOn(storage, { keptCheckpoint: path });
   await ledger.transact((tx) => Promise.resolve(tx.record(entry(0))));
-  // The new content is written, and cannot take the place of a folder that holds something.
+  // The new content is written, but cannot replace a folder that is not empty.
   rmSync(path, { force: true });
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, "something"), "");
@@ -28,7 +28,7 @@ test("a write that fails leaves no other file behind", async () => {
   await storage.close();
 });
 
-test("a data folder that was moved gets no new checkpoint at its old place", async () => {
+test("a data folder that was moved gets no new checkpoint at its old path", async () => {
   const storage = memoryStorage();
   await storage.open();
   const data = join(folder, "data");

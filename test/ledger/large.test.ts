@@ -1,4 +1,4 @@
-/** A ledger that outgrows one tile of tiles: level-1 tiles, proofs across the border, a restart on top. */
+/** A ledger with more than one tile of tiles: level-1 tiles, proofs across their border, and a restart. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromHex } from "../../src/domain/hash.ts";
@@ -18,7 +18,7 @@ test("66,100 entries: tiles of tiles, proofs and consistency across their border
     ledger.transact(async (tx) => {
       for (let i = 0; i < count; i++) hashes.push(tx.record(entry(hashes.length)).hash);
     });
-  // Steps that end before, on and behind the borders of tiles of both levels.
+  // Sizes before, on and after the borders of tiles of both levels.
   for (const count of [1, 254, 1, 1, 255, 512, 64_000, 511, 1, 1]) await add(count);
   assert.equal(hashes.length, 65_537);
   await add(563);

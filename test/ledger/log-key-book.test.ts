@@ -1,4 +1,4 @@
-/** Processes that share a store, while the log's key is changed under them: none signs with a key that is not the log's. */
+/** Processes that share a store while the log's key is rotated: none signs with a key that is not the log's. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
@@ -66,7 +66,7 @@ const unavailable = (error: unknown): boolean => error instanceof StorageError &
 const corrupt = (error: unknown): boolean => error instanceof StorageError && error.kind === "corrupt";
 const signatures = (note: string): number => readNote(note).signatures.length;
 
-test("the others follow without a restart; who has the old key alone writes and signs nothing until it is given the new one", async () => {
+test("the others follow without a restart; a process that only has the old key writes and signs nothing until it gets the new one", async () => {
   const storage = await shared();
   const late = [FIRST];
   const [one, two, three] = [
@@ -76,7 +76,7 @@ test("the others follow without a restart; who has the old key alone writes and 
   ];
   await add(three);
   const seq = await add(one, await change(one, FIRST, SECOND));
-  // Two has heard of nothing and is asked first.
+  // Process two has not been notified, and gets a request first.
   assert.equal((await two.logKeys())[0]?.vkey, SECOND.vkey);
   const { note, size } = await two.checkpoint();
   assert.deepEqual([size, signatures(note)], [seq + 1, 2]);
@@ -98,7 +98,7 @@ test("the others follow without a restart; who has the old key alone writes and 
   );
 });
 
-test("a process with the new key alone signs what follows, and nothing that was before", async () => {
+test("a process that only has the new key signs later heads, and no earlier ones", async () => {
   const storage = await shared();
   const one = await open(storage, [FIRST, SECOND]);
   await add(one);
@@ -113,7 +113,7 @@ test("a process with the new key alone signs what follows, and nothing that was 
   for (const ledger of [one, waiting]) await ledger.close();
 });
 
-test("an entry that the log's key did not sign is followed by nobody, and nobody signs the log that has it", async () => {
+test("an entry that the log's key did not sign is ignored, and no one signs the log that contains it", async () => {
   for (const forge of [
     (ledger: OpenLedger) => change(ledger, FIRST, THIEF, THIEF),
     async (ledger: OpenLedger) => ({ ...(await change(ledger, FIRST, SECOND)), vkey: THIEF.vkey }) as EntryBody,
@@ -124,7 +124,7 @@ test("an entry that the log's key did not sign is followed by nobody, and nobody
     const one = await open(storage, [FIRST, SECOND]);
     await add(one);
     const forged = await forge(one);
-    // Whoever can write to the database; here a process without the check.
+    // Anyone with write access to the database; here a process without the check.
     const careless = await openLedgerOn(storage, {
       origin: ORIGIN,
       logKeys: {

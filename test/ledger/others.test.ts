@@ -1,12 +1,12 @@
-/** Of two processes on one store, what the one commits reaches those who listen at the other. */
+/** A commit of one process reaches the listeners of another process on the same store. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Storage } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
-test("a word of others' commit is heard although a request has read the head before it came", async (t) => {
-  // Nothing is looked for by time.
+test("a notification of another process's commit is handled although a request has already read the new head", async (t) => {
+  // Nothing polls.
   t.mock.timers.enable({ apis: ["setInterval"] });
   const memory = memoryStorage();
   await memory.open();

@@ -1,4 +1,4 @@
-/** The newest signed checkpoint, posted to whoever keeps what comes. */
+/** The newest signed checkpoint is posted to receivers. */
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ import { createPostedCheckpoints } from "../../src/ledger/witness/posted-checkpo
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn, vault } from "../support/ledger.ts";
 
-it("each place gets what is newer than what it took; one that is away holds up nothing and gets the next", async () => {
+it("each receiver gets checkpoints newer than its last; an unreachable one delays no other and gets the next", async () => {
   const storage = memoryStorage();
   await storage.open();
   const ledger = await openLedgerOn(storage, {});

@@ -1,4 +1,4 @@
-/** What a batch reads at once for its jobs, and what they then write of it. */
+/** What a batch prefetches for its jobs, and how their writes change it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryStorage } from "../../src/testing/index.ts";
@@ -10,14 +10,14 @@ const SPAN = { policy: "payments", limit_name: "refunds a day", subject: "agent-
 const CALLS = ["idempotency", "idempotencies", "limitUsed", "limitsUsed"].map((name) => `tx.${name}`);
 
 async function opened({ exclusive = false } = {}) {
-  // Only a store that others write, too, is asked beforehand.
+  // Only a store that other processes also write is prefetched.
   const storage = Object.assign(memoryStorage(), { exclusive });
   await storage.open();
   const ledger = await openLedgerOn(storage);
   return { storage, ledger, calls: () => CALLS.map((name) => storage.faults.calls(name)) };
 }
 
-test("what the jobs of a batch read is read once for all, and each sees what those before it wrote", async () => {
+test("rows are read once for all jobs of a batch, and each job sees earlier writes", async () => {
   const { storage, ledger, calls } = await opened();
   await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
   const seen = await Promise.all(
@@ -43,7 +43,7 @@ test("what the jobs of a batch read is read once for all, and each sees what tho
   await ledger.close();
 });
 
-test("whether actions are there is read once for all, and one that a job makes is there for those behind it", async () => {
+test("the existence of actions is read once for all, and a new action is visible to later jobs", async () => {
   const { storage, ledger } = await opened();
   await storage.write((tx) => tx.insertAction(actionRow(1)));
   const calls = (): number[] => ["tx.actionsById", "tx.action"].map((name) => storage.faults.calls(name));
@@ -64,7 +64,7 @@ test("whether actions are there is read once for all, and one that a job makes i
   await ledger.close();
 });
 
-test("a store that this process has to itself is asked when a job asks, and nothing is prefetched", async () => {
+test("a store with one process is read when a job needs it, and nothing is prefetched", async () => {
   const { ledger, calls } = await opened({ exclusive: true });
   const job = ledger.transact(
     (tx) => tx.limitUsed(SPAN.policy, SPAN.limit_name, SPAN.subject, SPAN.since),
@@ -75,7 +75,7 @@ test("a store that this process has to itself is asked when a job asks, and noth
   await ledger.close();
 });
 
-test("a read for a whole batch that fails refuses its jobs, and the next batch reads again", async () => {
+test("a failed prefetch refuses the jobs of the batch, and the next batch reads again", async () => {
   const { storage, ledger, calls } = await opened();
   let ran = 0;
   const submit = () =>
@@ -91,7 +91,7 @@ test("a read for a whole batch that fails refuses its jobs, and the next batch r
   await ledger.close();
 });
 
-test("what no job prefetched is read when a job needs it", async () => {
+test("rows that no job prefetched are read when a job needs them", async () => {
   const { storage, ledger } = await opened();
   await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
   const used = (span: typeof SPAN) =>
@@ -111,7 +111,7 @@ test("what no job prefetched is read when a job needs it", async () => {
   await ledger.close();
 });
 
-test("uses that a job releases, and keys that it forgets, are gone for the jobs behind it", async () => {
+test("uses that a job releases, and keys that it deletes, are gone for later jobs", async () => {
   const { storage, ledger } = await opened();
   await storage.write(async (tx) => {
     await tx.insertLimitUse(useRow(1));
@@ -134,7 +134,7 @@ test("uses that a job releases, and keys that it forgets, are gone for the jobs 
   await ledger.close();
 });
 
-test("a job whose batch is lost has written nothing that the next run sees", async () => {
+test("writes of a job whose batch failed are not visible to the next run", async () => {
   const { ledger } = await opened();
   const bad = assert.rejects(
     ledger.transact(

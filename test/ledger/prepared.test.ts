@@ -1,4 +1,4 @@
-/** What takes long is done without the ledger's lock: the batch is given up, and runs again when it is done. */
+/** Slow work is done without the ledger's lock: the batch is given up, and runs again after it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PreparationRequired } from "../../src/contract/ledger.ts";
@@ -60,7 +60,7 @@ test("the work is done once, without the lock, and the batch is recorded once", 
   await ledger.close();
 });
 
-test("many that each must be prepared do not refuse each other", async () => {
+test("many jobs that each need preparation do not refuse each other", async () => {
   const { ledger, storage } = await opened();
   const ready = new Set<number>();
   const done = await Promise.allSettled(
@@ -79,7 +79,7 @@ test("many that each must be prepared do not refuse each other", async () => {
   await ledger.close();
 });
 
-test("one that cannot be prepared, or never is, is refused alone", async () => {
+test("a job that cannot be prepared, or is never prepared, fails alone", async () => {
   const { ledger } = await opened();
   const first = ledger.transact(async (tx) => tx.record(entry(1)).seq);
   const failing = ledger.transact(async () => {
@@ -99,7 +99,7 @@ test("one that cannot be prepared, or never is, is refused alone", async () => {
   await ledger.close();
 });
 
-test("the others do not wait for what one must prepare", async () => {
+test("other jobs do not wait for the preparation of one", async () => {
   const { ledger, storage } = await opened();
   let finish: () => void = () => undefined;
   let ready = false;
@@ -121,7 +121,7 @@ test("the others do not wait for what one must prepare", async () => {
   assert.equal((await storage.head()).size, 4);
 });
 
-test("when the active policies cannot be prepared nobody is told a verdict, and the next batch goes on", async () => {
+test("if the active policies cannot be prepared no decision is returned, and the next batch continues", async () => {
   let failing = true;
   const { ledger, storage } = await opened(() => {
     if (!failing) return;

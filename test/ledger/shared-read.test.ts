@@ -1,9 +1,9 @@
-/** One read of the head for all who wait for it: each answer was read after it was asked for. */
+/** Concurrent waiters share one read of the head, which starts after their request. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sharedRead } from "../../src/ledger/shared-read.ts";
 
-test("who asks while a read is under way shares the next one, and never that one", async () => {
+test("a waiter that arrives during a read shares the next one, not the current one", async () => {
   const ends: ((value: number) => void)[] = [];
   let begun = 0;
   const read = sharedRead(() => {
@@ -24,7 +24,7 @@ test("who asks while a read is under way shares the next one, and never that one
   assert.equal(await last, 3);
 });
 
-test("a read that fails is told to those who share it, and to nobody else", async () => {
+test("a failed read is reported to its waiters, and to no others", async () => {
   let fails = true;
   const read = sharedRead(() => (fails ? ((fails = false), Promise.reject(new Error("gone"))) : Promise.resolve(2)));
   const [first, second] = await Promise.allSettled([read(), read()]);

@@ -1,4 +1,6 @@
-/** The tail where other processes commit too: each entry once, in order, whoever tells of it first. */
+/**
+ * The tail while other processes commit too: each entry is delivered once, in order, whichever source reports it first.
+ */
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { EntryRow, StorageReader } from "../../src/contract/storage.ts";
@@ -24,7 +26,7 @@ function ledger(): { rows: EntryRow[]; reader: StorageReader; fail: { next: bool
   return { rows, reader: reader as unknown as StorageReader, fail };
 }
 
-it("a commit that was already delivered by looking is not delivered again, and what comes after is", async () => {
+it("an entry that polling has delivered is not delivered again, and later ones are", async () => {
   const { rows, reader } = ledger();
   const tail = createTail(reader, 0, LOG);
   const got: number[] = [];
@@ -32,7 +34,7 @@ it("a commit that was already delivered by looking is not delivered again, and w
   rows.push(entryRow(0), entryRow(1));
   await tail.reached(2);
   await tail.settled();
-  // The own commit's word comes late, when nothing is missing.
+  // The notification of the own commit comes late, when nothing is missing.
   tail.committed([rows[1] as EntryRow]);
   await tail.settled();
   rows.push(entryRow(2));
@@ -43,7 +45,7 @@ it("a commit that was already delivered by looking is not delivered again, and w
   assert.deepEqual(got, [0, 1, 2, 3, 4]);
 });
 
-it("an own commit behind others' waits for theirs", async () => {
+it("an own commit after those of other processes waits for them", async () => {
   const { rows, reader } = ledger();
   const tail = createTail(reader, 0, LOG);
   const got: number[] = [];
@@ -55,7 +57,7 @@ it("an own commit behind others' waits for theirs", async () => {
   assert.deepEqual(got, [0, 1, 2]);
 });
 
-it("a read that fails loses nothing: the next word reads from the same place", async () => {
+it("a failed read loses nothing: the next notification reads from the same position", async () => {
   const { rows, reader, fail } = ledger();
   const tail = createTail(reader, 0, LOG);
   const got: number[] = [];
@@ -70,7 +72,7 @@ it("a read that fails loses nothing: the next word reads from the same place", a
   assert.deepEqual(got, [0, 1]);
 });
 
-it("what others write is read while somebody listens, and not else", async () => {
+it("entries of other processes are read only while there is a listener", async () => {
   const { rows, reader } = ledger();
   const reads: [number, number][] = [];
   const times: number[] = [];
@@ -106,7 +108,7 @@ it("what others write is read while somebody listens, and not else", async () =>
   ]);
 });
 
-it("an entry that the store lacks is waited for, not passed over", async () => {
+it("an entry that the store lacks is awaited, not skipped", async () => {
   const { rows, reader } = ledger();
   const tail = createTail(reader, 0, LOG);
   const got: number[] = [];
@@ -121,7 +123,7 @@ it("an entry that the store lacks is waited for, not passed over", async () => {
   assert.deepEqual(got, [0, 1, 2]);
 });
 
-it("what a request has read of the head meanwhile is news to those who watch the ledger grow", async () => {
+it("a head that a request has read meanwhile is reported to those who watch the ledger grow", async () => {
   const { rows, reader } = ledger();
   const tail = createTail(reader, 0, LOG);
   const sizes: number[] = [];

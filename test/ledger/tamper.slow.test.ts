@@ -1,4 +1,4 @@
-/** Everything that mattered is in the hash, a changed store refuses to start, and replay is exact. */
+/** Everything that mattered is in the hash, the service does not start on a changed store, and replay is exact. */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ before(async () => {
 });
 after(() => service.close());
 
-/** Every place in an entry where a value stands. */
+/** Every path in an entry that has a value. */
 function places(value: unknown, path: (string | number)[] = []): (string | number)[][] {
   if (typeof value !== "object" || value === null) return [path];
   const inner = Object.entries(value).flatMap(([key, item]) =>
@@ -63,8 +63,8 @@ function changed(value: unknown, path: (string | number)[]): unknown {
   return { ...(value as object), [first]: changed((value as Record<string, unknown>)[first], rest) };
 }
 
-describe("what is in the hash", () => {
-  test("each field of each kind of entry changes it", () => {
+describe("the hash of an entry", () => {
+  test("a change of any field of any kind of entry changes it", () => {
     const kinds = new Set<string>();
     for (const { seq, hash, entry } of entries) {
       kinds.add(entry.type);
@@ -82,7 +82,7 @@ describe("what is in the hash", () => {
     assert.deepEqual([...kinds].sort(), ["api_key", "approval", "decision", "execution", "policy_set", "redecision"]);
   });
 
-  test("a decision names arguments, agent, principal, policy set, rule, reason, facts and clock", () => {
+  test("the entry of a decision names arguments, agent, principal, policy set, rule, reason, facts and clock", () => {
     const decision = entries.find(({ entry }) => entry.type === "decision")?.entry as unknown as Record<
       string,
       unknown
@@ -128,7 +128,7 @@ describe("what is in the hash", () => {
 });
 
 describe("replay", () => {
-  test("is equal in every field for every decision", async () => {
+  test("a replay equals the decision in every field, for every decision", async () => {
     for (const { hash, entry } of entries.filter(({ entry: e }) => e.type === "decision")) {
       const answer = await service.call("POST", "/v1/replay", { key: service.admin, body: { hash } });
       assert.equal(answer.status, 200);
@@ -143,7 +143,7 @@ describe("replay", () => {
     }
   });
 
-  test("a candidate policy and the current set say what it would be now", async () => {
+  test("a candidate policy and the current set report what they would decide now", async () => {
     const policy = { policy: "payments", rules: [{ name: "no refunds today", operation: "refund", effect: "deny" }] };
     const what = await service.call("POST", "/v1/replay", {
       key: service.admin,
@@ -161,7 +161,7 @@ describe("replay", () => {
     assert.equal(current.body.now.changed, false);
   });
 
-  test("refusals", async () => {
+  test("invalid replays are rejected", async () => {
     const approval = entries.find(({ entry }) => entry.type === "approval")?.hash;
     for (const [body, status, code] of [
       [{}, 422, "VALIDATION_FAILED"],
@@ -180,7 +180,7 @@ describe("replay", () => {
     }
   });
 
-  test("stays exact when the policies have changed since", async () => {
+  test("a replay stays exact after the policies have changed", async () => {
     const folder = temporaryFolder("assent-policies-");
     const write = (effect: string) =>
       writeFileSync(join(folder, "p.yaml"), `policy: p\nrules:\n  - name: r\n    effect: ${effect}\n`);
@@ -213,7 +213,7 @@ describe("replay", () => {
 });
 
 describe("a tampered store refuses to start", () => {
-  /** Changes a stopped copy of the store by raw SQL, triggers removed, as an operator with the file could. */
+  /** Changes a stopped copy of the store by raw SQL without triggers, as an operator with the file could. */
   async function tampered(sql: string[]): Promise<string> {
     const folder = temporaryFolder("assent-tamper-");
     for (const name of ["assent.db", "secret", "log-key.pem", "permit-key.pem"])
@@ -308,7 +308,7 @@ describe("a tampered store refuses to start", () => {
     });
   }
 
-  test("an untouched copy starts, and another log key is refused", async () => {
+  test("an untouched copy starts, and another log key is rejected", async () => {
     assert.equal(await startOn(await tampered([])), "it started");
     const folder = await tampered([]);
     rmSync(join(folder, "log-key.pem"));
@@ -316,7 +316,7 @@ describe("a tampered store refuses to start", () => {
   });
 });
 
-test("secrets are files of mode 0600, and no secret is in the log", () => {
+test("secrets are files of mode 0600, and the log contains no secret", () => {
   for (const name of ["secret", "log-key.pem", "permit-key.pem", "assent.db"])
     assert.equal(statSync(join(service.folder, name)).mode & 0o777, 0o600, name);
   const secret = readFileSync(join(service.folder, "secret"), "utf8").trim();

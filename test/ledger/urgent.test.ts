@@ -1,11 +1,11 @@
-/** What must not wait goes before all that does, and needs no policy. */
+/** Urgent jobs run ahead of all others, and need no policy. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { StorageError } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
-it("an urgent job goes before every one that waits, and is done where the active policies cannot be loaded", async () => {
+it("an urgent job runs ahead of all waiting jobs, and succeeds when the active policies cannot be loaded", async () => {
   const storage = memoryStorage();
   await storage.open();
   let broken = false;
@@ -22,7 +22,7 @@ it("an urgent job goes before every one that waits, and is done where the active
     tx.record(entry(i));
     return Promise.resolve(name);
   };
-  // The first two are a batch when the others come.
+  // The first two are in a batch when the others arrive.
   const first = [ledger.transact(job("a", 0)), ledger.transact(job("b", 1))];
   const waiting = [2, 3, 4].map((i) => ledger.transact(job(`waiting ${i}`, i)));
   const urgent = [ledger.transactFirst(job("urgent 1", 5)), ledger.transactFirst(job("urgent 2", 6))];

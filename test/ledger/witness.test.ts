@@ -1,4 +1,4 @@
-/** A witness cosigns what extends what it cosigned, and nothing else; and what a log makes of its answers. */
+/** A witness cosigns only checkpoints that extend its last one; and the log's handling of its responses. */
 import assert from "node:assert/strict";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ const logVkey = formatVkey(log.name, log.publicKey);
 const cosigner = newSigner("witness.example.com/w1");
 const vkey = formatWitnessVkey(cosigner.name, cosigner.publicKey);
 const leaves = Array.from({ length: 40 }, (_, i) => leafOf(Buffer.from(`entry ${i}`)));
-/** The same log up to ten entries, and another one from there. */
+/** The same log up to ten entries, and a fork from there. */
 const forked = leaves.map((leaf, i) => (i < 10 ? leaf : leafOf(Buffer.from(`other ${i}`))));
 
 const noteOf = (size: number, of = leaves, by = log): string =>
@@ -57,7 +57,7 @@ describe("a witness", () => {
     assert.equal(readdirSync(folder).length, 1, "no part of a file is left");
   });
 
-  test("tells the size that it has when asked from another one, and cosigns nothing", async () => {
+  test("returns its own size to a request from another size, and cosigns nothing", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 12))).status, 200);
     for (const body of [request(0, 20), request(5, 20), request(13, 20), request(0, 12), request(3, 9)])
@@ -68,7 +68,7 @@ describe("a witness", () => {
       });
   });
 
-  test("cosigns no other history, smaller tree, or proof that does not lead there", async () => {
+  test("cosigns no other history, smaller tree, or invalid proof", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 12))).status, 200);
     const status = async (body: string): Promise<number> => (await witness.addCheckpoint(body)).status;
@@ -103,7 +103,7 @@ describe("a witness", () => {
     assert.equal((await witness.addCheckpoint(`old 0\n\nno checkpoint\n`)).status, 400);
   });
 
-  test("keeps two logs apart: each has its own size and past, and neither speaks for the other", async () => {
+  test("keeps two logs apart: each has its own size and history", async () => {
     const other = newSigner("other.example/log");
     const options = { state: witnessFolder(folder), signer: cosigner, clock: () => 0, verify: verifyEd25519 };
     const logs = [logVkey, formatVkey(other.name, other.publicKey)];
@@ -123,7 +123,7 @@ describe("a witness", () => {
     assert.equal(readdirSync(folder).length, 2);
   });
 
-  test("of two forks sent at once one is cosigned", async () => {
+  test("cosigns only one of two forks that arrive at once", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 10))).status, 200);
     const answers = await Promise.all([
@@ -137,7 +137,7 @@ describe("a witness", () => {
     );
   });
 
-  test("tells nobody what it could not keep, and refuses to go on from a record that is damaged", async () => {
+  test("returns nothing that it could not store, and refuses to continue from a damaged record", async () => {
     const files = witnessFolder(folder);
     const failing = witnessOn({ ...files, write: () => Promise.reject(new Error("disk full")) });
     await assert.rejects(failing.addCheckpoint(request(0, 8)), /disk full/);
@@ -150,7 +150,7 @@ describe("a witness", () => {
   });
 });
 
-describe("a log", () => {
+describe("a log with witnesses", () => {
   const signed = (size: number, of = leaves): SignedCheckpoint => ({
     size,
     root: naiveRoot(of.slice(0, size)),
@@ -196,7 +196,7 @@ describe("a log", () => {
     return new Response(answer.body, { status: answer.status, headers: { "Content-Type": answer.contentType } });
   };
 
-  test("keeps the newest checkpoint that was cosigned, and learns from the witness where it stands", async () => {
+  test("keeps the newest cosigned checkpoint, and learns the witness's size from it", async () => {
     const { grow, lines } = await logWith(by(witnessOn()));
     assert.equal(await grow(0), null);
     assert.deepEqual(await grow(8), [8, 1]);
@@ -206,7 +206,7 @@ describe("a log", () => {
     assert.deepEqual(lines, []);
   });
 
-  test("says so when the witness has seen more, or another history, and keeps nothing new", async () => {
+  test("reports that the witness has seen more, or another history, and stores nothing new", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 20))).status, 200);
     const behind = await logWith(by(witness));
@@ -219,7 +219,7 @@ describe("a log", () => {
     assert.match(other.lines.join(""), /it answered 422/);
   });
 
-  test("takes no word but a cosignature by that key on that checkpoint", async () => {
+  test("accepts only a cosignature by that key on that checkpoint", async () => {
     const time = 1_700_000_000;
     for (const body of [
       "",
@@ -233,7 +233,7 @@ describe("a log", () => {
     }
   });
 
-  test("has what one witness gave when another is down", async () => {
+  test("stores the cosignature of one witness when another is unreachable", async () => {
     const dead = { url: "https://dead.example.com", vkey: formatWitnessVkey("dead", newSigner("dead").publicKey) };
     const { grow, lines } = await logWith(by(witnessOn()), [dead]);
     assert.deepEqual(await grow(8), [8, 1]);

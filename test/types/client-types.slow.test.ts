@@ -1,4 +1,6 @@
-/** What the client says of requests and answers is made of the served document. ASSENT_UPDATE=1 writes it anew. */
+/**
+ * The client's types of requests and responses are generated from the served document. ASSENT_UPDATE=1 rewrites them.
+ */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +17,7 @@ const HEAD = `/**
  */
 `;
 
-test("the client's types are those of the document", async () => {
+test("the client's types match the document", async () => {
   const service = await startService();
   try {
     const { body: document } = await service.call("GET", "/openapi.json");

@@ -1,11 +1,11 @@
-/** The package by its own name: each entrance leads to a module, and the module brings what the guides import. */
+/** The package by its own name: each entry resolves to a module, which exports what the guides import. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ROOT } from "../support/runtimes.ts";
 
-/** Values that users import, by entrance; exports.ts beside this file has the types. */
+/** Values that users import, by entry; exports.ts in this folder has the types. */
 const PROMISED: Record<string, string[]> = {
   ".": ["createRuntime", "defaultConfig", "loadConfig", "ConfigError", "definePlugin", "Refusal", "createLogger"],
   "./client": [
@@ -37,7 +37,7 @@ const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"))
   exports: Record<string, string | { types: string; default: string }>;
 };
 
-test("the entrances are the known ones, each with its types, and each is made of a source", () => {
+test("the entries are the known ones, each with its types, and each is built from a source", () => {
   const code = Object.entries(exports).filter(([, to]) => typeof to !== "string");
   assert.deepEqual(code.map(([name]) => name).sort(), Object.keys(PROMISED).sort());
   for (const [name, to] of code) {
@@ -48,7 +48,7 @@ test("the entrances are the known ones, each with its types, and each is made of
 });
 
 for (const [name, promised] of Object.entries(PROMISED))
-  test(`assent${name.slice(1)} brings what is promised`, async () => {
+  test(`assent${name.slice(1)} exports what the guides import`, async () => {
     const module = (await import(`assent${name.slice(1)}`)) as Record<string, unknown>;
     for (const each of promised) assert.notEqual(module[each], undefined, each);
   });

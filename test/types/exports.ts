@@ -1,6 +1,6 @@
 /**
- * What the compiler must take of the package's exports, and what it must refuse: `npm run check` compiles this file and
- * nothing runs it. A line below `@ts-expect-error` that compiles is an error itself.
+ * Code that the compiler must accept or reject with the package's exports. `npm run check` compiles this file and
+ * nothing runs it. A line below `@ts-expect-error` that compiles is an error.
  */
 import { createRuntime, defaultConfig, type Config, type Runtime } from "assent";
 import { createAssent, govern, Pending, type ActionRecord, type Assent } from "assent/client";
@@ -10,14 +10,14 @@ import { createSqlStorage, sqliteDialect, type SqlEngine } from "assent/storage-
 import { memoryStorage, storageSuite, withFaults } from "assent/testing";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-/** Compiles only where the value's type is exactly the one that is named. */
+/** Compiles only if the value's type is exactly the given one. */
 function is<A>(): <B>(value: B, ...wrong: Same<A, B> extends true ? [] : ["another type"]) => void {
   return () => {};
 }
 // @ts-expect-error: it tells one type from another
 is<string>()(1);
 
-// A plugin: `setup` knows the options by their schema.
+// A plugin: `setup` gets the types of the options from their schema.
 export const plugin = definePlugin({
   name: "mine",
   options: Type.Object({ url: Type.String(), retries: Type.Optional(Type.Integer()) }),
@@ -41,7 +41,7 @@ definePlugin({
 // @ts-expect-error: a plugin has a name
 definePlugin({ setup: () => ({}) });
 
-// A route: the handler's context has the types of the schemas, and a credential where a scope is named.
+// A route: the handler's context has the types of the schemas, and a credential if a scope is required.
 defineRoute({
   method: "POST",
   path: "/v1/things/:id/parts/:part",
@@ -98,7 +98,7 @@ defineRoute({
   handle: () => ({ json: {} }),
 });
 
-// A client, and a call that is governed.
+// A client, and a governed call.
 export async function use(client: Assent = createAssent({ url: "http://127.0.0.1:8000" })): Promise<number> {
   const view = await client.submit({ agent_id: "a", tool: "t", operation: "o" }, { wait: 5 });
   is<ActionRecord>()(view);
@@ -123,7 +123,7 @@ export async function use(client: Assent = createAssent({ url: "http://127.0.0.1
   return outcome;
 }
 
-// A runtime of one's own.
+// A custom runtime.
 export async function run(): Promise<Runtime> {
   const config: Config = defaultConfig({ data: "./data" });
   // @ts-expect-error: ports are numbers
@@ -131,7 +131,7 @@ export async function run(): Promise<Runtime> {
   return createRuntime(config, { plugins: [] });
 }
 
-// A storage of each level.
+// A storage of each kind.
 declare const log: StorageLog;
 declare const engine: SqlEngine;
 export const levels: Storage[] = [createLoggedStorage(log), createSqlStorage(engine, sqliteDialect)];
