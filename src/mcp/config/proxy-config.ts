@@ -4,6 +4,7 @@ import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
 import { foldName, findNameFault } from "../../domain/names.ts";
 import { explainFault, siblingNames, findInnermostFault } from "../../domain/validation.ts";
+import { findTemplateFault } from "../decisions/credential-headers.ts";
 import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "./server-config.ts";
 
 const closed = { additionalProperties: false };
@@ -17,6 +18,7 @@ const Server = Type.Object(
     cwd: Type.Optional(Type.String({ minLength: 1 })),
     url: Type.Optional(Type.String({ pattern: "^https?://", description: "an http or https URL" })),
     headers: Type.Optional(TextMap),
+    credential_headers: Type.Optional(TextMap),
     tool: Type.Optional(Type.String({ minLength: 1 })),
     era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
     hide: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
@@ -101,10 +103,25 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     throw new ProxyConfigError(
       `${path}: a server's name must have 1 to 32 letters, digits, dots, dashes or underscores`,
     );
-  const { command, args = [], env = {}, cwd, url, headers = {}, tool = `mcp.${name}` } = values;
+  const {
+    command,
+    args = [],
+    env = {},
+    cwd,
+    url,
+    headers = {},
+    credential_headers: credentialHeaders = null,
+    tool = `mcp.${name}`,
+  } = values;
   if ((command === undefined) === (url === undefined)) throw new ProxyConfigError(`${path}: set either command or url`);
-  if (url === undefined ? "headers" in values : "args" in values || "env" in values || "cwd" in values)
-    throw new ProxyConfigError(`${path}: headers need url; args, env and cwd need command`);
+  if (
+    url === undefined
+      ? "headers" in values || "credential_headers" in values
+      : "args" in values || "env" in values || "cwd" in values
+  )
+    throw new ProxyConfigError(`${path}: headers and credential_headers need url; args, env and cwd need command`);
+  const templateFault = credentialHeaders === null ? null : findTemplateFault(credentialHeaders);
+  if (templateFault !== null) throw new ProxyConfigError(`${path}/credential_headers: ${templateFault}`);
   const fault = findNameFault(tool);
   if (fault !== null) throw new ProxyConfigError(`${path}/tool: the name ${fault}`);
   return {
@@ -115,7 +132,7 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     open: (values.open ?? []) as GovernedMethod[],
     meta: values.meta ?? [],
     definitions: values.definitions ?? "first",
-    target: url === undefined ? { command: command as string, args, env, cwd } : { url, headers },
+    target: url === undefined ? { command: command as string, args, env, cwd } : { url, headers, credentialHeaders },
   };
 }
 

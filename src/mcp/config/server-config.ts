@@ -29,6 +29,8 @@ export interface ProcessTarget {
 export interface HttpTarget {
   url: string;
   headers: Record<string, string>;
+  /** Headers of each governed call, with `{member}` for members of the credential that its start issued; null for none. */
+  credentialHeaders: Record<string, string> | null;
 }
 
 /** Methods that need a decision in addition to `tools/call`, which always needs one. */

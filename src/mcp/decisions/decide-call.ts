@@ -24,7 +24,13 @@ export interface ToolCall {
 }
 
 type CallDecision =
-  | { mayRun: true; id: string; report(success: boolean, error?: string): void }
+  | {
+      mayRun: true;
+      id: string;
+      /** The credential that the start issued; null if no issuer covers the action. */
+      secret: JsonObject | null;
+      report(success: boolean, error?: string): void;
+    }
   | { mayRun: false; refusal: Refusal };
 
 /**
@@ -143,9 +149,11 @@ export function createCallGate({
       return { mayRun: false, refusal: serviceErrorRefusal(error, id) };
     }
     const attempt = newAttempt();
+    let secret: JsonObject | null;
     try {
       // Do not pass the caller's signal: the proxy must learn whether the start was recorded.
-      await assent.start(id, { permit: action.permit ?? undefined, attempt });
+      const started = await assent.start(id, { permit: action.permit ?? undefined, attempt });
+      secret = (started.credential?.secret as JsonObject | undefined) ?? null;
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
       if (error instanceof RequestRefused && RETRYABLE_START_ERRORS.has(error.code)) return "started elsewhere";
@@ -160,7 +168,7 @@ export function createCallGate({
       report(started, attempt, false, "the client disconnected before the call ran");
       caller.signal.throwIfAborted();
     }
-    return { mayRun: true, id: started, report: (success, error) => report(started, attempt, success, error) };
+    return { mayRun: true, id: started, secret, report: (success, error) => report(started, attempt, success, error) };
   }
 
   /** The report is sent in the background: the tool has run, whether or not the report succeeds. */

@@ -1,6 +1,7 @@
 /** Runs one governed request: decides, starts, forwards, and reports the result. */
 import { clipText } from "../../domain/text.ts";
 import { readCallMeta } from "./call-meta.ts";
+import { fillCredentialHeaders } from "./credential-headers.ts";
 import type { Caller } from "../clients/caller.ts";
 import type { CallGate, Recheck, ToolCall } from "./decide-call.ts";
 import {
@@ -13,7 +14,7 @@ import {
   type Reply,
 } from "../transport/rpc-message.ts";
 import { errorMessage } from "../transport/peer.ts";
-import { refusalToolResult, type Refusal } from "./refusal-result.ts";
+import { proxyRefusal, refusalToolResult, type Refusal } from "./refusal-result.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, Upstream } from "../upstreams/upstream.ts";
 
@@ -91,6 +92,7 @@ export async function forwardCall(
   caller: Caller,
   ask: AskClient,
   keys: readonly string[],
+  credentialHeaders?: Readonly<Record<string, string>>,
 ): Promise<Reply> {
   const options = {
     signal: caller.signal,
@@ -99,7 +101,7 @@ export async function forwardCall(
     ...(caller.wantsProgress ? { onprogress: (progress: JsonObject) => caller.sendProgress(progress) } : {}),
   };
   const { sent } = readCallMeta(readMeta(params), keys);
-  const reply = await upstream.request(method, withMeta(params, sent), { ...options, headers });
+  const reply = await upstream.request(method, withMeta(params, sent), { ...options, headers, credentialHeaders });
   if (params["task"] === undefined || "error" in reply) return reply;
   const { task } = reply.result;
   if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
@@ -129,9 +131,23 @@ export async function runGovernedCall(
 ): Promise<Reply> {
   const decision = await options.gate.decide(toToolCall(call, caller, options), caller, call.recheck);
   if (!decision.mayRun) return refusalReply(decision.refusal, tool);
+  const { target, meta } = call.upstream.config;
+  let credentialHeaders: Record<string, string> | undefined;
+  if ("url" in target && target.credentialHeaders !== null) {
+    try {
+      credentialHeaders = fillCredentialHeaders(target.credentialHeaders, decision.secret);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      decision.report(false, `the call did not run: ${reason}`);
+      return refusalReply(
+        proxyRefusal(`The call did not run: ${reason}. An operator has to fix this.`, "CREDENTIAL"),
+        tool,
+      );
+    }
+  }
   let reply: Reply;
   try {
-    reply = await forwardCall(call, caller, ask, call.upstream.config.meta);
+    reply = await forwardCall(call, caller, ask, meta, credentialHeaders);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     if (caller.signal.aborted) {

@@ -1,4 +1,5 @@
 /** Connects to a server by URL over Streamable HTTP, with the transport of the official client SDK. */
+import { randomUUID } from "node:crypto";
 import { SdkHttpError, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
 import { isRequest, validateMessage, readMeta, META_KEY } from "./rpc-message.ts";
 import type { Channel } from "./peer.ts";
@@ -11,6 +12,8 @@ export interface HttpChannel extends Channel {
 
 /** Limit for telling the server that the session has ended. Milliseconds. */
 const TERMINATE_TIMEOUT_MS = 2000;
+/** Header inside this process that refers to the credential of a request. Never sent. */
+const CREDENTIAL_REFERENCE = "assent-credential-reference";
 
 export async function openHttpChannel(
   name: string,
@@ -18,7 +21,22 @@ export async function openHttpChannel(
   log: (line: string) => void,
 ): Promise<HttpChannel> {
   // Send only the configured headers: no header of the client reaches the server.
-  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
+  /** Credentials of requests that are being sent, by the reference in `CREDENTIAL_REFERENCE`. */
+  const credentials = new Map<string, Readonly<Record<string, string>>>();
+  // The SDK sets `Authorization` itself, so a credential is put in where the SDK calls fetch.
+  const fetchWithCredential = (input: string | URL, init: RequestInit = {}): Promise<Response> => {
+    const sent = new Headers(init.headers);
+    const reference = sent.get(CREDENTIAL_REFERENCE);
+    if (reference === null) return fetch(input, init);
+    sent.delete(CREDENTIAL_REFERENCE);
+    for (const [header, value] of Object.entries(credentials.get(reference) ?? {})) sent.set(header, value);
+    // A redirect could carry the credential elsewhere.
+    return fetch(input, { ...init, headers: sent, redirect: "error" });
+  };
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: fetchWithCredential,
+  });
   let closed = false;
   /** Whether requests of 2026-07-28 were sent. Closing the stream of such a request cancels it. */
   let isModern = false;
@@ -26,15 +44,21 @@ export async function openHttpChannel(
     onmessage: () => {},
     onclose: () => {},
     setVersion: (version) => transport.setProtocolVersion(version),
-    async send(message, { signal, headers: extraHeaders } = {}) {
+    async send(message, { signal, headers: extraHeaders, credentialHeaders } = {}) {
       const modern = isRequest(message) && META_KEY.version in readMeta(message.params);
       isModern ||= modern;
       // Servers of 2026-07-28 accept only requests.
       if (isModern && !isRequest(message)) return;
+      const reference = credentialHeaders === undefined ? null : randomUUID();
+      if (reference !== null && credentialHeaders !== undefined) credentials.set(reference, credentialHeaders);
+      const perMessage = {
+        ...(modern ? extraHeaders : {}),
+        ...(reference === null ? {} : { [CREDENTIAL_REFERENCE]: reference }),
+      };
       try {
         await transport.send(message as never, {
           ...(modern && signal !== undefined ? { requestSignal: signal } : {}),
-          ...(modern && extraHeaders !== undefined ? { headers: extraHeaders } : {}),
+          headers: perMessage,
           ...(isRequest(message)
             ? {
                 onRequestStreamEnd: () =>
@@ -49,6 +73,8 @@ export async function openHttpChannel(
           void transport.close().catch(() => {});
         }
         throw new Error(`the server "${name}": ${describeError(error)}`, { cause: error });
+      } finally {
+        if (reference !== null) credentials.delete(reference);
       }
     },
     async close() {

@@ -34,6 +34,8 @@ interface SendOptions {
   signal?: AbortSignal | undefined;
   /** Additional HTTP headers for this message. */
   headers?: Readonly<Record<string, string>> | undefined;
+  /** Headers with the credential of this message. They replace configured ones. */
+  credentialHeaders?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface IncomingRequest {
@@ -52,6 +54,7 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
   related?: RequestId | undefined;
   headers?: SendOptions["headers"];
+  credentialHeaders?: SendOptions["credentialHeaders"];
   /** Requests progress notifications and receives the params of each. */
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
@@ -141,7 +144,7 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
     },
     /** Sends a request. Resolves to the answer, which may be an error. @throws AnswerLostError */
     request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
-      const { signal, onprogress, related, headers } = options;
+      const { signal, onprogress, related, headers, credentialHeaders } = options;
       if (closed !== null) return Promise.reject(new AnswerLostError(closed));
       if (signal?.aborted === true) return Promise.reject(new AnswerLostError("cancelled"));
       const id = ++lastId;
@@ -176,7 +179,7 @@ export function createPeer(channel: Channel, handlers: PeerHandlers) {
               method,
               ...(params === undefined && onprogress === undefined ? {} : { params: requestParams }),
             },
-            { related, signal, headers },
+            { related, signal, headers, credentialHeaders },
           )
           .catch((error: unknown) => {
             if (pendingRequests.delete(id)) {
