@@ -57,7 +57,7 @@ export interface RecordedAction {
   expires_at: number | null;
   /** Deadline for starting; null unless the action was allowed or approved. */
   approved_until: number | null;
-  /** End of the time in which this rejection refuses the same request; null if it refuses nothing. */
+  /** End of the time in which this rejection denies duplicate requests; null if it denies none. */
   rejection_until: number | null;
   /** The grant that covered it when it was decided; null if none did. */
   grant_id: string | null;

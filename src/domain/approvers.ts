@@ -19,7 +19,10 @@ export interface ApproverRequirement {
 }
 
 interface ApproverStage {
-  /** Opens this long after the previous stage opened, as its alternative. Null: opens when the previous stage is met. */
+  /**
+   * The stage opens this long after the previous one opened, as its alternative. If null, it opens when the previous
+   * stage is met.
+   */
   after_ms: number | null;
   approvers: ApproverRequirement[];
   /** Channels that are notified when the stage opens. Absent if there are none. */
@@ -75,7 +78,7 @@ interface OpenStage {
   filled: (readonly string[] | null)[];
 }
 
-/** Returns the plan of `quorum: n`: n people of any group. */
+/** Returns the plan that `quorum: n` means: n people of any group. */
 export function anyApprovers(count: number, mode: OversightMode = "maker_checker"): ApproverPlan {
   return {
     exclude_requester_groups: false,

@@ -3,7 +3,7 @@ import canonicalize from "canonicalize";
 import { utf8 } from "./hash.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
-/** More than `parseJson` accepts, and less than would overflow the stack. */
+/** More levels than `parseJson` accepts, and fewer than would overflow the stack. */
 const MAX_DEPTH = 1000;
 
 // The package's types do not say that the result is a string for every JSON value.
@@ -70,7 +70,7 @@ function sortKeysInMembers(object: Record<string, unknown>, depth: number): unkn
     const key = keys[i] as string;
     const first = key.charCodeAt(0);
     unsortable ||= (first >= 0x30 && first <= 0x39) || key === "__proto__";
-    // Visit the member even so: a value in it that is not JSON must throw.
+    // Visit the member anyway: a value in it that is not JSON must throw.
     const item = sortKeys(object[key], depth + 1);
     unsortable ||= item === UNSORTABLE;
     if (unsortable) continue;

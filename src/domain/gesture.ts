@@ -5,7 +5,7 @@ import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url,
 /** The statement that an approver signs: what was displayed, and the vote. */
 export interface VoteStatement {
   action_id: string;
-  /** Salted commitment to the request hash, as in the action's entries. */
+  /** The request hash, committed to with a salt, as in the action's entries. */
   commitment: string;
   /** Leaf hash of the entry that made the action pending: the decision, or the newest redecision. Lowercase hex. */
   decision: string;

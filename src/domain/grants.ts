@@ -8,7 +8,7 @@ import { foldName } from "./names.ts";
 import { stopApplies, type Stops } from "./stops.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** What a grant is about. It covers only actions with exactly these names, because policies can be case-sensitive. */
+/** The target of a grant. It covers only actions with exactly these names, because policies can be case-sensitive. */
 export type GrantTarget = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
 export interface Grant extends GrantTarget {
@@ -37,7 +37,7 @@ export interface GrantEnd {
   cause: NonNullable<GrantEntry["cause"]> | "stop" | "time";
   /** Milliseconds. */
   at: number;
-  /** Null for the end of its time. */
+  /** Null if the grant ended at its time. */
   by: Actor | null;
   related_action: string | null;
   comment: string | null;
@@ -61,7 +61,7 @@ export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry 
     const grant = applyGrantEntry(all.get(entry.grant.id) ?? null, entry);
     all.set(grant.id, grant);
     const key = targetKey(grant);
-    // Grants whose time is over are dropped here, so that the list stays short.
+    // Remove grants whose time is over, so that the list stays short.
     const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > timeOf(entry.at));
     const kept = grant.ended === null ? [...others, grant] : others;
     if (kept.length === 0) open.delete(key);

@@ -227,8 +227,8 @@ export function verifyConsistency({ first, second, firstRoot, secondRoot, path }
     f = Math.floor(f / 2);
     s = Math.floor(s / 2);
   }
-  // If `first` is a power of two, its root is a node of the tree. The path then starts with it and the proof leaves it
-  // out.
+  // If `first` is a power of two, its root is a node of the tree. The path then starts with this root, and the proof
+  // omits it.
   const steps = f === 0 ? [firstRoot, ...path] : [...path];
   const start = steps.shift();
   if (start === undefined) return false;

@@ -34,7 +34,7 @@ export function isValidOwner(owner: string): boolean {
   return identity !== "" && identity.length <= MAX_LENGTH;
 }
 
-/** A principal as sentences name it: `alice`, or `the key 0193…` for a key without an owner. */
+/** Returns a principal as sentences name it: `alice`, or `the key 0193…` for a key without an owner. */
 export function displayPrincipal(principal: string): string {
   return principal.startsWith("owner:") ? principal.slice("owner:".length) : principal.replace(/^key:/, "the key ");
 }

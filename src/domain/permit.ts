@@ -46,11 +46,11 @@ export interface PermitKey {
 }
 
 export type PermitFault =
-  /** The text, the header or the type of a claim is malformed. */
+  /** Malformed: the text, the header or the type of a claim. */
   | "malformed"
   | "unknown_key"
   | "bad_signature"
-  /** For another action, tool, agent or log. */
+  /** The permit is for another action, tool, agent or log. */
   | "other_subject"
   | "not_yet_valid"
   | "expired";

@@ -13,7 +13,7 @@ export const MAX_QUESTIONS = 5;
 export const MAX_QUESTION_LENGTH = 1000;
 export const MAX_ANSWER_LENGTH = 2000;
 
-/** A question as the ledger has it. Texts are commitments. */
+/** A question as the ledger records it. Texts are commitments. */
 export interface RecordedQuestion {
   /** Principal of the approver. */
   asked_by: string;

@@ -2,7 +2,7 @@
 import { PRESETS, type CoreScope } from "./scopes.ts";
 
 const ROLES = {
-  /** Reads what happens. Changes nothing. */
+  /** Can read everything, and change nothing. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
   approver: [...PRESETS.approver, "agents:read"],
   policy_author: [

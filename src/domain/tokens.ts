@@ -21,7 +21,10 @@ const FORMS: Readonly<Record<TokenKind, { prefix: string; domain: string }>> = {
 export interface TokenClaims {
   action_id: string;
   request_hash: string;
-  /** `questionsDigest` of what the approver was shown. Absent in links, which display the present state. */
+  /**
+   * `questionsDigest` of the questions that the approver was shown. Absent in links, which always display the current
+   * state.
+   */
   questions?: string | null;
   /** The principal that the token was created for. */
   approver: string;

@@ -16,7 +16,7 @@ export interface ComparedRequest {
   context: JsonObject;
 }
 
-/** One member of `params` or `context` that differs. */
+/** A member of `params` or `context` that differs. */
 export interface DifferingMember {
   /** JSON pointer into `{params, context}`. */
   pointer: string;

@@ -24,7 +24,7 @@ export const NO_USERS: Users = new Map();
 /** Time to open an enrolment link. Milliseconds. */
 const LINK_MS = 24 * 3_600_000;
 
-/** Returns a user who cannot sign in yet. @param about what is known already */
+/** Returns a user who cannot sign in yet. @param about members that are already known */
 export function newUser(id: string, now: number, about: Pick<User, "name" | "roles" | "groups"> & Partial<User>): User {
   return {
     id,
@@ -46,9 +46,8 @@ export function linkFor(token: string, now: number): NonNullable<User["link"]> {
 }
 
 /**
- * Returns the user after an entry.
- * @param before the user before it; null if there was none
- * Throws RangeError if the entry contradicts earlier ones.
+ * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones. @param before the user
+ * before the entry; null if there was none
  */
 export function applyUserEntry(before: User | null, { change, user }: UserEntry): User {
   const who = `the user ${user.id}`;
@@ -84,7 +83,7 @@ export function findUserByPasskey(users: Users, id: string): User | null {
   return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
 }
 
-/** Returns a user in the form of a recorded key, as the maker of keys and the person behind votes. */
+/** Returns a user as a recorded key, for its use as the creator of keys and the person behind votes. */
 export function userAsKey(user: User): RecordedKey {
   return {
     id: user.id,

@@ -4,7 +4,7 @@ import { type GroupLimits, isWithinLimits } from "./groups.ts";
 /** A visibility that the store can filter by. */
 export type StoredVisibility = { all: true } | { agent_id: string } | { key_id: string };
 
-/** `within`: what at least one of these groups may see. */
+/** `within`: the union of what these groups can see. */
 export type Visibility = StoredVisibility | { within: readonly GroupLimits[] };
 
 /**

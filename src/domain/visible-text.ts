@@ -84,7 +84,7 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
     if (next.kind === "plain" && last?.kind === "plain") last.text += next.text;
     else parts.push(next);
   };
-  // Odd elements are what the pattern captured.
+  // Odd elements are the captured marks.
   for (const [i, run] of text.split(MARKED).entries()) {
     if (run === "") continue;
     if (i % 2 === 0) for (const part of markWords(run, scripts)) add(part);

@@ -4,7 +4,7 @@ import type { DeniedBy } from "../denied-by.ts";
 import type { Gesture } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
 
-/** The credential that did something. Always taken from authentication, never from a request body. */
+/** The credential that caused the entry. Always taken from authentication, never from a request body. */
 export interface Actor {
   key_id: string;
   principal: string;
@@ -52,7 +52,7 @@ export interface ApprovalEntry {
   comment: string | null;
   /** Whether the person behind the agent confirmed their own action, in the mode `self_confirm`. */
   self_approval: boolean;
-  /** Groups of the approver that the approval names, at this moment. Empty unless this is a vote. */
+  /** Groups of the approver at the time of the vote that the approval names. Empty unless this is a vote. */
   groups: string[];
   /** Whether the approver was in none of the requester's groups. False if those are unknown. */
   independent: boolean;
@@ -66,7 +66,7 @@ export interface ApprovalEntry {
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /** Deadline for starting, also if that is what expired; null if the action cannot start. */
   approved_until: string | null;
-  /** End of the time in which the rejection refuses the same request; null if it refuses nothing. */
+  /** End of the time in which the rejection denies duplicate requests; null if it denies none. */
   rejection_until: string | null;
 }
 
@@ -79,7 +79,7 @@ export interface QuestionEntry {
   agent_id: string;
   commitment: string;
   phase: "ask" | "answer";
-  /** Which question of the action, from 1. */
+  /** Number of the question within the action, starting at 1. */
   number: number;
   /** The approver; for an answer the agent's credential. */
   by: Actor;
@@ -133,7 +133,9 @@ export interface ExecutionEntry {
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null unless this is a result. */
   result: string | null;
-  /** How whoever settled the unknown outcome knows it; null if this settles none. Stays in the ledger forever. */
+  /**
+   * How the person who settled the unknown outcome knows it; null if this settles none. Stays in the ledger forever.
+   */
   comment: string | null;
   status: "executing" | "unknown" | "succeeded" | "failed";
 }

@@ -180,7 +180,7 @@ export interface PermitKeyEntry {
   previous: string;
   /** Until when permits signed by the previous key are accepted. */
   previous_until: string;
-  /** Null: only an operator on the host can do this. */
+  /** Null, because only an operator on the host can rotate this key. */
   by: null;
 }
 
@@ -200,6 +200,6 @@ export interface LogKeyEntry {
    * keys. Only the holder of both keys can produce it.
    */
   handover: string;
-  /** Null: only an operator on the host can do this. */
+  /** Null, because only an operator on the host can rotate this key. */
   by: null;
 }

@@ -28,7 +28,7 @@ export type ReasonCode =
   | "EARLIER_REJECTION"
   | "GRANTED";
 
-/** `count` people of a group; one when absent. Of any group or none, if `group` is absent. */
+/** `count` people of the group; one person if absent. Without `group`, people of any group or none. */
 export interface ApproverTerms {
   group?: string;
   count?: number;
@@ -43,7 +43,7 @@ export interface ApprovalTerms {
   stages?: { after?: string; approvers: ApproverTerms[]; notify?: string[] }[];
   /** Members of the requester's groups cannot approve. */
   exclude_requester_groups?: boolean;
-  /** `maker_checker` when absent. */
+  /** `maker_checker` if absent. */
   mode?: OversightMode;
   /** Each vote must be signed with a passkey. */
   signature?: "passkey";
@@ -51,7 +51,7 @@ export interface ApprovalTerms {
   valid_for?: string;
   /** A duration or `none`. */
   rejection_holds?: string;
-  /** The largest grants that can cover the action: for how long, and for how many uses. None when absent. */
+  /** The largest grants that can cover the action: for how long, and for how many uses. If absent, no grant can. */
   grants?: { for: string; count: number };
   notify?: string[];
   /** Sentence for approvers, with values such as `{params.amount}`. */
@@ -79,7 +79,7 @@ export interface RuleDocument {
  * total of `sum`.
  */
 export interface LimitDocument extends Omit<RuleDocument, "effect"> {
-  /** CEL, or `key` for the submitting key. Absent: one limit for all actions. */
+  /** CEL, or `key` for the submitting key. If absent, all actions share one count. */
   per?: string;
   count?: number;
   /** CEL. */
@@ -87,14 +87,14 @@ export interface LimitDocument extends Omit<RuleDocument, "effect"> {
   at_most?: number;
   window: string;
   time_zone?: string;
-  /** Deny when absent. */
+  /** `deny` if absent. */
   effect?: "deny" | "require_approval";
 }
 
 /** Parameters of a tool, for the static check of conditions. No influence on decisions. */
 export interface ToolSchemaDocument {
   tool: string;
-  /** Absent: every operation of the tool. */
+  /** If absent, every operation of the tool. */
   operation?: string;
   /** JSON Schema of `params`. */
   params: JsonObject;
@@ -153,7 +153,7 @@ export interface Facts {
     name: string;
     agent_id: string | null;
     owner: string | null;
-    /** Verified claims of the agent's token. Absent for an API key. */
+    /** Verified claims of the agent's token. Absent if the credential is an API key. */
     claims?: JsonObject;
   };
   /** Present when the agent is registered. */
@@ -168,7 +168,7 @@ export interface Facts {
   /** Present when limits match the action. */
   limits?: LimitFact[];
   /**
-   * How long a rejection refuses the same request if the rule does not say. Present if the configuration changes the
+   * How long a rejection denies duplicate requests if the rule does not say. Present if the configuration changes the
    * default.
    */
   rejection_holds_ms?: number;
@@ -202,7 +202,7 @@ export interface RejectionFact {
   action_id: string;
   /** Principal. */
   approver: string;
-  /** What the approver wrote: one line of at most 500 characters. Null for nothing. */
+  /** The approver's comment: one line of at most 500 characters. Null if there is none. */
   comment: string | null;
   /** RFC 3339. */
   at: string;
@@ -246,7 +246,7 @@ export interface RequiredApproval {
   valid_for_ms: number;
   /** The largest grants that can cover the action. Present only if every rule allows grants. */
   grants?: GrantTerms;
-  /** How long a rejection refuses the same request; 0 if it does not. */
+  /** How long a rejection denies duplicate requests; 0 if it denies none. */
   rejection_holds_ms: number;
   notify: string[];
 }

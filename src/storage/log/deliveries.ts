@@ -1,4 +1,4 @@
-/** Deliveries and limit uses of a storage in memory. */
+/** Deliveries and limit uses in the memory storage. */
 import type {
   ActionRow,
   DeliveryBacklog,
@@ -23,7 +23,10 @@ const byEnd = (a: DeliveryRow, b: DeliveryRow): number => a.give_up_at - b.give_
 const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
   Number(a.attempts > 0) - Number(b.attempts > 0) || byEnd(a, b);
 
-/** Returns the most urgent due delivery of each destination. For events that is the first waiting one, if it is due. */
+/**
+ * Returns the most urgent due delivery of each destination. Events keep their order, so for them it is the first
+ * pending event, if that is due.
+ */
 function due(t: Tables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");
   return [...new Set(waiting.map(({ destination }) => destination))]

@@ -1,4 +1,4 @@
-/** Documents of plugins, of a storage in memory. */
+/** Plugin documents in the memory storage. */
 import type { DocumentFilter, DocumentRow } from "../../contract/storage.ts";
 import { copyRow, compositeKey, type Table } from "./tables.ts";
 

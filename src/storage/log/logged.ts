@@ -35,11 +35,11 @@ export interface StorageLog {
    * the log rejects everything until it is opened again. Without changes, checks that the log can be written.
    */
   append(changes: readonly LoggedChange[]): Promise<void>;
-  /** Gives the lock back. */
+  /** Releases the lock. */
   close(): Promise<void>;
 }
 
-/** Members that rows of earlier versions lack. */
+/** Members that rows written by earlier versions lack. */
 const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
   actions: { past: null, meta: null, questions: null, asked_at: null, waits: null, erased_at: null },
 };

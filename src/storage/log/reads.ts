@@ -1,4 +1,4 @@
-/** The reads of the contract, from tables in memory. */
+/** The read methods of the storage contract, over tables in memory. */
 import type {
   ActionFilter,
   ActionOwner,
@@ -225,7 +225,7 @@ export function createReads(t: Tables): Methods & { [Name in keyof StorageReader
   };
 }
 
-/** 0 where the action is not open. */
+/** 0 if the action is not open. */
 function openUntil({ status, expires_at, approved_until }: ActionRow): number {
   if (status === "pending_approval") return expires_at ?? 0;
   return status === "allowed" || status === "approved" ? (approved_until ?? 0) : 0;

@@ -1,4 +1,4 @@
-/** The tables of a storage in memory. */
+/** The tables of the memory storage. */
 import type {
   ActionRow,
   AgentRow,
@@ -36,7 +36,7 @@ export interface Rows {
   deliveries: DeliveryRow;
   limitUses: LimitUseRow;
   documents: DocumentRow;
-  /** The newest version of any document. */
+  /** The highest version of any document. */
   documentCounter: { last: number };
   meta: { value: string };
 }
@@ -66,7 +66,7 @@ export const TABLE_NAMES: readonly (keyof Rows)[] = [
   "documentCounter",
   "meta",
 ];
-/** Key of a table's one row. */
+/** Key of the only row in a single-row table. */
 export const SINGLE_ROW_KEY = "only";
 
 export type Methods = Record<string, (...args: never[]) => unknown>;

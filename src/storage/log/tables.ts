@@ -7,7 +7,7 @@ export interface Table<Row> {
   values(): Iterable<Row>;
 }
 
-/** Committed rows. They are never changed in place, so reads may return them without a copy. */
+/** Committed rows. They are never mutated, so reads can return them without a copy. */
 export class StoredTable<Row> implements Table<Row> {
   readonly rows = new Map<string, Row>();
 
@@ -28,10 +28,10 @@ export class StoredTable<Row> implements Table<Row> {
   }
 }
 
-/** A transaction's view: the committed rows with its own changes. */
+/** A transaction's view: the committed rows with the transaction's own changes. */
 export class PendingTable<Row> implements Table<Row> {
   private readonly below: StoredTable<Row>;
-  /** Null: deleted. */
+  /** Null marks a deleted row. */
   private readonly changed = new Map<string, Row | null>();
 
   constructor(below: StoredTable<Row>) {

@@ -1,4 +1,4 @@
-/** The writes of the contract, to tables in memory. */
+/** The write methods of the storage contract, over tables in memory. */
 import type {
   ActionRow,
   AgentChange,
@@ -19,7 +19,7 @@ import { documentWrites } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
 import { copyRow, compositeKey, type Table } from "./tables.ts";
 
-/** Returns the change without undefined members, which change nothing. */
+/** Returns the change without undefined members, because these change nothing. */
 function given<T extends object>(change: T): Partial<T> {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

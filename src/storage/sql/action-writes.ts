@@ -1,4 +1,4 @@
-/** The writes of actions, as SQL. */
+/** SQL statements that write actions. */
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/storage.ts";
 import { foldAgentName } from "./open-actions.ts";

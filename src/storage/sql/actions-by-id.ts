@@ -7,7 +7,7 @@ import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { bindRows, param, plain, prepare, type SqlExecutor } from "./statement.ts";
 
-/** No table has a column of this name. */
+/** The name must not be a column of any table. */
 const ID = { wanted: "text" } as const;
 
 export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "packed" | "expectsRows">) {

@@ -15,13 +15,19 @@ import { decodeEntryBundle, encodeEntryBundle, TILE_WIDTH } from "../../domain/t
 import type { Tables } from "./table-schema.ts";
 import { param, prepare, type SqlExecutor } from "./statement.ts";
 
-/** How many of the newest entries keep their bytes in their rows: most reads of an action come soon after its decision. */
+/**
+ * Number of the newest entries that keep their bytes in their rows, because most reads of an action come soon after its
+ * decision.
+ */
 export const UNBUNDLED_ENTRIES = 4096;
 /** Size of the cache of decoded bundles, in bytes. */
 const CACHE_BYTES = 4_000_000;
 const MAX_BUNDLE_BYTES = TILE_WIDTH * (MAX_ENTRY_BYTES + 2);
 const GZIP_LEVEL = 6;
-/** Entries of these types keep their bytes: each start reads all of them, and they are spread over many bundles. */
+/**
+ * Entries of these types keep their bytes in their rows: each start reads all of them, and they are spread over many
+ * bundles.
+ */
 const UNBUNDLED_TYPES = FOLLOWED_TYPES.map((type) => sql.lit(type));
 const EMPTY_LEAF = hashLeaf(new Uint8Array(0));
 
@@ -29,7 +35,7 @@ const EMPTY_LEAF = hashLeaf(new Uint8Array(0));
 export interface EntryBytes {
   seq: number;
   leaf_hash: Uint8Array;
-  /** Empty if they are in a bundle. */
+  /** Empty if the bytes are in a bundle. */
   bytes: Uint8Array;
 }
 
@@ -47,7 +53,7 @@ export function prepareBundleReads(db: Kysely<Tables>) {
   return {
     bundle: prepare(db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
-    /** Bundles, and how many of their 256 entries have bytes exactly if their type keeps them. */
+    /** Finds bundles, and counts those of their 256 entries that have bytes exactly if their type keeps them. */
     bundledEntries: prepare(
       db
         .selectFrom(
@@ -78,7 +84,7 @@ export function prepareBundleWrites(db: Kysely<Tables>) {
     emptyEntries: prepare(
       db
         .updateTable("entries")
-        // If the statement did not set `seq`, SQLite would shorten each row in place and keep the pages as they are.
+        // Set `seq` too: otherwise SQLite shortens each row in place and does not free pages.
         .set({ seq: sql<number>`seq`, bytes: param<Uint8Array>("none") })
         .where("seq", ">=", param("from"))
         .where("seq", "<", param("to"))
@@ -127,7 +133,7 @@ export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>,
   async function bytesOf(db: EntryReads, { seq, leaf_hash }: EntryBytes): Promise<Uint8Array> {
     const start = tileStart(seq);
     const cached = cache.get(start)?.[seq - start];
-    // A copy, so that a caller neither retains nor changes the whole bundle.
+    // Return a copy, so that a caller neither retains nor changes the whole bundle.
     if (hasHash(cached, leaf_hash)) return new Uint8Array(cached);
     const stored = (await readBundle(db, seq))[seq - start];
     if (!hasHash(stored, leaf_hash))
@@ -144,7 +150,7 @@ export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>,
   };
 }
 
-/** Keeps the bundles that were decoded last, up to `CACHE_BYTES`. */
+/** Caches the most recently decoded bundles, up to `CACHE_BYTES`. */
 function createBundleCache() {
   const bundles = new Map<number, { entries: Uint8Array[]; size: number }>();
   return {

@@ -2,12 +2,12 @@
 import { StorageError } from "../../contract/storage.ts";
 
 const MAX_RETRIES = 8;
-/** Longest first pause between attempts; doubles each time. Milliseconds. */
+/** Upper bound of the first pause between attempts; it doubles each time. Milliseconds. */
 const FIRST_PAUSE_MS = 10;
 
 /**
- * Runs a read, or a whole transaction, until it does not conflict; at most nine times.
- * @param work rejects with StorageError `conflict` if it may run again
+ * Runs a read or a whole transaction, and repeats it up to eight times if it conflicts. @param work rejects with
+ * StorageError `conflict` if it can run again
  */
 export async function retryConflicts<T>(work: () => Promise<T>): Promise<T> {
   for (let conflicts = 1; ; conflicts++) {

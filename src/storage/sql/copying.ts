@@ -109,7 +109,7 @@ function statementsOf(
   };
 }
 
-/** `write` runs its work in one durable transaction. */
+/** Runs its work in one durable transaction. */
 export function createCopying(
   statements: CopyStatements,
   reader: Pick<SqlExecutor, "all">,

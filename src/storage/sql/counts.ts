@@ -15,8 +15,8 @@ import {
 } from "./sums.ts";
 
 /**
- * Starts all statements in one turn of the event loop. With synchronous reads they then see the same moment; elsewhere `db`
- * is a snapshot.
+ * Starts all statements in one turn of the event loop. If reads are synchronous, they then see the same moment;
+ * otherwise `db` is a snapshot.
  */
 export async function readCounts(
   statements: SumStatements,
@@ -146,8 +146,8 @@ interface Span {
 }
 
 /**
- * Covers each segment with whole buckets, coarsest first, and returns the uncovered rests. Joins adjacent buckets of the same
- * grain.
+ * Covers each segment with whole buckets, coarsest first, and returns the uncovered remainders. Joins adjacent buckets
+ * of the same grain.
  */
 export function coverWithBuckets(
   boundaries: readonly number[],

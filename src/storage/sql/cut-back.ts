@@ -1,7 +1,7 @@
 /**
- * Removes rows that the head does not cover, and everything that refers to them. A connection that is lost inside a
- * transaction could leave such rows; no caller got a response for them. Documents of plugins need no repair, because the
- * database refuses changes to them outside a transaction.
+ * Deletes rows that the head does not cover, and rows that refer to them. If a connection is lost inside a transaction,
+ * such rows can remain; no caller got a response for them. Documents of plugins need no repair, because the database
+ * refuses changes to them outside a transaction.
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";
@@ -64,7 +64,10 @@ function tilesBehind<Query extends { where(column: "level" | "index", compare: "
 
 const LEVELS = 7;
 
-/** Runs in one transaction. Calls `keep` with every row before it is deleted. Resolves to the number of removed entries. */
+/**
+ * Deletes the rows in one transaction. Calls `keep` with every row before it is deleted. Resolves to the number of
+ * deleted entries.
+ */
 export async function cutBack(
   statements: CutStatements,
   reads: Reads,

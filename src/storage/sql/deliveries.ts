@@ -158,7 +158,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
         .where("destination", "=", param("destination"))
         .where("id", "!=", param("except"))
         .where("next_at", "<", until)
-        // For the index.
+        // This condition lets the planner use the index.
         .where("next_at", "<", param("latest")),
     ),
     hastenDeliveries: prepare(

@@ -31,7 +31,7 @@ export interface SqlDialect {
   readonly server: { incarnation: RawBuilder<string>; settled: RawBuilder<string | null> } | null;
   /** The database's own clock at the moment it is read. Milliseconds since the epoch. */
   readonly now: RawBuilder<number>;
-  /** Returns a query that has a row if the store has this table. */
+  /** Returns a query that has a row if the store has the table. */
   hasTable(name: string): string;
   /** Statements that run before the first table of a new store is created. */
   readonly beginnings?: readonly string[];
@@ -41,24 +41,32 @@ export interface SqlDialect {
    * the connection of its transaction was lost.
    */
   guards?(tables: readonly string[]): string[];
-  /** Statements that let a repair delete rows of append-only tables in its transaction. Absent: no repair. */
+  /**
+   * Statements that let a repair delete rows of append-only tables in its transaction. If absent, the database cannot
+   * be repaired.
+   */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
   /**
-   * Whether the planner chooses a plan by the number of rows that it expects. It then needs statements that leave it only the
-   * right index, because it plans before it knows the values.
+   * Whether the planner estimates row counts before it knows the values. It then needs statements for which it can only
+   * use the right index.
    */
   readonly expectsRows: boolean;
-  /** How columns of type `uuid` and `hash` are stored (forms.ts). Null: as text. */
+  /** How columns of type `uuid` and `hash` are stored (forms.ts). If null, as text. */
   readonly packed: PackedSql | null;
-  /** A column of actions, written so that no index over it is used. */
+  /** Returns a column of `actions` as an expression that no index matches. */
   unindexed(column: string): RawBuilder<never>;
   /** A literal of bytes. */
   bytesOf(hex: string): string;
   /** A JSON array of objects, as a table named "given" that has these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
-  /** One statement that inserts several rows, whose values are in the order of its names. Absent: rows are inserted one by one. */
+  /**
+   * Prepares one statement that inserts several rows, whose values are in the order of its names. If absent, rows are
+   * inserted one by one.
+   */
   insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
-  /** What follows the columns of `create table`. `clustered`: rows are small and found by primary key only. */
+  /**
+   * Returns the clause after the columns of `create table`. `clustered`: rows are small and found by primary key only.
+   */
   tableOptions(clustered: boolean): string;
   /** Returns triggers that refuse UPDATE and DELETE, and an INSERT with a key that exists: with an error, or without effect. */
   appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[];

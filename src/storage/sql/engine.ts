@@ -11,8 +11,8 @@ export interface SqlRead {
 }
 
 /**
- * Purpose of a transaction. `write`: may move the ledger. `copy`: fills an empty store, entries before their head. `aside`:
- * leases and probes. `migrate`: changes the schema.
+ * Purpose of a transaction. `write`: can move the head of the ledger. `copy`: fills an empty store, entries before
+ * their head. `aside`: leases and probes. `migrate`: changes the schema.
  */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 
@@ -29,30 +29,35 @@ export interface SqlEngine extends Pick<
   /** Runs one statement outside transactions. It sees what is committed, even while a transaction is open. */
   query: SqlQuery;
   /**
-   * Begins a transaction; there is one at a time. Where `exclusive` is false, `write` and `copy` lock
-   * the row of `ledger_head`.
-   * `reads` run after the lock is acquired, in the same round trip; an engine without round trips ignores them.
+   * Begins a transaction; only one can be open. If `exclusive` is false, `write` and `copy` lock the row of
+   * `ledger_head`. `reads` run after the lock is acquired, in the same round trip; an engine without round trips
+   * ignores them.
    */
   begin(purpose: SqlPurpose, reads?: readonly SqlRead[]): Promise<SqlTransaction>;
   /**
-   * Removes erased data from the database's free pages and logs, as far as possible, now or later. Never rejects. Absent if
-   * the database does that itself.
+   * Removes erased data from the database's free pages and logs, as far as possible, now or later. Never rejects.
+   * Absent if the database does this itself.
    */
   scrub?(): Promise<void>;
-  /** Compares every index with its table, and reports what else the database finds wrong with its files. For the audit. */
+  /**
+   * Compares every index with its table, and reports other faults that the database finds in its files. For the audit.
+   */
   integrityFaults?(): Promise<string[]>;
-  /** Compares the store's schema with the one that these statements make in an empty database. For the audit. */
+  /** Compares the store's schema with the schema that these statements create in an empty database. For the audit. */
   schemaFaults?(statements: readonly string[]): Promise<string[]>;
   toStorageError(error: unknown, doing: string): StorageError;
   /** True if statements may be sent without waiting for earlier responses, and run in order. */
   readonly pipelined?: boolean;
-  /** Runs reads on one snapshot. Absent if statements of one turn of the event loop see the same snapshot. */
+  /**
+   * Runs reads on one snapshot. Absent if statements that start in the same turn of the event loop see the same
+   * snapshot.
+   */
   snapshot?<T>(work: (query: SqlQuery) => Promise<T>): Promise<T>;
 }
 
 /**
- * One transaction. All its statements run on the connection that began it, or fail. Statements run one at a time, unless
- * `pipelined`. After a failed statement only `rollback` is called.
+ * One transaction. All its statements run on the connection that began it, or fail. Statements run one at a time unless
+ * `pipelined`. After a failed statement only `rollback` can be called.
  */
 export interface SqlTransaction {
   /** `changes`: the number of rows that were inserted, updated or deleted. */

@@ -1,8 +1,8 @@
 /**
- * Ids and hashes of actions as bytes, where the dialect packs them (SQLite): half as long as text. A text that is not exactly
- * of its column's form (an id that is no UUID, capital letters, empty) stays text, so that each text is stored in one way
- * and equal values are equal for comparisons, indexes and joins. Check constraints refuse a packable text: see `check`.
- *
+ * Stores ids and hashes of actions as bytes if the dialect packs them (SQLite), which takes half the space of text. A
+ * text that does not have exactly the form of its column (an id that is not a UUID, capital letters, an empty text)
+ * stays text. So each text is stored in one way, and equal values are equal in comparisons, indexes and joins. Check
+ * constraints reject a text that could be packed: see `check`.
  * Measured with 100,003 decisions on SQLite: 1,249 instead of 1,563 bytes an entry, 20 % less.
  */
 import { sql, type RawBuilder } from "kysely";
@@ -19,13 +19,13 @@ const ACTION = {
   salt: "hash",
 } as const;
 
-/** The form of a column, by table. */
+/** Forms of the columns, by table. */
 export const FORMS: Readonly<Record<string, Readonly<Record<string, PackedForm>>>> = {
   actions: ACTION,
   approvals: { action_id: "uuid" },
 };
 
-/** The form of bytes in a row, by the name of their column. No other column of these names holds bytes. */
+/** Forms of the columns that hold bytes, by column name. No other column with one of these names holds bytes. */
 const READ: Readonly<Record<string, PackedForm | undefined>> = { ...ACTION, action_id: "uuid" };
 
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
@@ -40,12 +40,12 @@ const PLACES = {
 } as const;
 const LENGTH = { hash: 64, uuid: 36 } as const;
 
-/** Returns the text as bytes; null if it is not exactly of the form. */
+/** Returns the text as bytes; null if it does not have exactly the form. */
 export function pack(form: PackedForm, text: string): Uint8Array | null {
   if (text.length !== LENGTH[form]) return null;
   if (form === "uuid") for (const at of [8, 13, 18, 23]) if (text.charCodeAt(at) !== DASH) return null;
   const places = PLACES[form];
-  // From the pool, because V8 moves a small array of its own before it can give it to SQLite.
+  // Allocate from the pool, because V8 copies a small array before SQLite can use it.
   const bytes = Buffer.allocUnsafe(places.length);
   let odd = 0;
   for (let i = 0; i < places.length; i++) {

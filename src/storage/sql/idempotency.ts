@@ -1,4 +1,4 @@
-/** The idempotency keys of requests, as SQL. */
+/** SQL statements for idempotency keys. */
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionWrites, IdempotencyRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";

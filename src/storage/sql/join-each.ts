@@ -22,9 +22,9 @@ export const sameColumnsAsGiven = (table: keyof Tables, columns: readonly string
   )}`;
 
 /**
- * Joins each row of "given" (`SqlDialect.given`), which `query` selects from, with its rows of a table. If the planner goes
- * by expected row counts, it gets a form that it can only run one lookup at a time. Otherwise the plan from the time when the
- * table was small would later read the whole table for each batch, under the ledger's lock, until the table is analyzed.
+ * Joins each row of "given" (`SqlDialect.given`), which `query` selects from, with its rows of a table. If the planner
+ * estimates row counts, the statement has a form that only allows one lookup for each row. Otherwise a plan made while
+ * the table was small would read the whole table for each batch, under the ledger's lock, until the table is analyzed.
  */
 export function joinGivenRows<Query>(
   query: Query,

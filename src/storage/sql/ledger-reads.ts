@@ -1,4 +1,4 @@
-/** The contract's reads of the ledger, as SQL. */
+/** SQL statements for the contract's reads of the ledger. */
 import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
 import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";

@@ -11,14 +11,14 @@ import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { LIMIT_USE_COLUMNS, type Tables } from "./table-schema.ts";
 import { bindRows, param, params, plain, prepare, prepareInsert, type SqlExecutor, type SqlRow } from "./statement.ts";
 
-/** The most uses that one total covers. */
+/** Maximum number of uses in one total. */
 export const MAX_USES_PER_TOTAL = 512;
-/** A read of more single uses than this makes its transaction sum them up in totals. */
+/** If a read goes through more single uses than this, its transaction sums them up in totals. */
 const LOOSE = 3 * MAX_USES_PER_TOTAL;
-/** The most uses that one transaction sums up in totals. */
+/** Maximum number of uses that one transaction sums up. */
 const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
-// Doubles, which are exact up to 2^53 and do not overflow: in SQLite an integer sum above 2^63 is an error.
+// Sum as doubles, which are exact up to 2^53 and do not overflow: in SQLite an integer sum above 2^63 is an error.
 const SUM = sql`coalesce(sum(cast(amount as double precision)), 0)`;
 const USED = sql<number>`cast(case when ${SUM} > 9007199254740991 then 9007199254740991 else ${SUM} end as bigint)`;
 const FOREVER = sql.lit("9223372036854775807");
@@ -200,7 +200,7 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
         .limit(param<number>("limit")),
     ),
     insertTotal: prepareInsert(db, "limit_totals", [...KEY, "from_at", "to_at", "uses", "amount"]),
-    // Only the oldest total: dropping another one would leave a gap.
+    // Delete only the oldest total: deleting another one would leave a gap.
     dropEmptyTotal: prepare(
       ofKey(db.deleteFrom("limit_totals"))
         .where("uses", "=", sql.lit(0))
@@ -213,7 +213,7 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
   };
 }
 
-/** The reads and writes of one transaction. Its owner calls `apply` before the commit. */
+/** The reads and writes of one transaction. The caller calls `apply` before the commit. */
 export interface TransactionLimits {
   readonly methods: LimitReads & LimitWrites;
   apply(): Promise<void>;
@@ -226,7 +226,7 @@ export function createTransactionLimits(
   writes: ReturnType<typeof prepareLimitWrites>,
   db: SqlExecutor,
 ): TransactionLimits {
-  /** Uses that were added or removed, and that the totals do not reflect yet. */
+  /** Added and removed uses that the totals do not include yet. */
   let changes: Change[] = [];
   /** Limits and subjects for which a read went through more than `LOOSE` single uses. */
   const long = new Map<string, Key>();
@@ -298,12 +298,12 @@ export function createTransactionLimits(
 }
 
 /**
- * Sums up the oldest of these uses in totals; the newest `TOTAL_OF` stay without one. Uses of the same millisecond belong to
+ * Sums up the oldest of these uses in totals; the newest `TOTAL_OF` stay single. Uses of the same millisecond belong to
  * one total. No total exceeds 2^53 - 1.
- *
  * @param uses ordered by time
- * @param from where the first total begins; null for the time of the first use
- * @example totalsOf(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount: 51200000000 }
+ * @param from start of the first total; null for the time of the first use
+ * @example computeLimitTotals(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount:
+ * 51200000000 }
  */
 export function computeLimitTotals(
   uses: readonly { at: number; amount: number }[],
@@ -322,7 +322,7 @@ export function computeLimitTotals(
       totals.push({ from_at, to_at: at, uses: end - start, amount });
       [from_at, start, amount] = [at, end, 0];
     }
-    // Larger than any total can be: this use and all later ones are read one by one.
+    // This use exceeds the maximum of a total, so it and all later ones are read one by one.
     if (sum > Number.MAX_SAFE_INTEGER) break;
     amount += sum;
     end = next;

@@ -9,7 +9,7 @@ import { param, prepare, type Statement } from "./statement.ts";
 /** A literal, so that the planner can use the partial index over pending actions. */
 export const pending = sql<boolean>`status = 'pending_approval'`;
 
-/** The same for what may start. */
+/** A literal, so that the planner can use the partial index over startable actions. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
 type Dialect = Pick<SqlDialect, "expectsRows" | "unindexed">;
@@ -36,9 +36,9 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Few actions have the same hash or grant, so other indexes are excluded.
+      // Few actions have the same hash or grant, so exclude other indexes.
       const hashed = filter.request_hash !== undefined || filter.grant_id !== undefined;
-      // Actions of a time span are found by time and sorted by number. Rows are read only for one page.
+      // Find actions of a time range by time, sort them by sequence number, and read rows only for one page.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
       let query = db.selectFrom("actions").select("decision_seq");
@@ -80,7 +80,9 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
 /** A stored decision, with the leaf hash to verify its bytes. */
 export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 
-/** Reads decisions by sequence number, with their actions. `+ 0` prevents use of the index over the time. */
+/**
+ * Reads decisions by sequence number, with their actions. `+ 0` stops the planner from using the index over the time.
+ */
 export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id", dialect: Dialect): Statement {
   const rows = db
     .selectFrom("actions")
@@ -109,7 +111,7 @@ export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | 
   return prepare(rows);
 }
 
-/** By expiry. */
+/** Orders by expiry. */
 export function pendingLists(
   db: Kysely<Tables>,
   visible: "all" | "agent_id" | "key_id",
@@ -170,7 +172,7 @@ export function approvedList(db: Kysely<Tables>): Statement {
 }
 
 /**
- * Finds the action of one key with one request that may start, and the one that waits for approval. Of several, the one that
+ * Finds the startable action, and the pending action, of one key with one request. If there are several, the one that
  * ends last.
  */
 export function openLists(db: Kysely<Tables>, { expectsRows }: Dialect): { startable: Statement; waiting: Statement } {
@@ -234,8 +236,8 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
 }
 
 /**
- * Finds the rejection of a request that applies longest, as a range of the one index in this order. If the columns are
- * compared one by one, a planner can choose an index over all actions of the request, of which there may be many.
+ * Finds the rejection of a request that is in effect longest, as a range of the one index in this order. With one
+ * comparison for each column, a planner can choose an index over all actions of the request, which can be many.
  */
 export function rejectedAction(db: Kysely<Tables>): Statement {
   const hash = sql`${param("request_hash", "hash")}`;

@@ -1,6 +1,7 @@
 /**
- * Reads that are sent directly after the statement that locks the ledger's head, before its answer has arrived. They show
- * what other processes appended since this one's last turn. The transaction then answers these reads from memory.
+ * Reads that are sent directly after the statement that locks the ledger's head, before its response arrives. They
+ * return what other processes appended since this process's last batch. The transaction then answers these reads from
+ * memory.
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlRead, SqlTransaction } from "./engine.ts";
@@ -8,7 +9,7 @@ import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { bind, param, prepare, type SqlRow, type Statement } from "./statement.ts";
 
-/** Most leaf hashes that are read ahead. More of them are read again by the transaction itself. */
+/** Maximum number of prefetched leaf hashes. If there are more, the transaction reads them again. */
 const MOST_HASHES = 1_000;
 
 type LockReadStatements = ReturnType<typeof prepareLockReads>;
@@ -47,13 +48,12 @@ export function lockReads({ hashes, newest }: LockReadStatements, from: number):
   ];
 }
 
-/** Answers a statement of the transaction; null if the rows are not known. */
+/** Returns the prefetched rows of a statement; null if they were not prefetched. */
 export type KnownRows = (statement: Statement, values: object) => SqlRow[] | null;
 
 /**
- * Returns what the lock and the reads after it have brought. It is valid until the transaction itself appends.
- *
- * @param from as passed to `lockReads`; null if nothing was read ahead
+ * Stores the results of the lock and the reads after it. They are valid until the transaction itself appends.
+ * @param from as passed to `lockReads`; null if nothing was prefetched
  */
 export function knownRows(
   { head, reads }: Pick<SqlTransaction, "head" | "reads">,

@@ -7,9 +7,9 @@ import type { SqlDialect } from "./dialect.ts";
 import { initial } from "./migrations/initial.ts";
 
 export interface Migration {
-  /** From 1, without a gap. */
+  /** Starts at 1, without gaps. */
   readonly version: number;
-  /** The first one's name tells the stores of this schema from those made before 0.1.0. */
+  /** The name of the first migration distinguishes stores of this schema from stores made before 0.1.0. */
   readonly name: string;
   statements(dialect: SqlDialect): string[];
 }

@@ -18,7 +18,7 @@ export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key
   };
 }
 
-/** Returns the name in the form in which names of agents are compared, or null for a name that has this form already. */
+/** Returns the folded name; null if the name equals its folded form. */
 export function foldAgentName(agentId: string): string | null {
   const fold = foldName(agentId);
   return fold === agentId ? null : fold;
@@ -28,7 +28,7 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
   return prepare(db.selectFrom("actions").select(["agent_id", "agent_fold"]).distinct());
 }
 
-/** For the audit: names under which a suspension would not find the open actions of an agent. */
+/** Finds stored names under which a suspension would miss the open actions of an agent. For the audit. */
 export async function agentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   return (await db.all(names, {}))
     .map((row) => plain<{ agent_id: string; agent_fold: string | null }>(row))

@@ -1,4 +1,4 @@
-/** The reads of the contract as SQL, for any executor. */
+/** SQL statements for the contract's reads, for any executor. */
 import { sql, type Kysely } from "kysely";
 import {
   StorageError,
@@ -156,7 +156,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
   };
 }
 
-/** `snapshot` gives a view of one moment; absent where statements that are begun in one turn see one anyway. */
+/** `snapshot` runs reads on one snapshot; absent if statements that start in the same turn see the same moment. */
 interface Readable extends EntryReads {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
 }

@@ -33,7 +33,7 @@ export async function storedVersion(
 /** Runs the migrations that the store lacks. Throws `StorageError` if a newer version wrote the store. */
 export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
-  // Read again before each migration, because another process can have run it meanwhile.
+  // Read the version again before each migration, because another process can have migrated meanwhile.
   while (await migrateOnce(engine, dialect, migrations, newest));
 }
 
@@ -44,7 +44,7 @@ async function migrateOnce(
   migrations: readonly Migration[],
   newest: number,
 ): Promise<boolean> {
-  // Most starts have nothing to do and acquire no lock.
+  // Most starts have no migrations to run, and acquire no lock.
   if ((await storedVersion(engine.query, dialect, migrations)) === newest) return false;
   const tx = await engine.begin("migrate");
   let next: Migration | undefined;
@@ -74,7 +74,7 @@ async function migrateOnce(
     return true;
   } catch (error) {
     await tx.rollback(error);
-    // Another process was faster.
+    // Another process has run the migration.
     if (stored !== null && (await storedVersion(engine.query, dialect, migrations).catch(() => 0)) > stored)
       return true;
     if (next === undefined) throw error;
@@ -93,7 +93,8 @@ export function schemaStatements(dialect: SqlDialect, migrations: readonly Migra
 }
 
 async function apply(tx: SqlTransaction, dialect: SqlDialect, { name, version, statements }: Migration): Promise<void> {
-  // First of all: another process that runs the same migration waits here, and then finds it applied.
+  // The first statement acquires a lock: another process that runs the same migration waits here, and then finds it
+  // applied.
   await tx.query(
     `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
     [],

@@ -50,9 +50,9 @@ export function transactionScope(
   /** False once the transaction has appended: `known` is then outdated. */
   let isAsLocked = true;
   const pending: Promise<void>[] = [];
-  /** The last accepted statement; null if there is none. */
+  /** The most recently accepted statement; null if there is none. */
   let last: Promise<void> | null = null;
-  /** Accepted rows, which are inserted together with others of their table before the next statement. */
+  /** Accepted rows. They are inserted together with others of their table ahead of the next statement. */
   let held = new Map<Insert, SqlValue[][]>();
 
   const failed = (error: unknown): Error => (failure ??= engine.toStorageError(error, "write to the store"));
@@ -101,7 +101,7 @@ export function transactionScope(
     return (await query(statement.sql, bound)).changes;
   }
 
-  /** Waits for the response, except if statements are pipelined: then `answered` reports a failure. */
+  /** Waits for the response unless statements are pipelined: then `answered` reports a failure. */
   async function unlessPipelined(answer: Promise<unknown>): Promise<void> {
     if (engine.pipelined !== true) await answer;
     else
@@ -122,7 +122,7 @@ export function transactionScope(
     }
   }
 
-  /** Sends the held rows, one statement for each table. */
+  /** Sends the buffered rows, one statement for each table. */
   function release(): void {
     if (held.size === 0) return;
     const tables = held;

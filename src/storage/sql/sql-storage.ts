@@ -27,7 +27,7 @@ import { createTransaction, prepareWrites } from "./writes.ts";
 export interface SqlStorageOptions {
   /** For tests of migrations. */
   migrations?: readonly Migration[];
-  /** How many of the newest entries keep their bytes in their rows. For tests. */
+  /** Number of the newest entries that keep their bytes in their rows. For tests. */
   unbundledEntries?: number;
 }
 
@@ -58,7 +58,7 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   };
 }
 
-/** Runs what must run one after another: opening, transactions, closing. */
+/** Serialises opening, transactions and closing. */
 type Queue = <T>(job: () => Promise<T>) => Promise<T>;
 
 function createQueue(): Queue {
@@ -79,7 +79,7 @@ interface Access {
    * @param readFrom sequence number from which on the work probably reads the ledger: these reads are sent with the lock
    */
   transact<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>, readFrom?: number): Promise<T>;
-  /** Runs reads outside of transactions, again after a conflict. */
+  /** Runs reads outside of transactions, and retries them after a conflict. */
   read<T>(work: () => Promise<T>): Promise<T>;
 }
 
@@ -118,7 +118,7 @@ function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statem
         const failure = scope.abandon();
         await scope.answered().catch(() => undefined);
         await tx.rollback(failure ?? thrown);
-        // Nothing was committed, and the caller knows its own error.
+        // Nothing was committed. Rethrow the caller's own error.
         throw thrown;
       }
       let failure: Error;
@@ -126,7 +126,7 @@ function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statem
         const lost = scope.end();
         if (lost !== null) throw lost;
         if (engine.pipelined !== true) await scope.answered();
-        // The statements that were sent before are answered before the commit is.
+        // Earlier statements get their responses before the commit does.
         const committed = tx.commit(scope.moved);
         committed.catch(() => undefined);
         await scope.answered();
@@ -156,7 +156,7 @@ export function createSqlStorage(
   const readVersion = (): Promise<number> => storedVersion(engine.query, dialect, migrations);
   let pinging: Promise<void> | null = null;
 
-  /** A transaction that does not move the head. Others can run while it waits to be tried again. */
+  /** Runs a transaction that does not move the head. Other transactions can run while it waits to be retried. */
   const aside = <T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> =>
     retryConflicts(() => enqueue(() => access.transact("aside", work)));
 
@@ -194,7 +194,7 @@ export function createSqlStorage(
       }
       await migrate(engine, dialect, migrations);
       access.state = "open";
-      // Fails now if the database cannot be written, and not at the first decision.
+      // Fail now if the database cannot be written, and not at the first decision.
       await access.transact("aside", async (db) => {
         await db.run(statements.countPing, {});
         await db.run(leases.forget, {});
@@ -222,7 +222,7 @@ export function createSqlStorage(
         await engine.close();
       }),
     ping() {
-      // One commit answers all probes that wait, because unauthenticated callers can send any number.
+      // One commit answers all waiting probes, because unauthenticated callers can send any number.
       pinging ??= aside(async (db) => void (await db.run(statements.countPing, {}))).finally(() => {
         pinging = null;
       });
@@ -253,7 +253,7 @@ export function createSqlStorage(
       try {
         return (await makeBundle()) ? max : folded;
       } catch (error) {
-        // An altered entry can never be moved into a bundle. The sums do not wait for it.
+        // An altered entry can never be moved into a bundle. Continue with the sums anyway.
         if (folded === max) return folded;
         throw error;
       }

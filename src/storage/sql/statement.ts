@@ -17,7 +17,7 @@ export interface Statement {
   readonly sql: string;
   /** One name for each placeholder, in order. */
   readonly names: readonly string[];
-  /** Forms of the columns of these names, if any. */
+  /** The stored form of each named column that has one. */
   readonly forms?: readonly (PackedForm | undefined)[];
   /** The table, if the statement inserts a whole row; `names` are then its columns. */
   readonly into?: string;
@@ -65,7 +65,7 @@ export function param<T = never>(name: string, form?: PackedForm): T {
   return new Param(name, form) as T;
 }
 
-/** Returns one placeholder for each column, with the column's name, and its form if it is a column of this table. */
+/** Returns one placeholder for each column, with the column's name, and its form if the column has one. */
 export function params<T>(columns: readonly string[], table?: string): T {
   const forms = (table === undefined ? undefined : FORMS[table]) ?? {};
   return Object.fromEntries(columns.map((column) => [column, param(column, forms[column])])) as T;
@@ -91,7 +91,7 @@ export function prepareInsert(db: Kysely<Tables>, table: keyof Tables, columns: 
   return { ...prepare(db.insertInto(table).values(params<never>(columns, table))), into: table };
 }
 
-/** A JSON array of rows for a parameter of `SqlDialect.given`. Throws as `bind` does. */
+/** Returns the JSON array of rows for a parameter of `SqlDialect.given`. Throws as `bind` does. */
 export function bindRows(columns: readonly string[], rows: readonly object[]): string {
   return JSON.stringify(
     rows.map((row) =>

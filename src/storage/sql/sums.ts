@@ -13,7 +13,7 @@ import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "
 
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
-/** Hours of every time zone start at a multiple of this. Used only for the time series. Milliseconds. */
+/** Hours of every time zone start at a multiple of this interval. Used only for the time series. Milliseconds. */
 export const QUARTER_HOUR = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -26,7 +26,7 @@ const grainsOf = (dimension: Dimension): readonly number[] =>
 const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision", "status"] as const;
 export type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
 
-// No division, because some databases return a fraction.
+// Avoid division, because some databases return a fraction.
 const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER_HOUR)})`;
 
 const BUCKET = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
@@ -181,14 +181,14 @@ export const dimensionValues = (row: Omit<Group, "n">): Record<Dimension, string
   rule: row.policy === null ? "" : JSON.stringify([row.policy, row.rule]),
 });
 
-/** Whose sums an action is in. */
+/** The visibilities whose sums include an action. */
 const visibles = (row: { agent_id: string; submitted_by: string }): string[] => [
   "*",
   `a:${row.agent_id}`,
   `k:${row.submitted_by}`,
 ];
 
-/** Folds up to `max` actions. Resolves to their number. */
+/** Folds up to `max` actions. Resolves to the number of folded actions. */
 export async function foldSums(statements: SumStatements, db: SqlExecutor, max: number): Promise<number> {
   const { folded } = plain<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
   const { last, n } = plain<{ last: number | null; n: number }>(
@@ -262,7 +262,7 @@ function bucketChanges() {
   };
 }
 
-/** Collects status changes of one transaction. At its end the sums of folded actions are updated together. */
+/** Collects the status changes of one transaction, and updates the sums of folded actions once at its end. */
 export interface StatusMoves {
   add(id: string, from: string, to: string): void;
   apply(): Promise<void>;

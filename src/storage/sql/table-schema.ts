@@ -21,10 +21,10 @@ type Stored<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
 
 export interface Tables {
   entries: EntryRow;
-  /** Bytes of the 256 entries from `start` on: see bundles.ts. */
+  /** The bytes of the 256 entries that start at `start`: see bundles.ts. */
   entry_bundles: { start: number; bytes: Uint8Array };
   tiles: TileRow;
-  /** One row, id 1. `edge` is the hashes one after another. */
+  /** One row, id 1. `edge` is the concatenated hashes. */
   ledger_head: {
     id: number;
     size: number;
@@ -64,7 +64,7 @@ export interface Tables {
     amount: number;
   };
   documents: DocumentRow;
-  /** At most one row, id 1: the newest version of any document. */
+  /** At most one row, id 1: the highest version of any document. */
   document_counter: { id: number; last: number };
   leases: { name: string; holder: string; until: number };
   /** Used only if several processes share the store. */
@@ -80,7 +80,7 @@ export interface Tables {
   liveness: { id: number; pings: number };
 }
 
-/** Kysely only builds SQL here: the storage manages connections and transactions. */
+/** Creates a Kysely instance that only builds SQL: the storage manages connections and transactions. */
 export function createSqlBuilder(adapter: DialectAdapter, compiler: QueryCompiler): Kysely<Tables> {
   return new Kysely<Tables>({
     dialect: {

@@ -9,7 +9,7 @@ import { plain, type SqlExecutor } from "./statement.ts";
 import type { Writes } from "./writes.ts";
 
 const NO_BYTES = new Uint8Array(0);
-/** Bundles that the audit reads at once. */
+/** Number of bundles that the audit reads at once. */
 const PAGE = 16;
 
 interface BundlerOptions {
@@ -18,11 +18,11 @@ interface BundlerOptions {
   reader: Pick<SqlExecutor, "all">;
   /** Runs the work in a transaction that does not move the head. */
   aside(work: (db: SqlExecutor) => Promise<void>): Promise<void>;
-  /** How many of the newest entries keep their bytes in their rows. */
+  /** Number of the newest entries that keep their bytes in their rows. */
   unbundledEntries: number;
 }
 
-/** Returns a function that makes the next bundle if one is due. It resolves to true if there are more to make. */
+/** Returns a function that creates the next bundle if one is due. It resolves to true if more are due. */
 export function createBundler({
   reads,
   writes,
@@ -42,7 +42,7 @@ export function createBundler({
     const bytes = await encodeBundle(from, rows);
     const unbundled = rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length;
     await aside(async (db) => {
-      // The rows were read outside of this transaction.
+      // The rows were read outside of this transaction, so check them again.
       const hashes = (await db.all(reads.leafHashes, { from, to })).map((row) => row["leaf_hash"] as Uint8Array);
       if (hashes.length !== TILE_WIDTH || !rows.every((row, i) => equalBytes(row.leaf_hash, hashes[i] as Uint8Array)))
         db.fail(changed(from, to));
@@ -60,7 +60,7 @@ export function createBundler({
     try {
       await makeBundle(start);
     } catch (error) {
-      // Another process can have made the same bundle first.
+      // Another process can have created the same bundle meanwhile.
       if ((await bundledEntries().catch(() => start)) === start) throw error;
     }
     return waiting >= 2 * TILE_WIDTH;
@@ -74,7 +74,9 @@ function changed(from: number, to: number): StorageError {
   );
 }
 
-/** Returns the faults of bundles that no read of an entry finds: those without a full tile of entries that need them. */
+/**
+ * Returns the faults of bundles that reads of entries do not detect: bundles that no complete tile of entries needs.
+ */
 export async function bundleFaults(reads: Reads, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   const faults: string[] = [];
   for (let after = -1; ;) {

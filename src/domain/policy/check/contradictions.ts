@@ -12,7 +12,7 @@ interface Comparison {
   node: Expr;
 }
 
-/** The operator after both sides change places. */
+/** The operator that has the same meaning after both sides are swapped. */
 const MIRRORED: Readonly<Record<string, string>> = {
   "_==_": "_==_",
   "_<_": "_>_",
@@ -87,7 +87,7 @@ function excludes(a: Comparison, b: Comparison): boolean {
   const low = Math.max(x.low, y.low);
   const high = Math.min(x.high, y.high);
   if (low !== high) return low > high;
-  // Both ends meet in one value, which an open end excludes.
+  // The two bounds are equal, and at least one excludes the value itself.
   return [x, y].some((range) => (range.low === low && range.lowOpen) || (range.high === high && range.highOpen));
 }
 

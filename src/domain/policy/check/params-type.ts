@@ -49,7 +49,7 @@ function schemaOf(
   );
 }
 
-/** Returns folded names; null if they are not all exact. */
+/** Returns the folded names; null if one of them is a pattern. */
 function names(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
   const folded = foldPatterns([value].flat(), caseSensitive);

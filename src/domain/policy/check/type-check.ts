@@ -358,7 +358,7 @@ const CONSTANT_HINTS: Readonly<Record<string, string>> = {
   timestamp: '; write a time such as timestamp("2026-01-31T09:00:00Z")',
 };
 
-/** Types whose values are texts and numbers are mixed up most often. */
+/** Adds a hint for the types that are most often confused: those of texts and numbers. */
 function conversionHint(types: readonly StaticType[]): string {
   const kinds = types.flatMap(unionMembers).map(({ kind }) => kind);
   if (kinds.includes("string") && kinds.some(isNumber)) return "; convert the text with int() or double()";

@@ -5,7 +5,7 @@ import type { ApprovalTerms, PolicyDocument } from "../policy-types.ts";
 interface UnknownChannel {
   policy: string;
   channel: string;
-  /** A sentence. */
+  /** One sentence for people. */
   message: string;
 }
 

@@ -34,7 +34,7 @@ export interface CompiledLimit {
   /** The rule that applies to an action that exceeds the limit: name, effect, approval terms, matchers. */
   rule: CompiledRule;
   tools: readonly string[] | null;
-  /** See `LimitFact`. */
+  /** The basis of the limit; see `LimitFact`. */
   basis: string;
   /** Expression that separates the counts; null counts all actions together. */
   per: Expression | null;

@@ -54,7 +54,7 @@ function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
 export function matchesAny(patterns: readonly string[], text: string): boolean {
   const first = text.charCodeAt(0);
   for (const pattern of patterns) {
-    // Most patterns differ in the first character and need no further work. `*` is 0x2a, `?` is 0x3f.
+    // Fast path: most patterns differ in the first character. `*` is 0x2a, `?` is 0x3f.
     const c = pattern.charCodeAt(0);
     if (c !== first && c !== 0x2a && c !== 0x3f && pattern !== "") continue;
     if (isGlob(pattern) ? matchGlob(pattern, text) : pattern === text) return true;

@@ -63,7 +63,7 @@ function lastIndexOf(this: string, part: string, from?: bigint): bigint {
   return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
 }
 
-/** Returns the steps of the slowest search, which compares the part at each position. */
+/** Returns the cost of the slowest search algorithm, which compares the part at each position. */
 const searchCost = (text: string, part: string): number =>
   1 + Math.ceil((Math.max(1, text.length - part.length) * Math.max(1, part.length)) / 256);
 

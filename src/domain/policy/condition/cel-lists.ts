@@ -28,7 +28,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
 
 const LIST = Symbol.for("@bufbuild/cel/list");
 
-/** The first `size` elements of an array that can grow. */
+/** The first `size` elements of a shared, growing array. */
 class ArrayPrefix {
   readonly [LIST] = {};
   readonly size: number;

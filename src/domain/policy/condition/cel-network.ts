@@ -77,7 +77,7 @@ function parseNetwork(text: string): Network {
   return { address: parsed, prefix: Number(prefix) };
 }
 
-/** Whether the network contains an address and all that share its first `prefix` bits. */
+/** Whether the network contains the whole range of addresses that share the first `prefix` bits with the given one. */
 function contains(network: Network, { address, prefix }: Network): boolean {
   if (network.address.bits !== address.bits || prefix < network.prefix) return false;
   const ignored = BigInt(address.bits - network.prefix);
@@ -98,7 +98,7 @@ const isWithin = (networks: readonly string[]) =>
 const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {
-    // Exceeding the steps must not be taken for a text of another form.
+    // Running out of steps must not be reported as a malformed text.
     charge(20 + (text.length >> 2));
     try {
       parse(text);

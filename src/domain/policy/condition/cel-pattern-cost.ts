@@ -1,8 +1,8 @@
 /**
  * Computes a pattern's cost per character of the worst text. An automaton with known states reads a character in at
  * most a tenth of a microsecond. But `a[ab]{20}c` has two million states, and a hostile text can force a new state for
- * every character until the automaton gives up and simulates. So the states are counted when the pattern is compiled.
- *
+ * every character, until the automaton falls back to a slow simulation. So the states are counted when the pattern is
+ * compiled.
  * Program size times text length is not precise enough. At a rate that covers the worst pattern (9 steps plus a tenth
  * of the size per character), the shell pack would deny commands of 500 characters, and the databases pack queries of
  * 1,000.

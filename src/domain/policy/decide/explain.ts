@@ -40,7 +40,9 @@ export interface RuleExplanation {
 export interface LimitExplanation {
   limit: string;
   effect: Effect;
-  /** `aside`: the action does not count. `failed`: the limit could not be evaluated, so the policy denies. */
+  /**
+   * `aside`: the limit does not count this action. `failed`: the limit could not be evaluated, so the policy denies.
+   */
   outcome: "aside" | "within" | "exceeded" | "failed";
   subject: string | null;
   /** Usage before this action: number of actions, or the sum. Null if unknown or not relevant. */

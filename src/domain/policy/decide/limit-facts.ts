@@ -22,7 +22,7 @@ const MAX_AMOUNT = 1_000_000_000;
 export interface MatchedLimit {
   policy: string;
   limit: string;
-  /** Of `LimitFact`. */
+  /** The basis of the limit, as in `LimitFact`. */
   basis: string;
   subject: string;
   /** Start of the counted time, inclusive. Milliseconds. */

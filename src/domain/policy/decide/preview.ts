@@ -1,6 +1,6 @@
 /**
- * Makes the preview of a request: the sentence in which `approval.preview` of a rule asks for approval, with values from
- * the request. Values come from the agent, so each is rendered in a form that cannot be mistaken for the policy's text.
+ * Builds the preview of a request: the sentence of a rule's `approval.preview`, with values from the request. Values
+ * come from the agent, so each is rendered in a form that cannot be mistaken for the policy's text.
  */
 import { clipText } from "../../text.ts";
 import { markedText } from "../../visible-text.ts";

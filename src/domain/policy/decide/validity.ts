@@ -6,7 +6,7 @@ export function approvalValidityMs(terms: Partial<RequiredApproval> | null): num
   return terms?.valid_for_ms ?? DEFAULT_VALIDITY_MS;
 }
 
-/** Returns how long a rejection refuses the same request. Milliseconds; 0 if it does not. */
+/** Returns how long a rejection denies duplicate requests. Milliseconds; 0 if it denies none. */
 export function rejectionHoldMs(terms: Partial<RequiredApproval> | null): number {
   return terms?.rejection_holds_ms ?? DEFAULT_REJECTION_HOLDS_MS;
 }

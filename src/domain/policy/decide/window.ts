@@ -8,7 +8,7 @@ export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit:
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Largest clock change. */
+/** Largest shift of the local clock, such as for daylight saving. */
 const LONGEST_CHANGE = 3 * HOUR;
 /** Upper bound of each unit's length, including a clock change. */
 const LONGEST: Readonly<Record<CalendarUnit, number>> = {

@@ -106,7 +106,7 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
   return longestName;
 }
 
-/** How long a rejection refuses the same request if neither the rule nor the configuration says. */
+/** How long a rejection denies duplicate requests if neither the rule nor the configuration says. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
 /** Bounds of the grants that a rule can allow. */

@@ -72,8 +72,8 @@ interface ValueFault {
 }
 
 /**
- * Bounds in milliseconds for how long an action can be approved, can start after approval, and is refused after
- * rejection.
+ * Bounds in milliseconds: how long an action can be approved, how long it can start after approval, and how long a
+ * rejection denies duplicate requests.
  */
 const TERMS = {
   expires_in: { least: 1_000, most: 30 * 86_400_000, between: "1s and 30d" },
@@ -121,7 +121,7 @@ export function parsePolicies(
   const { values, faults } = readFile(text, file, (value, yaml) => {
     const resolved = shared === null ? { value, faults: [] } : resolveSharedData(value, shared);
     yaml.value = resolved.value;
-    // A condition that reads data that is not there would have a fault of its own.
+    // A condition that reads missing data would only report a second fault for the same cause.
     return resolved.faults.length > 0 ? resolved.faults : validatePolicyDocument(resolved.value);
   });
   if (faults.length === 0 && values.length === 0)
@@ -295,7 +295,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
   return [...faults.values()];
 }
 
-/** What other policy languages call the effects. */
+/** Names of the effects in other policy languages. */
 const EFFECT_SYNONYMS: Readonly<Record<string, string>> = {
   permit: "allow",
   accept: "allow",
@@ -385,7 +385,7 @@ interface NamedScope {
   types: ReadonlyMap<string, StaticType>;
 }
 
-/** What the expressions of a policy can refer to. */
+/** The names that the expressions of a policy can use. */
 type ExpressionScope = Pick<PolicyDocument, "tools" | "case_sensitive"> & NamedScope;
 
 /** Returns at most one fault, so that one slip gives one message. */

@@ -34,8 +34,8 @@ function guardOf(table: string, each: "statement" | "row"): string {
 const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   db: db as unknown as Kysely<never>,
   types: { bytes: "bytea", integer: "bigint", text: 'text collate "C"' },
-  // A restart, and a failover to another server, change the start time; a restore into the running server changes the
-  // ids of the database or of the table.
+  // A restart and a failover change the start time; a restore into the running server changes the ids of the database
+  // or of the table.
   server: {
     incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
     settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION)})`,
@@ -90,7 +90,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
     begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
     end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),
   }),
-  // The primary key refuses a second row with the same key, or the insert statement ignores it.
+  // The primary key rejects a second row with the same key, unless the insert statement ignores it.
   appendOnly: (table) => [
     ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
     ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),

@@ -5,7 +5,7 @@ import { createTable, type Table } from "./table.ts";
 /** The root of an empty tree (RFC 6962, section 2.1): the SHA-256 of nothing. */
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-// Statements repeat these letter for letter: a planner finds an index by its expressions.
+// Statements repeat these expressions exactly: a planner matches an index by its expressions.
 export const IS_OPEN = "status in ('pending_approval', 'allowed', 'approved')";
 export const OPEN_UNTIL = "(case status when 'pending_approval' then expires_at else approved_until end)";
 /** The form in which names of agents are compared. */
@@ -27,9 +27,9 @@ const LEDGER: Readonly<Record<string, Table>> = {
     primaryKey: ["seq"],
     indexes: {
       entries_by_leaf_hash: "leaf_hash",
-      // An action's decision is found by its `decision_seq`.
+      // The decision of an action is found by `decision_seq`.
       entries_of_action: ["action_id, seq", "type <> 'decision' and action_id is not null"],
-      // The type comes first: otherwise the planner reads all entries in the order of their number.
+      // The type comes first: otherwise the planner scans all entries by sequence number.
       entries_api_key: ["type, seq", "type = 'api_key'"],
       entries_agent: ["type, seq", "type = 'agent'"],
       entries_user: ["type, seq", "type = 'user'"],
@@ -74,7 +74,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       decision_seq: "integer",
       id: "uuid",
       agent_id: "text",
-      // The folded name, where it differs from agent_id.
+      // The folded name; null if it equals agent_id.
       agent_fold: "text?",
       tool: "text",
       operation: "text",

@@ -18,13 +18,13 @@ export interface Table {
   readonly indexes?: Readonly<Record<string, string | readonly [columns: string, where: string]>>;
   /** The table has one row, with id 1. */
   readonly singleRow?: boolean;
-  /** Rows are small and found by primary key only: SQLite then stores them in the key's tree. */
+  /** Rows are small and found by primary key only, so SQLite stores them in the tree of the key. */
   readonly clustered?: boolean;
   /** Refuses UPDATE and DELETE. A second row with the same key is an error (`refuse`) or has no effect (`keep`). */
   readonly appendOnly?: "refuse" | "keep";
   /** Column of a single row that must not decrease. The row cannot be deleted. */
   readonly neverShrinks?: string;
-  /** Single statements outside of a transaction may change the table. */
+  /** Statements outside of a transaction can change the table. */
   readonly unguarded?: boolean;
 }
 
