@@ -1,8 +1,6 @@
 /** Finds comparisons with constants that exclude each other, such as `params.a > 100 && params.a < 50`. */
-import { parse, unparse } from "@bufbuild/cel";
-
-type Parsed = ReturnType<typeof parse>;
-type Expr = Parsed["expr"];
+import { unparse } from "@bufbuild/cel";
+import type { Expr, ParsedExpression } from "../condition/cel-tree.ts";
 
 interface Comparison {
   /** The compared expression as CEL source. */
@@ -25,7 +23,7 @@ const MIRRORED: Readonly<Record<string, string>> = {
  * Returns the first pair of comparisons in one conjunction that no value satisfies, or null.
  * @example findContradiction(parse('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
  */
-export function findContradiction(parsed: Parsed): { message: string; offset: number } | null {
+export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {
   const bySubject = new Map<string, Comparison[]>();
   for (const operand of conjunctsOf(parsed.expr)) {
     const comparison = readComparison(operand, parsed);
@@ -50,7 +48,7 @@ function conjunctsOf(expr: Expr): Expr[] {
   return [expr];
 }
 
-function readComparison(node: Expr, parsed: Parsed): Comparison | null {
+function readComparison(node: Expr, parsed: ParsedExpression): Comparison | null {
   const { exprKind: kind } = node;
   if (kind.case !== "callExpr" || !(kind.value.function in MIRRORED)) return null;
   const [left, right] = kind.value.args as [Expr, Expr];

@@ -3,12 +3,21 @@
  * would deny every request at run time. An expression whose types are unknown, such as `params.amount` of a tool
  * without a schema, is accepted.
  */
-import { isCelError, plan, unparse } from "@bufbuild/cel";
+import { unparse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
-import { CEL, MAX_STEPS, FUNCTION_SIGNATURES, CHARGED_RANGE_FUNCTION } from "../condition/cel.ts";
+import { FUNCTIONS, MAX_STEPS } from "../condition/cel.ts";
+import { CelFailure } from "../condition/cel-failure.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
-import { parseExpression, type ParsedExpression } from "../condition/cel-parse.ts";
+import { parseExpression } from "../condition/cel-parse.ts";
+import { planExpression } from "../condition/cel-plan.ts";
 import { CALENDAR, wallClock } from "../condition/cel-time.ts";
+import {
+  childrenOf,
+  type CallExpr,
+  type ComprehensionExpr,
+  type Expr,
+  type ParsedExpression,
+} from "../condition/cel-tree.ts";
 import { ShapeFault, TYPE_NAMES } from "../condition/condition-shape.ts";
 import {
   ANY_MAP,
@@ -26,12 +35,8 @@ import {
   type StaticType,
 } from "./static-types.ts";
 
-type Parsed = ParsedExpression;
-type Expr = Parsed["expr"];
-type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr" }>["value"];
-type Call = Extract<Expr["exprKind"], { case: "callExpr" }>["value"];
 type Scope = ReadonlyMap<string, StaticType>;
-type CelTypeName = (typeof FUNCTION_SIGNATURES)[number]["result"];
+type CelTypeName = (typeof FUNCTIONS)[number]["result"];
 
 const TEXT_OR_NULL = createUnion([STRING, { kind: "null" }]);
 
@@ -114,9 +119,9 @@ export function inferType(
 }
 
 class TypeChecker {
-  private readonly parsed: Parsed;
+  private readonly parsed: ParsedExpression;
 
-  constructor(parsed: Parsed) {
+  constructor(parsed: ParsedExpression) {
     this.parsed = parsed;
   }
 
@@ -171,12 +176,10 @@ class TypeChecker {
     return this.fail(node, `${this.text(operand)} has no field "${field}"${hint}`);
   }
 
-  private call(node: Expr, call: Call, scope: Scope): StaticType {
+  private call(node: Expr, call: CallExpr, scope: Scope): StaticType {
     const { function: name, target, args } = call;
     const [first, second] = args as [Expr, Expr];
     switch (name) {
-      case CHARGED_RANGE_FUNCTION:
-        return this.infer(first, scope);
       case "_&&_":
       case "_||_":
         for (const side of args)
@@ -264,7 +267,7 @@ class TypeChecker {
   }
 
   private overload(node: Expr, name: string, target: StaticType | undefined, args: readonly StaticType[]): StaticType {
-    const fitting = FUNCTION_SIGNATURES.filter(
+    const fitting = FUNCTIONS.filter(
       (overload) =>
         overload.name === name &&
         overload.arguments.length === args.length &&
@@ -281,7 +284,7 @@ class TypeChecker {
     );
   }
 
-  private comprehension(loop: Comprehension, scope: Scope): StaticType {
+  private comprehension(loop: ComprehensionExpr, scope: Scope): StaticType {
     const range = this.infer(loop.iterRange, scope);
     const members = unionMembers(range);
     if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kind === "list" || kind === "map"))
@@ -315,8 +318,8 @@ class TypeChecker {
   private checkConstantCall(node: Expr, name: string): void {
     let failed: boolean;
     try {
-      const evaluate = plan(CEL, node) as (bindings: object) => unknown;
-      failed = isCelError(runMetered(new Meter(MAX_STEPS), () => evaluate({})));
+      const evaluate = planExpression(node, []);
+      failed = runMetered(new Meter(MAX_STEPS), () => evaluate({})) instanceof CelFailure;
     } catch {
       failed = true;
     }
@@ -402,26 +405,6 @@ function isConstant(expr: Expr): boolean {
   const { exprKind: kind } = expr;
   if (kind.case === "constExpr") return true;
   return kind.case === "callExpr" && childrenOf(expr).every(isConstant);
-}
-
-function childrenOf({ exprKind: kind }: Expr): Expr[] {
-  const children = (): (Expr | undefined)[] => {
-    switch (kind.case) {
-      case "selectExpr":
-        return [kind.value.operand];
-      case "callExpr":
-        return [kind.value.target, ...kind.value.args];
-      case "listExpr":
-        return kind.value.elements;
-      case "structExpr":
-        return kind.value.entries.map(({ value }) => value);
-      case "comprehensionExpr":
-        return [kind.value.iterRange, kind.value.loopStep];
-      default:
-        return [];
-    }
-  };
-  return children().filter((child) => child !== undefined);
 }
 
 const SCALARS: Readonly<Record<string, ScalarName>> = {

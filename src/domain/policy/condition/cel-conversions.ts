@@ -4,22 +4,16 @@
  * they accept "", " 5 " and "0x10" as numbers, turn "5,000" into NaN, count timestamps in milliseconds, and accept
  * invalid dates on some engines.
  */
-import { celFunc, CelScalar, celUint, objectType } from "@bufbuild/cel";
-import { create } from "@bufbuild/protobuf";
-import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { celFunc, CelScalar, celUint } from "@bufbuild/cel";
 import { parseRfc3339 } from "../../time.ts";
 import type { CelFunction } from "./cel-meter.ts";
+import { createDuration, createTimestamp, DURATION, TIMESTAMP } from "./cel-time.ts";
 
 const { BYTES, DOUBLE, INT, STRING, UINT } = CelScalar;
-const TIMESTAMP = objectType(TimestampSchema);
-const DURATION = objectType(DurationSchema);
 
 const MIN_INT = -(2n ** 63n);
 const MAX_INT = 2n ** 63n - 1n;
 const MAX_UINT = 2n ** 64n - 1n;
-/** The first second of year 0001; MAX_SECONDS is the last of 9999. */
-const MIN_SECONDS = -62_135_596_800n;
-const MAX_SECONDS = 253_402_300_799n;
 
 function failConversion(): never {
   throw new Error("the text is not one");
@@ -52,12 +46,7 @@ const RFC3339 = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d
 function toTimestamp(text: string) {
   const [, whole, fraction = "", zone] = RFC3339.exec(text) ?? failConversion();
   const ms = parseRfc3339(`${whole}${zone}`) ?? failConversion();
-  return timestamp(BigInt(ms / 1000), Number(fraction.padEnd(9, "0")));
-}
-
-function timestamp(seconds: bigint, nanos = 0) {
-  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it does not lie in the years 0001 to 9999");
-  return create(TimestampSchema, { seconds, nanos });
+  return createTimestamp(BigInt(ms / 1000), Number(fraction.padEnd(9, "0")));
 }
 
 const SECOND = 1_000_000_000n;
@@ -83,8 +72,7 @@ function toDuration(text: string) {
     nanos += BigInt(whole) * factor + (BigInt(fraction) * factor) / 10n ** BigInt(fraction.length);
   }
   if (sign === "-") nanos = -nanos;
-  if (nanos < MIN_INT || nanos > MAX_INT) failConversion();
-  return create(DurationSchema, { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) });
+  return createDuration(nanos);
 }
 
 // Keep a byte order mark, which is a character like any other.
@@ -95,7 +83,7 @@ export const CONVERSIONS = [
   celFunc("uint", [STRING], UINT, toUint),
   celFunc("double", [STRING], DOUBLE, toDouble),
   celFunc("timestamp", [STRING], TIMESTAMP, toTimestamp),
-  celFunc("timestamp", [INT], TIMESTAMP, (seconds) => timestamp(seconds)),
+  celFunc("timestamp", [INT], TIMESTAMP, (seconds) => createTimestamp(seconds)),
   celFunc("duration", [STRING], DURATION, toDuration),
   celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
 ] as unknown as CelFunction[];

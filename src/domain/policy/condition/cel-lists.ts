@@ -26,6 +26,11 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
   return list;
 }
 
+/** Returns a list of these values. */
+export function listOf(items: readonly unknown[]): CelList {
+  return new ArrayPrefix(items, items.length) as unknown as CelList;
+}
+
 const LIST = Symbol.for("@bufbuild/cel/list");
 
 /** The first `size` elements of a shared, growing array. */

@@ -2,8 +2,9 @@
  * Meters the cost of evaluation, so that no expression and no request can delay decisions. One step is roughly the
  * evaluation of one syntax tree node.
  */
-import { celError, CelScalar, isCelError, isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
-import { isReflectMessage } from "@bufbuild/protobuf/reflect";
+import { CelScalar, isCelError } from "@bufbuild/cel";
+import { CelFailure } from "./cel-failure.ts";
+import { kindOfType, type DeclaredType } from "./cel-kinds.ts";
 
 /** The steps that one decision has left. */
 export class Meter {
@@ -49,82 +50,62 @@ export function charge(steps: number): void {
   meter.charge(steps);
 }
 
-/** The parts of a library function that the meter needs. */
+/** A function as its library declares it. */
 export interface CelFunction {
   readonly name: string;
   readonly id: string;
-  readonly target: Typed | undefined;
-  readonly arguments: readonly Typed[];
+  readonly target: DeclaredType | undefined;
+  readonly arguments: readonly DeclaredType[];
+  readonly result: DeclaredType;
   call(id: number, target: unknown, args: unknown[]): unknown;
 }
 
-interface Typed {
-  readonly kind: string;
+/** A function for operands of certain kinds, which charges its cost. */
+export interface Overload {
+  readonly id: string;
   readonly name: string;
+  /** Whether the first operand is the target of a method. */
+  readonly isMethod: boolean;
+  readonly kinds: readonly number[];
+  /** Returns a CelFailure if the function fails. The operands must have the kinds of the overload. */
+  call(operands: unknown[]): unknown;
 }
 
-/** Returns the steps to charge before the call. */
-export type Cost = (target: unknown, args: readonly unknown[]) => number;
+/** Returns the steps to charge before a call. The target of a method is the first operand. */
+export type Cost = (operands: readonly unknown[]) => number;
 
 /** Returns the length of a text in UTF-16 code units or of bytes; 0 for other values. */
 export const valueLength = (value: unknown): number =>
   typeof value === "string" || value instanceof Uint8Array ? value.length : 0;
 
-/** Returns a type test that does not construct the value's type. */
-function typeTest({ kind, name }: Typed): (value: unknown) => boolean {
-  switch (name) {
-    case "dyn":
-      return () => true;
-    case "int":
-      return (value) => typeof value === "bigint";
-    case "double":
-      return (value) => typeof value === "number";
-    case "bool":
-      return (value) => typeof value === "boolean";
-    case "string":
-      return (value) => typeof value === "string";
-    case "bytes":
-      return (value) => value instanceof Uint8Array;
-    case "uint":
-      return isCelUint;
-    case "list":
-      return isCelList;
-    case "map":
-      return isCelMap;
-    case "type":
-      return (value) => isCelType(value as Parameters<typeof isCelType>[0]);
-  }
-  if (kind !== "object") throw new Error(`no test for values of the type ${name}`);
-  return (value) => isReflectMessage(value) && value.desc.typeName === name;
-}
-
 /**
- * Wraps a function so that it charges its cost first. Its errors omit the argument values, because reasons are stored
- * forever and arguments can be erased.
+ * Returns the overload that charges the cost of a function first. Its errors omit the argument values, because reasons
+ * are stored forever and arguments can be erased.
  */
-export function withCost(func: CelFunction, cost: Cost | undefined): CelFunction {
-  const refusal = `"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`;
-  const targetFits = func.target === undefined ? (value: unknown) => value === undefined : typeTest(func.target);
-  const tests = func.arguments.map(typeTest);
-  // Types were tested above; declaring `dyn` stops the library from testing them again.
+export function meterFunction(func: CelFunction, cost: Cost | undefined): Overload {
+  const isMethod = func.target !== undefined;
+  const declared = isMethod ? [func.target, ...func.arguments] : func.arguments;
+  const failure = new CelFailure(`"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`);
+  // The caller selects the overload by its kinds; declaring `dyn` stops the library from testing the types again.
   const unchecked = Object.create(func, {
-    target: { value: func.target === undefined ? undefined : CelScalar.DYN },
+    target: { value: isMethod ? CelScalar.DYN : undefined },
     arguments: { value: func.arguments.map(() => CelScalar.DYN) },
   }) as CelFunction;
-  const fits = (target: unknown, args: readonly unknown[]): boolean =>
-    args.length === tests.length && targetFits(target) && tests.every((fit, i) => fit(args[i]));
-  return Object.create(func, {
-    call: {
-      value(id: number, target: unknown, args: unknown[]): unknown {
-        if (!fits(target, args)) return undefined;
-        try {
-          if (cost !== undefined) meter.charge(cost(target, args));
-        } catch (error) {
-          return celError(meter.exceeded ? error : refusal, id);
-        }
-        const result = unchecked.call(id, target, args);
-        return isCelError(result) ? celError(refusal, id) : result;
-      },
+  return {
+    id: func.id,
+    name: func.name,
+    isMethod,
+    kinds: declared.map((type) => kindOfType(type)),
+    call(operands) {
+      try {
+        if (cost !== undefined) meter.charge(cost(operands));
+      } catch {
+        return failure;
+      }
+      const result = isMethod
+        ? unchecked.call(0, operands[0], operands.slice(1))
+        : unchecked.call(0, undefined, operands);
+      return isCelError(result) ? failure : result;
     },
-  }) as CelFunction;
+  };
 }

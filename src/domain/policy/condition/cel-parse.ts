@@ -1,9 +1,9 @@
 /** Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target. */
 import { parse } from "@bufbuild/cel";
 import { FUNCTION_NAMES } from "./cel.ts";
+import { childrenOf, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
-export type ParsedExpression = ReturnType<typeof parse>;
-type Expr = ParsedExpression["expr"];
+export type { Expr, ParsedExpression } from "./cel-tree.ts";
 
 const QUALIFIED: ReadonlySet<string> = new Set(FUNCTION_NAMES.filter((name) => name.includes(".")));
 
@@ -17,9 +17,8 @@ export function parseExpression(source: string): ParsedExpression {
   return parsed;
 }
 
-function qualifyCalls(expr: Expr | undefined): void {
-  const kind = expr?.exprKind;
-  if (kind === undefined) return;
+function qualifyCalls(expr: Expr): void {
+  const { exprKind: kind } = expr;
   if (kind.case === "callExpr") {
     const call = kind.value;
     const target = call.target?.exprKind;
@@ -28,16 +27,6 @@ function qualifyCalls(expr: Expr | undefined): void {
       call.function = name;
       delete call.target;
     }
-    for (const part of [call.target, ...call.args]) qualifyCalls(part);
-  } else if (kind.case === "selectExpr") qualifyCalls(kind.value.operand);
-  else if (kind.case === "listExpr") kind.value.elements.forEach(qualifyCalls);
-  else if (kind.case === "structExpr")
-    for (const { keyKind, value } of kind.value.entries) {
-      if (keyKind.case === "mapKey") qualifyCalls(keyKind.value);
-      qualifyCalls(value);
-    }
-  else if (kind.case === "comprehensionExpr") {
-    const { iterRange, accuInit, loopCondition, loopStep, result } = kind.value;
-    [iterRange, accuInit, loopCondition, loopStep, result].forEach(qualifyCalls);
   }
+  childrenOf(expr).forEach(qualifyCalls);
 }

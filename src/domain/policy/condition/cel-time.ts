@@ -1,8 +1,59 @@
 /**
- * Calendar fields of a timestamp. The library's versions use the process's time zone, so two servers could decide
- * differently in the hour that daylight saving skips. See the CEL language definition, "Timezones".
+ * Timestamps and durations: their arithmetic, and calendar fields of a timestamp. The library's calendar fields use the
+ * process's time zone, so two servers could decide differently in the hour that daylight saving skips. See the CEL
+ * language definition, "Timezones".
  */
+import { celFunc, objectType } from "@bufbuild/cel";
+import { create } from "@bufbuild/protobuf";
+import { reflect, type ReflectMessage } from "@bufbuild/protobuf/reflect";
+import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { utcOffset } from "../../time-zone.ts";
+import type { CelFunction } from "./cel-meter.ts";
+
+export const TIMESTAMP = objectType(TimestampSchema);
+export const DURATION = objectType(DurationSchema);
+
+const SECOND = 1_000_000_000n;
+const MAX_DURATION = 2n ** 63n - 1n;
+/** The first second of year 0001; MAX_SECONDS is the last of 9999. */
+const MIN_SECONDS = -62_135_596_800n;
+const MAX_SECONDS = 253_402_300_799n;
+
+/** Returns a timestamp. Throws outside of the years 0001 to 9999. */
+export function createTimestamp(seconds: bigint, nanos = 0): ReflectMessage {
+  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it does not lie in the years 0001 to 9999");
+  return reflect(TimestampSchema, create(TimestampSchema, { seconds, nanos }));
+}
+
+/** Returns a duration. Throws if its nanoseconds do not fit 64 bits. */
+export function createDuration(nanos: bigint): ReflectMessage {
+  if (nanos < -MAX_DURATION - 1n || nanos > MAX_DURATION) throw new Error("the duration is too long");
+  const parts = { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) };
+  return reflect(DurationSchema, create(DurationSchema, parts));
+}
+
+type Time = ReflectMessage & { message: unknown };
+
+/** Returns the nanoseconds of a duration, or those of a timestamp since the epoch. */
+function nanosOf({ message }: Time): bigint {
+  const { seconds, nanos } = message as unknown as { seconds: bigint; nanos: number };
+  return seconds * SECOND + BigInt(nanos);
+}
+
+function timestampAt(nanos: bigint): ReflectMessage {
+  const rest = ((nanos % SECOND) + SECOND) % SECOND;
+  return createTimestamp((nanos - rest) / SECOND, Number(rest));
+}
+
+/** Sums and differences. The library's own need its evaluator. */
+export const TIME_ARITHMETIC = [
+  celFunc("_+_", [DURATION, DURATION], DURATION, (a, b) => createDuration(nanosOf(a) + nanosOf(b)) as never),
+  celFunc("_+_", [TIMESTAMP, DURATION], TIMESTAMP, (a, b) => timestampAt(nanosOf(a) + nanosOf(b)) as never),
+  celFunc("_+_", [DURATION, TIMESTAMP], TIMESTAMP, (a, b) => timestampAt(nanosOf(a) + nanosOf(b)) as never),
+  celFunc("_-_", [DURATION, DURATION], DURATION, (a, b) => createDuration(nanosOf(a) - nanosOf(b)) as never),
+  celFunc("_-_", [TIMESTAMP, TIMESTAMP], DURATION, (a, b) => createDuration(nanosOf(a) - nanosOf(b)) as never),
+  celFunc("_-_", [TIMESTAMP, DURATION], TIMESTAMP, (a, b) => timestampAt(nanosOf(a) - nanosOf(b)) as never),
+] as unknown as CelFunction[];
 
 /** Returns the local wall-clock time in the fields of a UTC date. Throws RangeError for an unknown zone. */
 export function wallClock(ms: number, zone: string | undefined): Date {

@@ -30,7 +30,7 @@ function namesOf(object: JsonObject): readonly string[] {
 }
 
 /** A CelMap over a JSON object. */
-class JsonMap {
+export class JsonMap {
   readonly [MAP] = {};
   private readonly object: JsonObject;
 
@@ -66,7 +66,7 @@ class JsonMap {
 }
 
 /** A CelList over a JSON array. */
-class JsonList {
+export class JsonList {
   readonly [LIST] = {};
   private readonly array: readonly JsonValue[];
 

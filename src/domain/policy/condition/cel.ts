@@ -10,21 +10,19 @@ import {
   celFunc,
   celMethod,
   CelScalar,
-  isCelList,
-  isCelMap,
   listType,
   mapType,
   objectType,
+  type CelInput,
   type CelList,
 } from "@bufbuild/cel";
-import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
 import { NETWORK } from "./cel-network.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
-import { charge, valueLength, withCost, type CelFunction, type Cost } from "./cel-meter.ts";
+import { charge, valueLength, meterFunction, type CelFunction, type Cost, type Overload } from "./cel-meter.ts";
 import { matches } from "./cel-patterns.ts";
-import { CALENDAR, wallClock } from "./cel-time.ts";
+import { CALENDAR, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
 
 /** Maximum steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
 export const MAX_STEPS = 100_000;
@@ -32,17 +30,17 @@ export const MAX_STEPS = 100_000;
 /** Maximum length of a text that is converted to a number, time or duration. */
 const MAX_LITERAL = 128;
 
-const literal: Cost = (_, [value]) => {
+const literal: Cost = ([value]) => {
   if (valueLength(value) > MAX_LITERAL) throw new Error("the text is too long");
   return typeof value === "string" ? 10 : 0;
 };
-const ordered: Cost = (_, [a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
+const ordered: Cost = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
 /** Functions allocate a new message for each time or duration that they return. */
-const arithmetic: Cost = (_, [a, b]) =>
+const arithmetic: Cost = ([a, b]) =>
   typeof a === "object" || typeof b === "object"
     ? 6 + ((valueLength(a) + valueLength(b)) >> 4)
     : (valueLength(a) + valueLength(b)) >> 4;
-const affix: Cost = (target, [a]) => 1 + (Math.min(valueLength(target), valueLength(a)) >> 4);
+const affix: Cost = ([text, part]) => 1 + (Math.min(valueLength(text), valueLength(part)) >> 4);
 
 const COSTS: Readonly<Record<string, Cost>> = {
   "_<_": ordered,
@@ -51,9 +49,9 @@ const COSTS: Readonly<Record<string, Cost>> = {
   "_>=_": ordered,
   "_+_": arithmetic,
   "_-_": arithmetic,
-  "@in": (_, [key]) => valueLength(key) >> 6,
-  contains: (target, [needle]) => {
-    const [n, m] = [valueLength(target), valueLength(needle)];
+  "@in": ([key]) => valueLength(key) >> 6,
+  contains: ([text, part]) => {
+    const [n, m] = [valueLength(text), valueLength(part)];
     return m > n ? 1 : 1 + ((n - m + 1) * Math.max(1, m)) / 256 + (n + m) / 64;
   },
   startsWith: affix,
@@ -62,16 +60,15 @@ const COSTS: Readonly<Record<string, Cost>> = {
   uint: literal,
   double: literal,
   bool: literal,
-  timestamp: (target, args) => 10 + literal(target, args),
-  duration: (target, args) => 10 + literal(target, args) + (valueLength(args[0]) >> 1),
-  bytes: (_, [a]) => valueLength(a) >> 3,
-  string: (_, [a]) => (typeof a === "object" ? 15 + (valueLength(a) >> 3) : 2),
+  timestamp: (operands) => 10 + literal(operands),
+  duration: (operands) => 10 + literal(operands) + (valueLength(operands[0]) >> 1),
+  bytes: ([a]) => valueLength(a) >> 3,
+  string: ([a]) => (typeof a === "object" ? 15 + (valueLength(a) >> 3) : 2),
 };
 
 const { BOOL, DYN, INT, STRING } = CelScalar;
 const LIST = listType(DYN);
 const MAP = mapType(DYN, DYN);
-const TIMESTAMP = objectType(TimestampSchema);
 
 function countCodePoints(text: string): bigint {
   charge(text.length >> 6);
@@ -103,10 +100,8 @@ function calendarMethods(name: string): unknown[] {
   ];
 }
 
-/** Wraps the range of every comprehension and charges for its elements before the first is visited. */
-export const CHARGED_RANGE_FUNCTION = "@range";
-
-const standardFunctions = [...celEnv().funcs] as unknown as CelFunction[];
+const standard = celEnv();
+const standardFunctions = [...standard.funcs] as unknown as CelFunction[];
 
 /** Charges for counting the keys, which happens once per map. */
 function sizeOfMap(map: { size: number }): bigint {
@@ -135,12 +130,9 @@ const overrides = [
     return countCodePoints(this);
   }),
   celMethod("matches", STRING, [STRING], BOOL, matches),
-  celFunc(CHARGED_RANGE_FUNCTION, [DYN, INT], DYN, (range, nodes) => {
-    if (isCelList(range) || isCelMap(range)) charge(range.size * Number(nodes));
-    return range;
-  }),
   ...Object.keys(CALENDAR).flatMap(calendarMethods),
   ...CONVERSIONS,
+  ...TIME_ARITHMETIC,
   celFunc("size", [MAP], INT, sizeOfMap),
   celMethod("size", MAP, [], INT, function () {
     return sizeOfMap(this);
@@ -162,57 +154,52 @@ const overrides = [
   ...NETWORK,
 ] as unknown as CelFunction[];
 
-const functions = [...standardFunctions, ...overrides].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
+/** All functions, methods and operators, for the static check. */
+export const FUNCTIONS: readonly CelFunction[] = [
+  // Of two functions with the same signature, the later one wins.
+  ...new Map([...standardFunctions, ...overrides].map((func) => [func.id, func])).values(),
+].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
 
-/** Signatures of all functions, methods and operators, for the static check. */
-export const FUNCTION_SIGNATURES: readonly Overload[] = functions as unknown as Overload[];
-
-interface Overload {
-  readonly name: string;
-  readonly target: DeclaredType | undefined;
-  readonly arguments: readonly DeclaredType[];
-  readonly result: DeclaredType;
+const OVERLOADS = new Map<string, Overload[]>();
+for (const func of FUNCTIONS) {
+  const overload = meterFunction(func, COSTS[func.name]);
+  OVERLOADS.set(func.name, [...(OVERLOADS.get(func.name) ?? []), overload]);
 }
 
-interface DeclaredType {
-  readonly kind: string;
-  readonly name: string;
+/** Returns the overloads of a function or method with this number of operands, of which a method's target is one. */
+export function findOverloads(name: string, isMethod: boolean, operands: number): readonly Overload[] {
+  return (OVERLOADS.get(name) ?? []).filter(
+    (overload) => overload.isMethod === isMethod && overload.kinds.length === operands,
+  );
 }
 
-const functionNames = [...new Set(functions.map(({ name }) => name))];
+const TYPES: Readonly<Record<string, CelInput>> = {
+  int: INT,
+  uint: CelScalar.UINT,
+  double: CelScalar.DOUBLE,
+  bool: BOOL,
+  string: STRING,
+  bytes: CelScalar.BYTES,
+  list: LIST,
+  map: MAP,
+  null_type: CelScalar.NULL,
+  type: CelScalar.TYPE,
+};
 
-/** Returns the function without overloads, to remove what CEL does not define. */
-const withoutOverloads = (func: CelFunction): CelFunction =>
-  Object.create(func, { call: { value: () => undefined } }) as CelFunction;
-
-/** Fallback overload, tried last. It charges for the error, which costs more than most results. */
-function noMatchingOverload(name: string): CelFunction {
-  return {
-    name,
-    id: `${name}(mismatch)`,
-    target: undefined,
-    arguments: [],
-    call: () => {
-      charge(8);
-      return undefined;
-    },
-  };
+/** Returns the type with this name, such as `int` or `google.protobuf.Timestamp`, or undefined. */
+export function findType(name: string): CelInput | undefined {
+  if (Object.hasOwn(TYPES, name)) return TYPES[name];
+  const message = standard.registry.getMessage(name);
+  return message === undefined ? undefined : objectType(message);
 }
 
-/** The environment for planning conditions. Of two functions with the same signature, the later one wins. */
-export const CEL: ReturnType<typeof celEnv> = celEnv({
-  funcs: [
-    ...functions.map((func) => withCost(func, COSTS[func.name])),
-    ...standardFunctions.filter(({ id }) => REMOVED_CONVERSIONS.includes(id)).map(withoutOverloads),
-    ...functionNames.map(noMatchingOverload),
-  ] as never,
-});
+const functionNames = [...OVERLOADS.keys()];
 
 /** Names of all functions and methods, for suggestions. */
 export const FUNCTION_NAMES: readonly string[] = functionNames.filter((name) => /^[a-z]/i.test(name));
 
 /** Returns the argument counts that `name` accepts, as a method or as a function, in ascending order. */
 export function listArities(name: string, method: boolean): number[] {
-  const overloads = functions.filter((func) => func.name === name && (func.target !== undefined) === method);
-  return [...new Set(overloads.map((func) => func.arguments.length))].sort((a, b) => a - b);
+  const overloads = (OVERLOADS.get(name) ?? []).filter(({ isMethod }) => isMethod === method);
+  return [...new Set(overloads.map(({ kinds }) => kinds.length - (method ? 1 : 0)))].sort((a, b) => a - b);
 }

@@ -1,27 +1,17 @@
 /** Finds the members of a request that an expression reads. Approvers see them first. */
-import type { parse } from "@bufbuild/cel";
-
-type Expr = ReturnType<typeof parse>["expr"];
+import { childrenOf, type Expr } from "./cel-tree.ts";
 
 /** Returns JSON pointers into `{params, context}`, each once, in the order of the expression. */
 export function findMembersRead(expression: Expr): string[] {
   const pointers = new Set<string>();
-  const visit = (expr: Expr | undefined): void => {
-    if (expr === undefined) return;
+  const visit = (expr: Expr): void => {
     const path = pathOf(expr);
     if (path !== null) {
       // `params` alone names no member.
       if (path.length > 1) pointers.add(pointerOf(path));
       return;
     }
-    const kind = expr.exprKind;
-    if (kind.case === "selectExpr") visit(kind.value.operand);
-    else if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) visit(part);
-    else if (kind.case === "listExpr") for (const element of kind.value.elements) visit(element);
-    else if (kind.case === "structExpr") for (const entry of kind.value.entries) visit(entry.value);
-    else if (kind.case === "comprehensionExpr")
-      for (const part of [kind.value.iterRange, kind.value.loopCondition, kind.value.loopStep, kind.value.result])
-        visit(part);
+    childrenOf(expr).forEach(visit);
   };
   visit(expression);
   return [...pointers];

@@ -1,10 +1,13 @@
 /** Evaluates each subexpression of a condition for one request. Used only for explanations, not for decisions. */
-import { isCelError, plan, unparse, type CelInput } from "@bufbuild/cel";
-import { CEL, MAX_STEPS, CHARGED_RANGE_FUNCTION } from "./cel.ts";
+import { unparse, type CelInput } from "@bufbuild/cel";
+import { MAX_STEPS } from "./cel.ts";
+import { CelFailure } from "./cel-failure.ts";
 import { Meter, runMetered } from "./cel-meter.ts";
-import { parseExpression, type ParsedExpression } from "./cel-parse.ts";
+import { parseExpression } from "./cel-parse.ts";
+import { planExpression, type Bindings } from "./cel-plan.ts";
 import { listIterationItems, printCelValue } from "./cel-print.ts";
-import { explainError, NO_NAMED_VALUES, type Activation, type Bindings, type NamedValues } from "./condition.ts";
+import type { Expr } from "./cel-tree.ts";
+import { explainError, NO_NAMED_VALUES, type Activation, type NamedValues } from "./condition.ts";
 import { checkShape, TYPE_NAMES, VARIABLES } from "./condition-shape.ts";
 
 export interface ConditionPart {
@@ -19,8 +22,6 @@ export interface ConditionPart {
   /** Why there is no value. */
   error: string | null;
 }
-
-type Expr = ParsedExpression["expr"];
 
 /** Maximum elements of a list that are evaluated one by one. */
 const MAX_ELEMENTS = 10;
@@ -38,24 +39,21 @@ export function evaluateConditionParts(
   named: NamedValues = NO_NAMED_VALUES,
 ): ConditionPart[] {
   const written = parseExpression(source);
-  const metered = parseExpression(source);
-  const { names } = checkShape(metered, true, [...VARIABLES, ...named.names]);
-  // The metered tree has the same ids. It cannot be printed, because it contains calls of the meter.
-  const byId = new Map<bigint, Expr>();
-  indexById(metered.expr, byId);
+  const variables = [...VARIABLES, ...named.names];
+  const { names } = checkShape(written, true, variables);
   const parts: ConditionPart[] = [];
   let remainingSteps = MAX_DECISIONS * MAX_STEPS;
 
-  function evaluate(expr: Expr, bindings: Bindings): { result: unknown } | { error: string } {
+  function evaluate(expr: Expr, { variables, bindings }: Scope): { result: unknown } | { error: string } {
     const meter = new Meter(Math.min(MAX_STEPS, remainingSteps));
     const most = meter.remaining;
     const tooMuch = { error: "it takes too many steps" };
     if (most <= 0) return tooMuch;
     try {
-      const run = plan(CEL, byId.get(expr.id) ?? expr) as (bindings: Bindings) => unknown;
+      const run = planExpression(expr, variables);
       const result = runMetered(meter, () => run(bindings));
       if (meter.exceeded) return tooMuch;
-      return isCelError(result) ? { error: explainError(result.message, names) } : { result };
+      return result instanceof CelFailure ? { error: explainError(result.message, names) } : { result };
     } catch {
       return meter.exceeded ? tooMuch : { error: explainError("", names) };
     } finally {
@@ -63,8 +61,8 @@ export function evaluateConditionParts(
     }
   }
 
-  function add(expr: Expr, depth: number, bindings: Bindings, element: string | null): unknown {
-    const outcome = evaluate(expr, bindings);
+  function add(expr: Expr, depth: number, scope: Scope, element: string | null): unknown {
+    const outcome = evaluate(expr, scope);
     const failed = "error" in outcome;
     parts.push({
       expression: unparse({ ...written, expr }),
@@ -76,25 +74,25 @@ export function evaluateConditionParts(
     return failed ? undefined : outcome.result;
   }
 
-  function visit(expr: Expr, depth: number, bindings: Bindings, element: string | null): void {
+  function visit(expr: Expr, depth: number, scope: Scope, element: string | null): void {
     if (isPlain(expr)) return;
-    const result = add(expr, depth, bindings, element);
+    const result = add(expr, depth, scope, element);
     const kind = expr.exprKind;
     if (kind.case === "callExpr") {
-      for (const operand of operandsOf(expr)) visit(operand, depth + 1, bindings, null);
+      for (const operand of operandsOf(expr)) visit(operand, depth + 1, scope, null);
     } else if (kind.case === "selectExpr" && result === undefined) {
-      if (kind.value.operand !== undefined) visit(kind.value.operand, depth + 1, bindings, null);
+      if (kind.value.operand !== undefined) visit(kind.value.operand, depth + 1, scope, null);
     } else if (kind.case === "listExpr") {
-      for (const item of kind.value.elements) visit(item, depth + 1, bindings, null);
+      for (const item of kind.value.elements) visit(item, depth + 1, scope, null);
     } else if (kind.case === "comprehensionExpr") {
       const { iterRange, iterVar } = kind.value;
       if (iterRange === undefined) return;
-      const range = add(iterRange, depth + 1, bindings, null);
+      const range = add(iterRange, depth + 1, scope, null);
       const body = bodyOf(expr);
       if (body === null) return;
       const items = listIterationItems(range);
       for (const item of items.slice(0, MAX_ELEMENTS))
-        visit(body, depth + 1, bindElement(bindings, iterVar, item as CelInput), `${iterVar} = ${printCelValue(item)}`);
+        visit(body, depth + 1, addVariable(scope, iterVar, item as CelInput), `${iterVar} = ${printCelValue(item)}`);
       const more = items.length - MAX_ELEMENTS;
       if (more > 0)
         parts.push({
@@ -107,13 +105,21 @@ export function evaluateConditionParts(
     }
   }
 
-  visit(written.expr, 0, activation.bindings(named), null);
+  visit(written.expr, 0, { variables, bindings: activation.bindings(named) }, null);
   return parts;
 }
 
+interface Scope {
+  readonly variables: readonly string[];
+  readonly bindings: Bindings;
+}
+
 /** Adds the variable of a macro. Reads no other variable, because reading a derived value evaluates it. */
-function bindElement(bindings: Bindings, name: string, value: CelInput): Bindings {
-  return Object.create(bindings, { [name]: { value } }) as Bindings;
+function addVariable({ variables, bindings }: Scope, name: string, value: CelInput): Scope {
+  return {
+    variables: [...variables, name],
+    bindings: Object.create(bindings, { [name]: { value } }) as Bindings,
+  };
 }
 
 /** Whether showing the value adds nothing (a constant) or too much (a whole map of the request). */
@@ -146,18 +152,4 @@ function bodyOf({ exprKind }: Expr): Expr | null {
   if (name === "_?_:_") return args[0] ?? null;
   const addend = args[1]?.exprKind;
   return name === "_+_" && addend?.case === "listExpr" ? (addend.value.elements[0] ?? null) : null;
-}
-
-function indexById(expr: Expr | undefined, byId: Map<bigint, Expr>): void {
-  if (expr === undefined) return;
-  const { exprKind: kind } = expr;
-  if (kind.case === "callExpr" && kind.value.function === CHARGED_RANGE_FUNCTION)
-    return indexById(kind.value.args[0], byId);
-  byId.set(expr.id, expr);
-  if (kind.case === "selectExpr") indexById(kind.value.operand, byId);
-  if (kind.case === "callExpr") for (const part of [kind.value.target, ...kind.value.args]) indexById(part, byId);
-  if (kind.case === "listExpr") for (const part of kind.value.elements) indexById(part, byId);
-  if (kind.case === "structExpr") for (const { value } of kind.value.entries) indexById(value, byId);
-  if (kind.case === "comprehensionExpr")
-    for (const part of [kind.value.iterRange, kind.value.loopStep, kind.value.result]) indexById(part, byId);
 }

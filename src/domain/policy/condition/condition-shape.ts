@@ -1,8 +1,8 @@
 /** Validates a condition's syntax tree before it is ever evaluated. */
-import type { parse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
-import { listArities, FUNCTION_NAMES, CHARGED_RANGE_FUNCTION } from "./cel.ts";
+import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
+import { countNodes, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 export const MAX_DEPTH = 64;
 export const MAX_COMPREHENSION_NESTING = 2;
@@ -39,9 +39,6 @@ const NON_BOOLEAN_RESULTS: Readonly<Record<string, string>> = {
   "-_": "a number",
   size: "a number",
 };
-
-type Parsed = ReturnType<typeof parse>;
-type Expr = Parsed["expr"];
 
 /** A fault with its offset in UTF-16 code units of the source. */
 export class ShapeFault extends Error {
@@ -81,9 +78,15 @@ export function findTooDeepBracket(source: string): number {
   return -1;
 }
 
-/** Validates the tree, and meters the range of every comprehension. Throws ShapeFault. */
-/** @param boolean whether the result must be true or false */
-export function checkShape(parsed: Parsed, boolean = true, variables: readonly string[] = VARIABLES): ExpressionShape {
+/**
+ * Validates the tree. Throws ShapeFault.
+ * @param boolean whether the result must be true or false
+ */
+export function checkShape(
+  parsed: ParsedExpression,
+  boolean = true,
+  variables: readonly string[] = VARIABLES,
+): ExpressionShape {
   const names = new Set<string>();
   const read = new Set<string>();
   let comprehensions = 0;
@@ -108,15 +111,11 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
     }
   }
 
-  function visit(node: Expr | undefined, depth: number, nesting: number, scope: readonly string[]): number {
-    if (node === undefined) return 0;
-    let nodes = 1;
+  function visit(node: Expr | undefined, depth: number, nesting: number, scope: readonly string[]): void {
+    if (node === undefined) return;
     if (depth > MAX_DEPTH) fail(node, `the condition nests deeper than ${MAX_DEPTH} levels`);
-    const add = (child: Expr | undefined, deeper = nesting, inner = scope): number => {
-      const part = visit(child, depth + 1, deeper, inner);
-      nodes += part;
-      return part;
-    };
+    const add = (child: Expr | undefined, deeper = nesting, inner = scope): void =>
+      visit(child, depth + 1, deeper, inner);
     const kind = node.exprKind;
     switch (kind.case) {
       case "constExpr":
@@ -173,15 +172,14 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
         const inner = [...scope, loop.iterVar, loop.accuVar];
         add(loop.iterRange);
         add(loop.accuInit);
-        const step = add(loop.loopCondition, nesting + 1, inner) + add(loop.loopStep, nesting + 1, inner);
+        add(loop.loopCondition, nesting + 1, inner);
+        add(loop.loopStep, nesting + 1, inner);
         add(loop.result, nesting, inner);
-        if (loop.iterRange !== undefined) loop.iterRange = chargeRange(loop.iterRange, step);
         break;
       }
       default:
         fail(node, "this part of CEL is not supported");
     }
-    return nodes;
   }
 
   function checkCall(node: Expr, name: string, method: boolean, args: readonly Expr[]): void {
@@ -233,7 +231,8 @@ export function checkShape(parsed: Parsed, boolean = true, variables: readonly s
   const root = parsed.expr;
   const what = boolean ? findNonBooleanKind(root) : null;
   if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
-  return { nodes: visit(root, 1, 0, variables), names, variables: read };
+  visit(root, 1, 0, variables);
+  return { nodes: countNodes(root), names, variables: read };
 }
 
 function findNonBooleanKind({ exprKind }: Expr): string | null {
@@ -242,27 +241,4 @@ function findNonBooleanKind({ exprKind }: Expr): string | null {
   if (exprKind.case === "structExpr") return "a map";
   if (exprKind.case === "callExpr") return NON_BOOLEAN_RESULTS[exprKind.value.function] ?? null;
   return null;
-}
-
-/**
- * Wraps `range` in a call that charges for it.
- * @param step cost of each element, in nodes
- */
-function chargeRange(range: Expr, step: number): Expr {
-  const cost: Expr = {
-    $typeName: "cel.expr.Expr",
-    id: range.id,
-    exprKind: {
-      case: "constExpr",
-      value: { $typeName: "cel.expr.Constant", constantKind: { case: "int64Value", value: BigInt(step) } },
-    },
-  };
-  return {
-    $typeName: "cel.expr.Expr",
-    id: range.id,
-    exprKind: {
-      case: "callExpr",
-      value: { $typeName: "cel.expr.Expr.Call", function: CHARGED_RANGE_FUNCTION, args: [range, cost] },
-    },
-  };
 }

@@ -5,13 +5,15 @@
  * Two limits bound the cost: the expression's text and shape at compilation (condition-shape.ts), and its steps at
  * evaluation (cel.ts).
  */
-import { isCelError, plan, type CelInput } from "@bufbuild/cel";
+import type { CelInput } from "@bufbuild/cel";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../../actions.ts";
-import { CEL, MAX_STEPS } from "./cel.ts";
+import { MAX_STEPS } from "./cel.ts";
+import { CelFailure } from "./cel-failure.ts";
 import { charge, Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
+import { planExpression, type Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
 import { findMembersRead } from "./condition-members.ts";
 import {
@@ -41,7 +43,7 @@ export interface Expression {
   /** Variables and named values that it reads itself. */
   readonly variables: ReadonlySet<string>;
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
-  /** Evaluates as a part of another expression, on the meter of that one. Returns a CelError if it fails. */
+  /** Evaluates as a part of another expression, on the meter of that one. Returns a CelFailure if it fails. */
   evaluateNested(bindings: Bindings): unknown;
 }
 
@@ -65,9 +67,6 @@ export function findNamesRead({ names, derived }: NamedValues, variables: Readon
   variables.forEach(visit);
   return read;
 }
-
-/** The value of each variable. */
-export type Bindings = Record<string, CelInput>;
 
 export interface Condition extends Pick<Expression, "members"> {
   /** @param shadow uses the separate step limit of shadow policies, so that they cannot affect other policies */
@@ -193,8 +192,9 @@ export function compileExpression(
   try {
     const parsed = parseExpression(source);
     const read = findMembersRead(parsed.expr);
-    const shape = checkShape(parsed, what === "condition", [...VARIABLES, ...named.names]);
-    const run = plan(CEL, parsed);
+    const scope = [...VARIABLES, ...named.names];
+    const shape = checkShape(parsed, what === "condition", scope);
+    const run = planExpression(parsed.expr, scope);
     const inner = [...findNamesRead(named, shape.variables)].flatMap((name) => named.derived.get(name) ?? []);
     const names = new Set([...shape.names, ...inner.flatMap((expression) => [...expression.names])]);
     const { nodes, variables } = shape;
@@ -230,7 +230,8 @@ function evaluate(
     const result = runMetered(meter, () => run(bindings));
     // `||` and `&&` absorb errors, so a result after the step limit is invalid.
     if (meter.exceeded) return STEP_LIMIT_EXCEEDED;
-    if (isCelError(result)) return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
+    if (result instanceof CelFailure)
+      return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
     return { value: result };
   } catch (error) {
     if (meter.exceeded || error instanceof RangeError) return STEP_LIMIT_EXCEEDED;
