@@ -8,6 +8,12 @@ import type { ActionRecord } from "./action-types.ts";
  */
 export type RefusalOutcome = "denied" | "rejected" | "stopped" | "expired" | "cancelled" | "taken" | "refused";
 
+/** The members of an action's record that explain why it does not run. */
+export type ExplainedAction = Pick<
+  ActionRecord,
+  "status" | "denied_by" | "rejection" | "reason" | "reason_code" | "approved_until"
+>;
+
 export interface Refusal {
   outcome: RefusalOutcome;
   /** Completes "The call was …": `rejected by alice: use npm run ship instead`. */
@@ -24,7 +30,7 @@ const NO_DETOUR = "Do not look for another way to do the same";
  * Of an action that cannot run now.
  * @param error why it could not be started, where its status does not say
  */
-export function explainRefusal(action: ActionRecord, error?: Pick<AssentError, "code" | "message">): Refusal {
+export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError, "code" | "message">): Refusal {
   switch (action.status) {
     case "denied":
       return deniedRefusal(action);
@@ -52,7 +58,7 @@ export function explainRefusal(action: ActionRecord, error?: Pick<AssentError, "
   }
 }
 
-function startRefusal({ status }: ActionRecord, error: Pick<AssentError, "code" | "message"> | undefined): Refusal {
+function startRefusal({ status }: ExplainedAction, error: Pick<AssentError, "code" | "message"> | undefined): Refusal {
   const { code = "UNKNOWN", message = `it is ${status}` } = error ?? {};
   if (code === "STOPPED") return stopRefusal(message);
   if (code === "START_EXPIRED")
@@ -72,7 +78,7 @@ function stopRefusal(reason: string): Refusal {
   };
 }
 
-function deniedRefusal(action: ActionRecord): Refusal {
+function deniedRefusal(action: ExplainedAction): Refusal {
   const { denied_by, rejection, reason, reason_code } = action;
   if (denied_by === "person" || denied_by === "earlier_rejection") {
     const words = toSingleLine(rejection?.reason ?? "");

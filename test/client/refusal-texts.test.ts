@@ -1,9 +1,13 @@
-/** Each outcome has its own words, which are the same in the TypeScript and the Python client. The hook and the MCP proxy add theirs around them. */
+/**
+ * Each outcome has its own words, which are the same in the TypeScript and the Python client. The hook, the MCP proxy and the
+ * gateways add theirs around them.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { explainRefusal, ServiceUnavailable, type ActionRecord } from "../../src/client/index.ts";
+import { describeRefusal, submitAndStart } from "../../src/http/resource/gate.ts";
 import { refusalText, serviceFailureText } from "../../src/hook/refusal-texts.ts";
 import { callRefusal, serviceErrorRefusal } from "../../src/mcp/decisions/refusal-result.ts";
 import { ROOT } from "../support/runtimes.ts";
@@ -91,6 +95,29 @@ describe("the texts of refusals", () => {
       const { text, facts } = callRefusal(recordOf(one));
       assert.ok(text.includes(`It was ${why} (action act_1). ${next}`), text);
       assert.equal(facts.status, outcome);
+    });
+
+  for (const [name, one] of Object.entries(CASES))
+    it(`are the same from a gateway, for an action that was ${name}`, async () => {
+      const { error = { code: "ACTION_NOT_STARTABLE", message: "it was started" } } = one;
+      const outcome = await submitAndStart(
+        {
+          request: new Request("http://assent.test/"),
+          callApi(_method, path) {
+            const json = path.endsWith("/start") ? { code: error.code, detail: error.message } : recordOf(one);
+            const status = path.endsWith("/start") ? 409 : 200;
+            return Promise.resolve({
+              status,
+              headers: new Headers(),
+              json: path === "/v1/me" ? { key: { agent_id: null } } : json,
+            });
+          },
+        },
+        { agent_id: "a", tool: "t", operation: "o", params: {} },
+      );
+      assert.ok(outcome.kind === "no");
+      const { why, next } = explainRefusal(recordOf(one), one.error);
+      assert.equal(describeRefusal(outcome).message, `Not run: ${why} [action act_1]. ${next}`);
     });
 
   it("tell an agent something different for each outcome", () => {

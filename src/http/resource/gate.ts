@@ -2,6 +2,7 @@
  * Lets a facade ask whether a call may run now. Submits the action and starts it in one step, so that an allow is used only
  * once, and the start is recorded before the call runs.
  */
+import { explainRefusal, type ExplainedAction } from "../../client/refusal.ts";
 import type { ApiResponse, FacadeCall } from "../../contract/facade.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
@@ -21,25 +22,22 @@ export type GateOutcome =
   | { kind: "go"; action: GateAction }
   /** The action requires approval. The same request can be sent again to check it. */
   | { kind: "wait"; action: GateAction }
-  | { kind: "no"; action: GateAction | null; code: string; reason: string }
+  /** `reason` says what happened, and `next` what the agent may do, in the words of the clients. */
+  | { kind: "no"; action: GateAction; code: string; reason: string; next: string }
   /** No decision was made. */
   | { kind: "fault"; status: number; code: string; detail: string; retryAfter: string | null };
 
 /** The members of an action's record that facades use. */
-export interface GateAction {
+export interface GateAction extends ExplainedAction {
   id: string;
   agent_id: string;
   tool: string;
   operation: string;
   params: JsonObject;
   context: JsonObject;
-  status: string;
   decision: string;
-  reason: string;
-  reason_code: string;
   created_at: string;
   expires_at: string | null;
-  approved_until: string | null;
   approvals: { approve: boolean; created_at: string }[];
 }
 
@@ -76,7 +74,7 @@ async function submitAndStartAs(
   const first = await startOf(call, await submit("/v1/actions?join=open"));
   // Two clients that send the same request at the same time share one action until it starts. An approval is valid for
   // only one of them. If the policy allows the action, the other client submits an action of its own.
-  const lostRace = first.kind === "no" && first.code === "ACTION_NOT_STARTABLE" && first.action?.decision === "allow";
+  const lostRace = first.kind === "no" && first.code === "ACTION_NOT_STARTABLE" && first.action.decision === "allow";
   return lostRace ? startOf(call, await submit("/v1/actions")) : first;
 }
 
@@ -123,8 +121,7 @@ function readDecision(
   if (submitted.status !== 200 && submitted.status !== 202) return readFault(submitted);
   const action = submitted.json as GateAction;
   if (action.status === "pending_approval") return { kind: "wait", action };
-  if (action.status !== "allowed" && action.status !== "approved")
-    return { kind: "no", action, code: action.reason_code, reason: action.reason };
+  if (action.status !== "allowed" && action.status !== "approved") return refusal(action, codeOf(action));
   return { kind: "may", action };
 }
 
@@ -139,9 +136,19 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
   if (started.status === 200) return { kind: "go", action: started.json as GateAction };
   const fault = readFault(started);
   // Another client started the action, or it was decided again, so this caller must not run it.
-  return started.status < 500 && started.status !== 429
-    ? { kind: "no", action, code: fault.code, reason: fault.detail }
-    : fault;
+  return started.status < 500 && started.status !== 429 ? refusal(action, fault.code, fault.detail) : fault;
+}
+
+/** The reason code of a decision says nothing of what became of the action afterwards. */
+function codeOf({ status, denied_by, reason_code }: GateAction): string {
+  if (status !== "denied") return status.toUpperCase();
+  return denied_by === "person" ? "REJECTED" : reason_code;
+}
+
+/** @param detail why the action could not be started, if that was tried */
+function refusal(action: GateAction, code: string, detail?: string): Extract<GateOutcome, { kind: "no" }> {
+  const { why, next } = explainRefusal(action, detail === undefined ? undefined : { code, message: detail });
+  return { kind: "no", action, code, reason: why, next };
 }
 
 /** Explains to a model why its call does not run. */
@@ -153,7 +160,10 @@ export function describeRefusal(outcome: Exclude<GateOutcome, { kind: "go" }>): 
         message: `Not run yet: it waits for approval [action ${outcome.action.id}]. It was not denied. Call again later with exactly the same arguments; other arguments are a new request.`,
       };
     case "no":
-      return { code: outcome.code, message: `Not run: ${outcome.reason} (${outcome.code})` };
+      return {
+        code: outcome.code,
+        message: `Not run: ${outcome.reason} [action ${outcome.action.id}]. ${outcome.next}`,
+      };
     case "fault":
       return describeFault(outcome.code);
   }

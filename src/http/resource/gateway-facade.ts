@@ -112,7 +112,7 @@ function replyTo(outcome: GateOutcome): Reply {
     case "wait":
       return refused("APPROVAL_REQUIRED", "the request requires approval; send it again later", outcome.action.id, "5");
     case "no":
-      return refused(outcome.code, outcome.reason, outcome.action?.id);
+      return refused(outcome.code, `${outcome.reason}. ${outcome.next}`, outcome.action.id);
     case "fault":
       return outcome.status === 422 || outcome.status === 400
         ? refused(outcome.code, outcome.detail)

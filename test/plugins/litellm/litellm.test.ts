@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import litellm from "../../../plugins/litellm/index.ts";
 import { submitAndStartAll, type GateRequest } from "../../../src/http/resource/gate.ts";
-import { approve, startService, type Answer, type Service } from "../../support/service.ts";
+import { approve, makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { eventually } from "../../support/wait.ts";
 
 const POLICY = `
 policy: tools
@@ -178,6 +179,26 @@ describe("a guardrail request of LiteLLM", () => {
     const gone = (await (await service.runtime.fetch(left)).json()) as Json;
     assert.equal(gone["action"], "BLOCKED");
     assert.notEqual((await newest()).status, "executing");
+  });
+
+  it("reports who rejected a call while it waited, and why", async (t) => {
+    const patient = await startService({
+      policy: POLICY,
+      plugins: [{ plugin: litellm, options: { enabled: true, wait_seconds: 60 }, origin: "litellm" }],
+    });
+    t.after(() => patient.close());
+    const { key } = await makeKey(patient, { name: "alice", preset: "approver", owner: "alice" });
+    const answer = patient.call("POST", PATH, { raw: JSON.stringify(question([refund(700)])) });
+    const pending = await eventually(
+      async () => (await patient.call("GET", "/v1/approvals", { key })).body.actions[0] as Answer["body"],
+      () => "the call does not wait",
+    );
+    const { body: action } = await patient.call("GET", `/v1/actions/${pending.id}`, { key });
+    const vote = { token: action.approval_token, approve: false, reason: "use the small refund" };
+    assert.equal((await patient.call("POST", `/v1/actions/${pending.id}/approval`, { key, body: vote })).status, 200);
+    const { action: outcome, blocked_reason: words } = (await answer).body;
+    assert.equal(outcome, "BLOCKED");
+    assert.match(words, /^Not run: rejected by alice: use the small refund \[action /);
   });
 
   it("waits for approvals once for all calls", async () => {
