@@ -82,6 +82,22 @@ export { type Visibility, canSee } from "./domain/visibility.ts";
 export { principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { confirmWithScope } from "./http/resource/confirm-scope.ts";
 
+export {
+  describeReviewDenial,
+  findOutstanding,
+  MAX_REVIEW_REASON,
+  parseReviewAnswer,
+  principalOfReviewer,
+  type RequiredReviewer,
+  REVIEW_ANSWERS,
+  REVIEW_FAULTS,
+  type ReviewFault,
+  reviewsApprove,
+} from "./domain/reviews.ts";
+export type { RequestForReview } from "./domain/action-history.ts";
+
+export { DEFAULT_REVIEW_TIMEOUT_MS, MAX_REVIEW_TIMEOUT_MS } from "./contract/reviewer.ts";
+
 // Limits and permits
 export { USE_RETENTION_MS, mayHaveRun, selectCountedLimits } from "./domain/limit-uses.ts";
 export {
@@ -97,6 +113,7 @@ export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/p
 
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
+export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
@@ -175,7 +192,7 @@ export {
 } from "./domain/gesture.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
 export { openText, sealText } from "./identity/sealed-text.ts";
-export { isSameOwner, isValidOwner, principalOfOwner, principalOfUser } from "./domain/owner.ts";
+export { isSameOwner, isValidOwner, principalOfKey, principalOfOwner, principalOfUser } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops } from "./domain/stops.ts";
@@ -206,6 +223,7 @@ export {
   type GrantEntry,
   type PolicyChange,
   type RedecisionEntry,
+  type ReviewEntry,
   type StopEntry,
   type UserEntry,
   decodeEntry,
@@ -273,7 +291,7 @@ export {
   toHex,
   utf8,
 } from "./domain/hash.ts";
-export { type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
+export { decodeUtf8, type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
 export { FOLDED_LINES as FOLD } from "./domain/outline.ts";
 export { suggest } from "./domain/suggest.ts";
 export { toSingleLine } from "./domain/text.ts";

@@ -11,6 +11,7 @@ import type { Notifier } from "./contract/notifier.ts";
 import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { CompletedRequest, Route } from "./contract/resource.ts";
+import type { Reviewer } from "./contract/reviewer.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
@@ -25,6 +26,7 @@ export interface Contributions {
   routes?: Route[];
   policySources?: PolicySource[];
   notifiers?: Notifier[];
+  reviewers?: Reviewer[];
   pages?: Page[];
   facades?: Facade[];
   authenticators?: Authenticator[];
@@ -130,6 +132,15 @@ export {
 } from "./contract/notifier.ts";
 export { describeOutcome, messageFacts, messageTitle, requestSections } from "./delivery/approval-message-text.ts";
 export { describeStop, stopMessageFacts, stopMessageTitle } from "./delivery/stop-message-text.ts";
+
+// Machine reviewers
+export { type Reviewer, type ReviewRequest, type ReviewResponse, readReviewResponse } from "./contract/reviewer.ts";
+export { type ReviewAnswer, REVIEWER_NAME } from "./domain/reviews.ts";
+
+// Webhooks
+export { readWebhookTarget, type WebhookTarget, WEBHOOK_TARGET_OPTIONS } from "./webhook/target.ts";
+export { type Answer, post, type Resolve } from "./webhook/send.ts";
+export { signatureHeaders } from "./webhook/sign.ts";
 
 // Credential issuers
 export type { CredentialAction, CredentialIssuer, IssuedCredential } from "./contract/credentials.ts";

@@ -12,6 +12,7 @@ import {
   parseCompleteRequest,
   presentRequest,
   questionsDigest,
+  type ReviewEntry,
   type TokenClaims,
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -26,7 +27,7 @@ import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
 import { approvalBlock, countedVotes } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
-import { readHistory, recordAlteredError } from "./verify-record.ts";
+import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 
 /** @param questions digest of the questions that the approver is shown; null in a link */
 export function tokenClaims(row: ActionRow, principal: string, questions: string | null): TokenClaims {
@@ -50,10 +51,10 @@ async function readVoting(
   host: CoreHost,
   row: ActionRow,
   votes: readonly ApprovalRow[],
+  history: VerifiedHistory | null,
   credential: Credential,
 ): Promise<Pick<ActionRecord, "approval_terms" | "approval_token" | ComparedMember> | null> {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
-  const history = await readHistory(host.storage, row);
   if (history === null || history.requirement === null) return null;
   const { approvers, since } = history.requirement;
   const counted = countedVotes(host, history.approvals);
@@ -216,6 +217,11 @@ export function renderVotes(votes: readonly ApprovalRow[]): ActionRecord["approv
   }));
 }
 
+function renderReview(entry: ReviewEntry): NonNullable<ActionRecord["reviews"]>[number] {
+  const { reviewer, version, answer, fault, comment: reason, latency_ms, at: created_at } = entry;
+  return { reviewer, version, answer, fault, reason, latency_ms, created_at };
+}
+
 /**
  * The action with its votes as of one moment. The two are read one after the other, and a vote between the reads would
  * appear on an action that still waits for it: while the action is pending, its row is read again after the votes.
@@ -244,8 +250,12 @@ export async function readRecord(
   const { votes } = options;
   const current = votes === undefined ? await readVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
-  const voting = options.token ? await readVoting(host, current.row, current.votes, credential) : null;
-  return renderAction(host, current.row, current.votes, rejection, voting, options);
+  const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
+  const voting = options.token ? await readVoting(host, current.row, current.votes, history, credential) : null;
+  const record = renderAction(host, current.row, current.votes, rejection, voting, options);
+  return history === null || history.reviews.length === 0
+    ? record
+    : { ...record, reviews: history.reviews.map(renderReview) };
 }
 
 export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecord };

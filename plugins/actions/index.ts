@@ -10,6 +10,7 @@ import { createExpiry } from "./expiry.ts";
 import { grantRoutes } from "./grant-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetention } from "./retention.ts";
+import { createReviewWorker } from "./review-worker.ts";
 import { createUnknownOutcomes } from "./unknown-outcome.ts";
 import { rotaRoute } from "./rota-route.ts";
 import { submissionRoutes } from "./submission-routes.ts";
@@ -46,6 +47,7 @@ export default defineCorePlugin({
     const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
     const retention = createRetention(host);
     const credentialEnding = createCredentialEnding(host);
+    const reviews = createReviewWorker(host);
     const unknownOutcomes = createUnknownOutcomes(host, options.unknown_after_minutes * 60_000);
     return {
       routes: [
@@ -62,9 +64,11 @@ export default defineCorePlugin({
         retention.start();
         unknownOutcomes.start();
         credentialEnding.start();
+        reviews.start();
       },
       async stop() {
         waiters.stop();
+        await reviews.stop();
         await waitTracker.stop();
         await credentialEnding.stop();
         await unknownOutcomes.stop();

@@ -24,6 +24,7 @@ import {
   combinePlans,
   countNeeded,
   type CountedVote,
+  reviewsApprove,
   satisfiesPlans,
 } from "../../src/core.ts";
 import type { VerifiedHistory } from "./verify-record.ts";
@@ -103,12 +104,13 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
  */
 export function resolveOutcome(
   { decision }: Redecision,
-  { requirement }: Pick<VerifiedHistory, "requirement">,
+  { requirement, asked }: Pick<VerifiedHistory, "requirement" | "asked">,
   votes: readonly CountedVote[],
   now: number,
 ): RedecisionOutcome {
   if (decision.effect === "deny") return "denied";
   if (decision.approval === null) return "confirmed";
+  if (reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? [])) return "confirmed";
   const isApproved = satisfiesPlans(decision.approval.approvers, votes, requirement?.since ?? now, now);
   return isApproved ? "confirmed" : "pending_approval";
 }

@@ -10,7 +10,7 @@ export const LiftBody = Type.Object(
 const Rejection = Type.Object(
   {
     action_id: text("The action that was rejected: this one, or an earlier one."),
-    approver: text("Principal: `owner:<owner>` or `key:<id>`."),
+    approver: text("Principal: `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer."),
     reason: orNull(text("What the approver wrote, as one line of at most 500 characters.")),
     rejected_at: time("When it was rejected."),
     holds_until: orNull(
@@ -27,9 +27,9 @@ export type Rejection = Static<typeof Rejection>;
 export const DENIAL_FIELDS = {
   denied_by: Type.Union([...DENIED_BY.map((by) => Type.Literal(by)), Type.Null()], {
     description:
-      "Who denied the action: the policies, a person, a person's earlier rejection of the same request, or a stop. Null unless `status` is denied.",
+      "Who denied the action: the policies, a person, a machine reviewer, an earlier rejection of the same request, or a stop. Null unless `status` is denied.",
   }),
   rejection: Type.Union([Rejection, Type.Null()], {
-    description: "Who rejected it and why, if `denied_by` is person or earlier_rejection; else null.",
+    description: "Who rejected it and why, if `denied_by` is person, reviewer or earlier_rejection; else null.",
   }),
 };

@@ -1,15 +1,23 @@
-/** Rejections by people, which deny the same request for a time. `lift-rejection.ts` ends that time. */
+/** Rejections by people and denials by machine reviewers, which deny the same request for a time. `lift-rejection.ts` ends that time. */
 import {
   type CoreHost,
   type DecisionEntry,
   decodeEntry,
   findDeniedBy,
   parseRfc3339,
+  principalOfReviewer,
+  type ReviewEntry,
   type RejectionFact,
   toSingleLine,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import { type ActionRow, type ApprovalRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
+import {
+  type ActionRow,
+  type ApprovalRow,
+  type EntryRow,
+  type StorageReader,
+  nullIfCorrupt,
+} from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
@@ -34,7 +42,7 @@ export async function findActiveRejection(
   if (rejection === null) throw new Error(`the action ${row.id} has a rejection_until without a rejection`);
   return {
     action_id: row.id,
-    approver: rejection.by.principal,
+    approver: rejection.approver,
     comment: commentOf(rejection.comment),
     at: rejection.at,
     until: toRfc3339(row.rejection_until),
@@ -59,14 +67,33 @@ export async function readRejection(
     const holds = (parseRfc3339(until) ?? 0) > now;
     return { action_id, approver, reason: comment, rejected_at: at, holds_until: holds ? until : null };
   }
+  if (by === "reviewer") {
+    const review = decodeReviewDenial((await nullIfCorrupt(reader.entriesOfAction(row.id))) ?? []);
+    if (review === null) return null;
+    return {
+      action_id: row.id,
+      approver: principalOfReviewer(review.reviewer),
+      reason: commentOf(review.comment),
+      rejected_at: review.at,
+      holds_until: holdsUntil(row, now),
+    };
+  }
   const vote = by === "person" ? votes.find(({ approve }) => !approve) : undefined;
   if (vote === undefined) return null;
-  const until = row.rejection_until;
   return {
     action_id: row.id,
     approver: vote.principal,
     reason: commentOf(vote.reason),
     rejected_at: toRfc3339(vote.created_at),
-    holds_until: until === null || until <= now ? null : toRfc3339(until),
+    holds_until: holdsUntil(row, now),
   };
+}
+
+function holdsUntil({ rejection_until: until }: ActionRow, now: number): string | null {
+  return until === null || until <= now ? null : toRfc3339(until);
+}
+
+function decodeReviewDenial(entries: readonly EntryRow[]): ReviewEntry | null {
+  const reviews = entries.filter(({ type }) => type === "review").map(({ bytes }) => decodeEntry<ReviewEntry>(bytes));
+  return reviews.find(({ status }) => status === "denied") ?? null;
 }

@@ -10,6 +10,8 @@ import {
   MAX_QUESTIONS,
   MAX_UNUSUAL,
   orNull,
+  REVIEW_ANSWERS,
+  REVIEW_FAULTS,
 } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
@@ -230,6 +232,27 @@ export const AnswerBody = Type.Object(
   { additionalProperties: false },
 );
 
+const ReviewRecord = Type.Object(
+  {
+    reviewer: Type.String(),
+    version: Nullable(Type.String()),
+    answer: orNull(Type.Union(REVIEW_ANSWERS.map((answer) => Type.Literal(answer)))),
+    fault: orNull(
+      Type.Union(
+        REVIEW_FAULTS.map((fault) => Type.Literal(fault)),
+        { description: "Why there is no answer; null if there is one." },
+      ),
+    ),
+    reason: Nullable(Type.String()),
+    latency_ms: Type.Integer(),
+    created_at: Time("When it was recorded."),
+  },
+  {
+    additionalProperties: false,
+    description: "Answer of a machine reviewer, in responses about one action whose rules name some. It is not a vote.",
+  },
+);
+
 const OpenGroups = Type.Array(Nullable(Type.String()), {
   description: "Groups of which another approval would count now; null: of anyone.",
 });
@@ -342,6 +365,7 @@ export const ActionRecord = Type.Object(
     submitted_by: Type.String({ description: "Key." }),
     grant: Nullable(Type.String({ description: "Grant that covered the action when it was decided; else null." })),
     approvals: Type.Array(ApprovalRecord),
+    reviews: Type.Optional(Type.Array(ReviewRecord)),
     approvals_needed: Nullable(Type.Integer({ description: "Quorum; null if no approval was required." })),
     approved_until: Nullable(Time("Deadline of the start; null unless it was allowed or approved.")),
     permit: Nullable(

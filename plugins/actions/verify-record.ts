@@ -5,8 +5,6 @@
 import {
   type ActionEntry,
   type ActionRequest,
-  type Actor,
-  type ApprovalEntry,
   buildActionHistory,
   commitDigest,
   type CoreHost,
@@ -18,7 +16,10 @@ import {
   type ExecutionEntry,
   hashLeaf,
   matchesCommitment,
+  principalOfReviewer,
   type RedecisionEntry,
+  type RequestForReview,
+  type ReviewEntry,
   toHex,
   type ApprovalRequirement,
   questionsMatch,
@@ -34,8 +35,13 @@ import {
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
 
-/** The entry of a vote that rejected the action. */
-type RejectionEntry = ApprovalEntry & { by: Actor };
+/** Who or what rejected an action. */
+interface RecordedRejection {
+  /** Principal of the voter, or of the machine reviewer. */
+  approver: string;
+  comment: string | null;
+  at: string;
+}
 
 /** What the ledger entries of an action contain in addition to its columns. */
 export interface VerifiedHistory {
@@ -44,7 +50,7 @@ export interface VerifiedHistory {
   /** The latest decision or redecision. */
   newest: DecisionEntry | RedecisionEntry;
   /** Hash of the newest entry that made the action pending, which approvers sign. Lowercase hex; null if there is none. */
-  asked: string | null;
+  askedHash: string | null;
   /** Commitment to the request hash. Lowercase hex. */
   commitment: string;
   /** Hashes of the entries that permit the start. A valid permit names one of them. */
@@ -53,8 +59,12 @@ export interface VerifiedHistory {
   permits: number;
   /** The entry of the start. */
   start: ExecutionEntry | null;
-  /** The vote that rejected the action. */
-  rejection: RejectionEntry | null;
+  /** The vote, or the answer of a machine reviewer, that rejected the action. */
+  rejection: RecordedRejection | null;
+  /** The newest request for approval, with the answers of machine reviewers to it. Null if there is none. */
+  asked: RequestForReview | null;
+  /** The answers of machine reviewers to all requests for approval of the action. */
+  reviews: readonly ReviewEntry[];
   /** Who has to approve; null unless approval was required. */
   requirement: ApprovalRequirement | null;
   /** The approving votes. */
@@ -142,7 +152,9 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
   const recorded: VerifiedHistory = {
     first,
-    asked: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
+    askedHash: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
+    asked: history.asked,
+    reviews: opened.filter((entry) => entry.type === "review"),
     commitment: history.commitment,
     ...findPermitGrounds(opened, hashes),
     newest: findLatestRedecision(opened) ?? first,
@@ -175,10 +187,14 @@ function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry 
   return entries.findLast((entry) => entry.type === "redecision") ?? null;
 }
 
-function rejectionIn(entries: readonly ActionEntry[]): RejectionEntry | null {
-  const isRejection = (entry: ActionEntry): entry is RejectionEntry & { seq: number } =>
-    entry.type === "approval" && entry.verdict === "deny" && entry.status === "denied" && entry.by !== null;
-  return entries.find(isRejection) ?? null;
+function rejectionIn(entries: readonly ActionEntry[]): RecordedRejection | null {
+  for (const entry of entries) {
+    if ((entry.type !== "approval" && entry.type !== "review") || entry.status !== "denied") continue;
+    const { comment, at } = entry;
+    if (entry.type === "review") return { approver: principalOfReviewer(entry.reviewer), comment, at };
+    if (entry.verdict === "deny" && entry.by !== null) return { approver: entry.by.principal, comment, at };
+  }
+  return null;
 }
 
 function findStart(entries: readonly ActionEntry[]): ExecutionEntry | null {
@@ -195,7 +211,7 @@ function findPermitGrounds(
   let permits = 0;
   for (const [i, entry] of entries.entries()) {
     if (entry.type === "redecision" && entry.occasion === "permit") permits++;
-    if (entry.type === "execution" || entry.type === "erasure" || entry.type === "question") continue;
+    if (entry.type !== "decision" && entry.type !== "redecision" && entry.type !== "approval") continue;
     // A return to pending invalidates all earlier permits.
     if (entry.status === "pending_approval") grounds.clear();
     else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved"))

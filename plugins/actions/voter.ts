@@ -80,13 +80,13 @@ export function voteStatement(
   { principal }: Credential,
   { approve, reason }: Vote,
   nonce: string,
-  { asked, commitment, questions }: Pick<VerifiedHistory, "asked" | "commitment" | "questions">,
+  { askedHash, commitment, questions }: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">,
 ): VoteStatement {
-  if (asked === null) throw new Refusal("ACTION_NOT_PENDING", `the action ${row.id} never required approval`);
+  if (askedHash === null) throw new Refusal("ACTION_NOT_PENDING", `the action ${row.id} never required approval`);
   return {
     action_id: row.id,
     commitment,
-    decision: asked,
+    decision: askedHash,
     nonce,
     origin: host.ledger.origin,
     preview: null,

@@ -1,5 +1,11 @@
 /** Renders policies for the API. */
-import { type CoreHost, findRuleWarnings, findUnknownChannels, type PolicyDocument } from "../../src/core.ts";
+import {
+  type CoreHost,
+  findRuleWarnings,
+  findUnknownChannels,
+  findUnknownReviewers,
+  type PolicyDocument,
+} from "../../src/core.ts";
 import { type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
 import { policyEtag } from "./policy-changes.ts";
@@ -62,9 +68,11 @@ export async function renderPolicy(
 }
 
 export function listWarnings(host: CoreHost, documents: readonly PolicyDocument[]): string[] {
-  return [...findUnknownChannels(documents, host.channels.names()), ...documents.flatMap(findRuleWarnings)].map(
-    ({ message }) => message,
-  );
+  return [
+    ...findUnknownChannels(documents, host.channels.names()),
+    ...findUnknownReviewers(documents, host.reviewers.names()),
+    ...documents.flatMap(findRuleWarnings),
+  ].map(({ message }) => message);
 }
 
 export async function renderSummary(

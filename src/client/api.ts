@@ -34,13 +34,13 @@ export interface Action {
   reason: string;
   /** Stable; see docs/policies.md. */
   reason_code: string;
-  /** Who denied the action: the policies, a person, a person's earlier rejection of the same request, or a stop. Null unless `status` is denied. */
-  denied_by: "policy" | "person" | "earlier_rejection" | "stop" | null;
-  /** Who rejected it and why, if `denied_by` is person or earlier_rejection; else null. */
+  /** Who denied the action: the policies, a person, a machine reviewer, an earlier rejection of the same request, or a stop. Null unless `status` is denied. */
+  denied_by: "policy" | "person" | "reviewer" | "earlier_rejection" | "stop" | null;
+  /** Who rejected it and why, if `denied_by` is person, reviewer or earlier_rejection; else null. */
   rejection: {
     /** The action that was rejected: this one, or an earlier one. */
     action_id: string;
-    /** Principal: `owner:<owner>` or `key:<id>`. */
+    /** Principal: `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
@@ -73,6 +73,17 @@ export interface Action {
     reason: string | null;
     self_approval: boolean;
     /** When. */
+    created_at: string;
+  })[];
+  reviews?: ({
+    reviewer: string;
+    version: string | null;
+    answer: "approve" | "deny" | "escalate" | null;
+    /** Why there is no answer; null if there is one. */
+    fault: "timeout" | "error" | "malformed" | "not_configured" | null;
+    reason: string | null;
+    latency_ms: number;
+    /** When it was recorded. */
     created_at: string;
   })[];
   /** Quorum; null if no approval was required. */
@@ -266,7 +277,7 @@ export interface Event {
 export interface EventsQuery {
   /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
   after?: number | undefined;
-  /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+  /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
   type?: string | undefined;
   agent_id?: string | undefined;
   /** Events of actions with this tool. */

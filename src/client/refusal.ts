@@ -3,7 +3,7 @@ import type { AssentError } from "./client-errors.ts";
 import type { ActionRecord } from "./action-types.ts";
 
 /**
- * `denied` by policy; `rejected` by a person, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,
+ * `denied` by policy; `rejected` by a person or a machine reviewer, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,
  * or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the service did not start it.
  */
 export type RefusalOutcome = "denied" | "rejected" | "stopped" | "expired" | "cancelled" | "taken" | "refused";
@@ -80,14 +80,14 @@ function stopRefusal(reason: string): Refusal {
 
 function deniedRefusal(action: ExplainedAction): Refusal {
   const { denied_by, rejection, reason, reason_code } = action;
-  if (denied_by === "person" || denied_by === "earlier_rejection") {
+  if (denied_by === "person" || denied_by === "reviewer" || denied_by === "earlier_rejection") {
     const words = toSingleLine(rejection?.reason ?? "");
     const until = rejection?.holds_until ?? null;
     const alternative =
       words === "" ? "Ask the user how to go on." : "If the approver names another way, take that one.";
     return {
       outcome: "rejected",
-      why: `${denied_by === "person" ? "" : "already "}rejected by ${approverName(rejection?.approver)}${words === "" ? "" : `: ${words}`}`,
+      why: `${denied_by === "earlier_rejection" ? "already " : ""}rejected by ${approverName(rejection?.approver)}${words === "" ? "" : `: ${words}`}`,
       next:
         (until === null
           ? "Do not submit the same request again unless the user asks for it. "
@@ -107,7 +107,12 @@ function deniedRefusal(action: ExplainedAction): Refusal {
 /** A principal as a person reads it. */
 export function approverName(principal: string | undefined): string {
   if (principal === undefined) return "a person";
-  return toSingleLine(principal.replace(/^owner:/, "").replace(/^key:/, "the key "));
+  return toSingleLine(
+    principal
+      .replace(/^owner:/, "")
+      .replace(/^key:/, "the key ")
+      .replace(/^reviewer:/, "the reviewer "),
+  );
 }
 
 /** Returns text of people and policies as one short line, without characters that hide or reorder text. */

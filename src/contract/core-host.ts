@@ -16,6 +16,7 @@ import type { Credential, Host, Workload } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
+import type { Reviewer } from "./reviewer.ts";
 import type { StopList } from "./stops.ts";
 import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
 import type { User, Users } from "../domain/users.ts";
@@ -149,6 +150,14 @@ export interface Channels {
   notifiesPerson(named: readonly string[], owner: string): boolean;
 }
 
+/** The configured machine reviewers. */
+export interface Reviewers {
+  /** Sorted. */
+  names(): readonly string[];
+  /** Returns null if no plugin contributes a reviewer of this name. */
+  find(name: string): Reviewer | null;
+}
+
 /** Signing operations for plugins. Plugins never see the secrets. */
 export interface Vault {
   /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
@@ -212,6 +221,8 @@ export interface CoreHost extends Host {
   readonly channels: Channels;
   /** Issuers of all plugins. After start. */
   readonly credentialIssuers: readonly CredentialIssuer[];
+  /** After start. */
+  readonly reviewers: Reviewers;
   /** After start. */
   readonly processes: Processes;
   /** Returns the lease on a background job that only one process runs. After start. */

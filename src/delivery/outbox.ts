@@ -13,9 +13,11 @@ import {
   type EntryBody,
   type ExecutionEntry,
   type RedecisionEntry,
+  type ReviewEntry,
 } from "../domain/entries.ts";
 import { ownerIdentity } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
+import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
 import { shiftsBetween } from "../domain/rota.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { reachableChannels, type Channel, type ChannelRecipient, type Recipient } from "./channels.ts";
@@ -31,6 +33,8 @@ export interface Outbox {
 interface OutboxOptions {
   channels: ReadonlyMap<string, Channel>;
   notifiers: readonly Notifier[];
+  /** Names of the configured machine reviewers. */
+  reviewers: readonly string[];
   /** Names of the channels that are notified of stops. */
   stops: readonly string[];
   newId(): string;
@@ -41,7 +45,7 @@ type NewDelivery = Omit<DeliveryRow, "position">;
 type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
 /** A stage of an approval, with the channels that are notified when it opens. */
 type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][number];
-type EndingEntry = ApprovalEntry | RedecisionEntry;
+type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
 
 export function createOutbox(options: OutboxOptions): Outbox {
   const feeds = options.notifiers.flatMap((notifier) =>
@@ -59,6 +63,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
         if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
         if (body.type === "execution" && body.status === "unknown")
           for (const notice of await unknownOutcomeNotices(options, tx, body, at)) await tx.insertDelivery(notice);
+        if (body.type === "review" && body.status === "pending_approval") await notifyAfterReview(tx, body, now);
         if (isEnding(body)) await notifyOfEnd(options, tx, body, at);
         for (const { notifier, feed } of feeds) {
           if (!feedIncludes(feed, body)) continue;
@@ -266,6 +271,9 @@ function approvalRequests(
   const { channels } = options;
   const { now } = cause;
   const expiresAt = parseRfc3339(entry.expires_at ?? "") ?? now;
+  // Machine reviewers answer first, so that people are not notified of what a machine resolves.
+  const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
+  const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
   const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
   const isSubmitter = ({ person }: Recipient): boolean =>
     submitter !== null && person !== null && ownerIdentity(submitter) === ownerIdentity(person);
@@ -274,16 +282,16 @@ function approvalRequests(
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (notified.has(key) || isSubmitter(recipient)) return [];
       notified.add(key);
-      return requestAndReminder(options, entry.action_id, cause, { channel, recipient, at, expiresAt });
+      return requestAndReminder(options, entry.action_id, cause, { channel, recipient, firstAt, at, expiresAt });
     });
   const names = [...new Set(entry.decision?.approval?.notify ?? [])];
   const direct = names.flatMap((name) => channels.get(name) ?? []);
-  const deliveries = direct.flatMap((channel) => requestsOf(channel, now));
+  const deliveries = direct.flatMap((channel) => requestsOf(channel, firstAt));
   for (const { opensAt, notify } of stages.filter((stage) => stage.opensAt < expiresAt))
     for (const name of notify) {
       const channel = channels.get(name);
       if (channel === undefined) names.push(name);
-      else deliveries.push(...requestsOf(channel, Math.max(now, opensAt)));
+      else deliveries.push(...requestsOf(channel, Math.max(firstAt, opensAt)));
     }
   for (const name of new Set(names))
     if (!channels.has(name)) deliveries.push(undeliverable(options, name, entry.action_id, cause));
@@ -318,9 +326,23 @@ function requestAndReminder(
   options: OutboxOptions,
   action_id: string,
   cause: Cause,
-  { channel, recipient, at, expiresAt }: { channel: Channel; recipient: Recipient; at: number; expiresAt: number },
+  {
+    channel,
+    recipient,
+    firstAt,
+    at,
+    expiresAt,
+  }: {
+    channel: Channel;
+    recipient: Recipient;
+    /** When the first recipients are notified. Later requests are escalations. */
+    firstAt: number;
+    at: number;
+    expiresAt: number;
+  },
 ): NewDelivery[] {
   const { now } = cause;
+  const kind = at > firstAt ? "approval_escalated" : "approval_requested";
   const request = { action_id, channel: channel.name };
   // The courier sends first what expires first.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
@@ -332,8 +354,8 @@ function requestAndReminder(
   });
   const deliveries = [
     at > now
-      ? newDelivery(options, "approval_escalated", cause, recipient, scheduled(at))
-      : newDelivery(options, "approval_requested", cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
+      ? newDelivery(options, kind, cause, recipient, scheduled(at))
+      : newDelivery(options, kind, cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
   ];
   const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
   if (remindAt !== null && remindAt > at)
@@ -356,6 +378,18 @@ function undeliverable(options: OutboxOptions, name: string, action_id: string, 
       last_error: missingChannelMessage(name),
     },
   );
+}
+
+/** Notifies people at once when a reviewer leaves the action to them, or when all reviewers have answered. */
+async function notifyAfterReview(
+  tx: StorageTransaction,
+  { action_id, answer, outstanding }: ReviewEntry,
+  now: number,
+): Promise<void> {
+  if (answer === "approve" && outstanding > 0) return;
+  for (const delivery of await tx.deliveriesOfAction(action_id))
+    if (delivery.state === "scheduled" && delivery.kind === "approval_requested")
+      await tx.updateDelivery(delivery.id, delivery, { state: "waiting", next_at: now, updated_at: now });
 }
 
 /** Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. */
@@ -387,12 +421,14 @@ async function notifyOfEnd(
 
 /** Returns whether the entry ends a request for approval, including a later denial of an approved action. */
 function isEnding(body: EntryBody): body is EndingEntry {
-  return body.type === "redecision"
-    ? body.status === "denied"
-    : body.type === "approval" &&
-        body.verdict !== "rejection_lifted" &&
-        body.status !== "pending_approval" &&
-        !isExpiredApproval(body);
+  if (body.type === "redecision") return body.status === "denied";
+  if (body.type === "review") return body.status !== "pending_approval";
+  return (
+    body.type === "approval" &&
+    body.verdict !== "rejection_lifted" &&
+    body.status !== "pending_approval" &&
+    !isExpiredApproval(body)
+  );
 }
 
 /** Returns whether the action was approved but not started in time: its approvers were already notified of the approval. */

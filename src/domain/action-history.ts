@@ -13,9 +13,11 @@ import type {
   ExecutionEntry,
   QuestionEntry,
   RedecisionEntry,
+  ReviewEntry,
 } from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
+import { describeReviewDenial, findOutstanding, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
 import { parseRfc3339 } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
@@ -24,6 +26,7 @@ export type ActionEntry = (
   | ApprovalEntry
   | RedecisionEntry
   | QuestionEntry
+  | ReviewEntry
   | ExecutionEntry
   | ErasureEntry
 ) & {
@@ -94,6 +97,14 @@ export interface ApprovalRequirement {
 /** An approving vote, without the principals that share it. */
 export type RecordedApproval = Omit<CountedVote, "principals"> & { principal: string; key_id: string };
 
+/** The newest entry that made an action pending, and the machine reviewers that it named. */
+export interface RequestForReview {
+  seq: number;
+  reviewers: readonly RequiredReviewer[];
+  /** The answers to it, in order. Answers to earlier requests do not count. */
+  reviews: readonly (ReviewEntry & { seq: number })[];
+}
+
 export interface ActionHistory {
   action: RecordedAction;
   votes: RecordedVote[];
@@ -103,6 +114,8 @@ export interface ActionHistory {
   approvals: RecordedApproval[];
   /** What approvers asked the agent, in order. */
   questions: RecordedQuestion[];
+  /** Null unless the action was ever pending. */
+  asked: RequestForReview | null;
   commitment: string;
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
@@ -161,6 +174,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
     approvals: [],
     questions: [],
+    asked: requestForReview(first),
     commitment: first.commitment,
     result: null,
     mayHaveRun: first.status === "allowed",
@@ -187,6 +201,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   if (entry.type === "question") return applyQuestion(history, entry, at);
   if (entry.status !== action.status && !canTransition(action.status, entry.status))
     faults.push(`it moved from ${action.status} to ${entry.status}`);
+  const before = action.status;
   if (endsWithoutRunning(entry.status))
     history.countsAgainstLimits = history.mayHaveRun && !isWithdrawal(action.status, entry.status);
   if (mayStart(entry.status)) history.mayHaveRun = true;
@@ -218,6 +233,8 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
     if (entry.status === "approved") action.approved_until = startDeadline(entry);
     if (entry.status === "denied")
       action.rejection_until = entry.rejection_until === null ? null : parseEntryTime(entry.rejection_until);
+  } else if (entry.type === "review") {
+    applyReview(history, entry, before, at);
   } else if (entry.type === "redecision") {
     if (entry.status === "denied") {
       action.reason = entry.decision.reason;
@@ -227,6 +244,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       if (quorum === null || expires_at === null || approvers === null)
         return void faults.push("it is pending without a quorum, deadline or approvers");
       history.requirement = { approvers, since: at };
+      history.asked = requestForReview(entry);
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
       action.quorum = quorum;
@@ -251,6 +269,49 @@ function applyQuestion({ action, faults, questions }: ActionHistory, entry: Ques
   if (question === undefined || question.answer !== null)
     return void faults.push(`there was no open question ${number} to answer`);
   Object.assign(question, { answered_at: at, answer: text });
+}
+
+function requestForReview({
+  seq,
+  status,
+  decision,
+}: (DecisionEntry | RedecisionEntry) & { seq: number }): RequestForReview | null {
+  return status === "pending_approval" ? { seq, reviewers: decision.approval?.reviewers ?? [], reviews: [] } : null;
+}
+
+/** Checks that the answer of a machine reviewer has exactly the effect that the newest request for it allows. */
+function applyReview(
+  history: ActionHistory,
+  entry: ReviewEntry & { seq: number },
+  before: ActionStatus,
+  at: number,
+): void {
+  const { action, faults, asked } = history;
+  const { seq, reviewer, status } = entry;
+  if (before !== "pending_approval") faults.push(`the review of entry ${seq} is about an action that was ${before}`);
+  if (asked === null || entry.asked !== asked.seq)
+    return void faults.push(`the review of entry ${seq} answers another request`);
+  if (!findOutstanding(asked.reviewers, asked.reviews).some(({ name }) => name === reviewer))
+    faults.push(`the review of entry ${seq} is by a reviewer that had answered, or that was not asked`);
+  history.asked = { ...asked, reviews: [...asked.reviews, entry] };
+  const { reviewers, reviews } = history.asked;
+  if (entry.outstanding !== findOutstanding(reviewers, reviews).length)
+    faults.push(`the review of entry ${seq} counts other outstanding reviews than its action has`);
+  if ((entry.answer === null) === (entry.fault === null))
+    faults.push(`the review of entry ${seq} must have either an answer or a fault`);
+  if ((entry.answer === "deny") !== (status === "denied"))
+    faults.push(`the review of entry ${seq} answers ${entry.answer}, and the action became ${status}`);
+  if (status === "pending_approval") return;
+  action.waited_ms = Math.max(0, at - action.created_at);
+  if (status === "approved") {
+    if (!reviewsApprove(reviewers, reviews))
+      faults.push(`the review of entry ${seq} approves the action, which its decision does not let it`);
+    action.approved_until = startDeadline(entry);
+  } else {
+    action.reason = describeReviewDenial(reviewer, entry.comment);
+    action.reason_code = "REVIEWER_DENIED";
+    action.rejection_until = entry.rejection_until === null ? null : parseEntryTime(entry.rejection_until);
+  }
 }
 
 function applyExecution(history: ActionHistory, { phase, by, result }: ExecutionEntry, at: number): void {
@@ -299,7 +360,7 @@ function mayStart(status: ActionStatus): boolean {
   return status === "allowed" || status === "approved";
 }
 
-function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry): number | null {
+function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | ReviewEntry): number | null {
   return approved_until === null ? null : parseEntryTime(approved_until);
 }
 

@@ -2,8 +2,8 @@
 import type { ActionStatus } from "./actions.ts";
 import type { Effect, ReasonCode } from "./policy/policy-types.ts";
 
-export const DENIED_BY = ["policy", "person", "earlier_rejection", "stop"] as const;
-/** `policy` includes the service's own checks, such as a suspended agent or a revoked key. */
+export const DENIED_BY = ["policy", "person", "reviewer", "earlier_rejection", "stop"] as const;
+/** `reviewer` is a machine reviewer. `policy` includes the service's own checks, such as a suspended agent or a revoked key. */
 export type DeniedBy = (typeof DENIED_BY)[number];
 
 interface Denied {
@@ -16,6 +16,7 @@ interface Denied {
 export function findDeniedBy({ status, decision, reason_code }: Denied): DeniedBy | null {
   if (status !== "denied") return null;
   if (reason_code === "STOPPED") return "stop";
+  if (reason_code === "REVIEWER_DENIED") return "reviewer";
   if (reason_code === "EARLIER_REJECTION") return "earlier_rejection";
   // A policy denies at submission or when the action is decided again. Every other denial is a vote.
   return decision === "deny" || reason_code === "NO_LONGER_ALLOWED" ? "policy" : "person";

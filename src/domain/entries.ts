@@ -14,6 +14,7 @@ import type {
   ExecutionEntry,
   QuestionEntry,
   RedecisionEntry,
+  ReviewEntry,
 } from "./entries/actions.ts";
 import type {
   AgentEntry,
@@ -52,6 +53,7 @@ type CoreEntry =
   | ApprovalEntry
   | RedecisionEntry
   | QuestionEntry
+  | ReviewEntry
   | ExecutionEntry
   | ErasureEntry
   | PolicySetEntry
@@ -70,6 +72,7 @@ export const ENTRY_TYPES = [
   "approval",
   "redecision",
   "question",
+  "review",
   "execution",
   "erasure",
   "policy_set",

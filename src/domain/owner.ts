@@ -36,7 +36,9 @@ export function isValidOwner(owner: string): boolean {
 
 /** Returns a principal as sentences name it: `alice`, or `the key 0193…` for a key without an owner. */
 export function displayPrincipal(principal: string): string {
-  return principal.startsWith("owner:") ? principal.slice("owner:".length) : principal.replace(/^key:/, "the key ");
+  return principal.startsWith("owner:")
+    ? principal.slice("owner:".length)
+    : principal.replace(/^key:/, "the key ").replace(/^reviewer:/, "the reviewer ");
 }
 
 /** Returns the principal of a key: its owner if it has one, else the key. */

@@ -1,7 +1,7 @@
 /** Creates the hosts: the services of a runtime that a plugin may use. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { Channels, CoreHost, Documents, Groups, HostStorage } from "../contract/core-host.ts";
+import type { Channels, CoreHost, Documents, Groups, HostStorage, Reviewers } from "../contract/core-host.ts";
 import type { CredentialIssuer } from "../contract/credentials.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
@@ -33,6 +33,7 @@ interface HostOptions {
   /** Null before all plugins are set up. */
   credentialIssuers(): readonly CredentialIssuer[] | null;
   channels: Channels;
+  reviewers: Reviewers;
   groups: Groups;
   declared: Declarations;
 }
@@ -132,7 +133,7 @@ function createCommon(
 
 /** Creates the members that only privileged plugins receive. */
 function createPrivileged(
-  { load, declared, channels, groups, instance, credentialIssuers }: HostOptions,
+  { load, declared, channels, reviewers, groups, instance, credentialIssuers }: HostOptions,
   part: Hosts["part"],
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
@@ -173,6 +174,7 @@ function createPrivileged(
     },
     containment,
     channels,
+    reviewers,
     groups,
     get credentialIssuers() {
       const issuers = credentialIssuers();

@@ -6,6 +6,7 @@ import type { CoreHost } from "../contract/core-host.ts";
 import type { CredentialIssuer } from "../contract/credentials.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
+import type { Reviewer } from "../contract/reviewer.ts";
 import { createGroups } from "../identity/groups.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
@@ -130,18 +131,25 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     routes: () => routes,
     credentialIssuers: () => credentialIssuers,
     channels: createChannels(() => channels),
+    reviewers: {
+      names: () => [...reviewers.keys()].sort(),
+      find: (name) => reviewers.get(name) ?? null,
+    },
     groups,
     declared,
   });
   let channels: ReadonlyMap<string, Channel> = new Map();
+  let reviewers: ReadonlyMap<string, Reviewer> = new Map();
   const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
   const registry = await collectContributions(plugins, declared, { hostOf, coreHostOf }, log);
   routes = registry.routes;
   credentialIssuers = registry.credentialIssuers;
   channels = readChannels(config.channels, registry.notifiers, rotas);
+  reviewers = new Map(registry.reviewers.map((reviewer) => [reviewer.name, reviewer]));
   const outbox = createOutbox({
     channels,
     notifiers: registry.notifiers,
+    reviewers: registry.reviewers.map(({ name }) => name),
     stops: stopChannelNames(config.stop.notify, channels),
     newId,
   });

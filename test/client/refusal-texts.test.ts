@@ -43,6 +43,11 @@ const CASES: Readonly<Record<string, Case>> = {
     outcome: "rejected",
     why: "rejected by the key 1",
   },
+  "denied by a machine reviewer": {
+    action: { ...DENIED, denied_by: "reviewer", rejection: { ...REJECTION, approver: "reviewer:triage" } },
+    outcome: "rejected",
+    why: "rejected by the reviewer triage: use npm run ship",
+  },
   "rejected earlier": {
     action: { ...DENIED, denied_by: "earlier_rejection", rejection: REJECTION },
     outcome: "rejected",

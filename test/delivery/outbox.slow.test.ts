@@ -51,6 +51,7 @@ async function written(
   const { write } = createOutbox({
     channels: readChannels(channels as Config["channels"], notifiers, rotas),
     notifiers,
+    reviewers: [],
     stops,
     newId: () => `d-${++ids}`,
   });

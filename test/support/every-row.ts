@@ -16,6 +16,7 @@ rules:
   - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 1h, notify: [people] } }
   - { name: two, tool: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }
   - { name: granted, tool: granted, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: reviewed, tool: reviewed, effect: require_approval, approval: { reviewers: [{ name: guard, may_approve: true }] } }
 limits:
   - { name: often, tool: pay, per: agent, count: 1000, window: 30d }
   - { name: sum, tool: ask, sum: params.amount, per: params.customer, at_most: 100000, window: 7d }
@@ -37,11 +38,28 @@ export async function fillStore(
       },
     }),
   });
+  const guard = definePlugin({
+    name: "guard",
+    setup: () => ({
+      reviewers: [
+        {
+          name: "guard",
+          version: "1",
+          review: ({ action }) =>
+            Promise.resolve({
+              answer: action.params["bad"] === true ? ("deny" as const) : ("approve" as const),
+              reason: "seen",
+            }),
+        },
+      ],
+    }),
+  });
   const service = await startService({
     storage,
     policies,
     plugins: [
       pigeon.plugin,
+      { plugin: guard as Plugin, options: {}, origin: "guard" },
       { plugin: keeper as Plugin, options: {}, origin: "keeper" },
       { plugin: users as Plugin, options: {}, origin: "users", core: true },
     ],
@@ -151,6 +169,16 @@ export async function fillStore(
     await vote(failed.id as string, ben, true);
     await run(failed.id as string, false);
     await vote((await submit("two")).id as string, ben, true);
+    for (const [bad, status] of [
+      [false, "approved"],
+      [true, "denied"],
+    ] as const) {
+      const { id } = await submit("reviewed", { params: { bad } });
+      await until(
+        "it is reviewed",
+        async () => (await call("GET", `/v1/actions/${id as string}`, undefined)).status === status,
+      );
+    }
     const expired = await submit("ask");
     service.clock.now += 3_600_000 + 60_000;
     await until("the end of the time is written", async () => {

@@ -54,7 +54,7 @@ def refusal_of(action: Mapping[str, Any], error: Optional[AssentError] = None) -
 
 def _denied(action: Mapping[str, Any]) -> Refusal:
     by, reason, code = action.get("denied_by"), action.get("reason", ""), action.get("reason_code")
-    if by in ("person", "earlier_rejection"):
+    if by in ("person", "reviewer", "earlier_rejection"):
         rejection = action.get("rejection") or {}
         words = as_text(rejection.get("reason") or "")
         until = rejection.get("holds_until")
@@ -92,7 +92,7 @@ def approver_name(principal: Any) -> str:
         return "a person"
     if principal.startswith("owner:"):
         return as_text(principal[len("owner:") :])
-    return as_text(re.sub("^key:", "the key ", principal))
+    return as_text(re.sub("^reviewer:", "the reviewer ", re.sub("^key:", "the key ", principal)))
 
 
 def as_text(text: Any, longest: int = LONGEST) -> str:

@@ -3,6 +3,7 @@ import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
 import type { Gesture } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
+import type { ReviewAnswer, ReviewFault } from "../reviews.ts";
 
 /** The credential that caused the entry. Always taken from authentication, never from a request body. */
 export interface Actor {
@@ -87,8 +88,42 @@ export interface QuestionEntry {
   text: string;
 }
 
+/** A machine reviewer answered about a pending action, or failed to. It is not a vote. */
+export interface ReviewEntry {
+  type: "review";
+  v: 1;
+  action_id: string;
+  at: string;
+  agent_id: string;
+  commitment: string;
+  /** The reviewer, as the policies name it. */
+  reviewer: string;
+  /** Version of its model, prompt or rules, as it reported it or as it is configured; null if it was not called. */
+  version: string | null;
+  /** Sequence number of the entry that made the action pending, which the reviewer was asked about. */
+  asked: number;
+  /** SHA-256(salt ‖ SHA-256(input)), where the input is what the reviewer was sent; null if it was not called. */
+  input: string | null;
+  /** Null if it gave no valid answer in time. */
+  answer: ReviewAnswer | null;
+  /** Why there is no answer; null if there is one. */
+  fault: ReviewFault | null;
+  /** Reason that the reviewer gave. */
+  comment: string | null;
+  /** Milliseconds from the call to its answer, fault or timeout. */
+  latency_ms: number;
+  /** Number of reviewers of the same request that have not answered yet. */
+  outstanding: number;
+  status: "pending_approval" | "approved" | "denied";
+  /** Deadline for starting; null unless this approves the action. */
+  approved_until: string | null;
+  /** End of the time in which the denial refuses the same request; null if it refuses nothing. */
+  rejection_until: string | null;
+}
+
 /**
- * An open action was decided again because someone voted on it, tried to start it, or requested a permit. Recorded for
+ * An open action was decided again because someone voted on it, tried to start it, or requested a permit, or because machine
+ * reviewers approved it. Recorded for
  * every permit; otherwise only if the action is now denied or needs more approvals.
  */
 export interface RedecisionEntry {
@@ -98,9 +133,9 @@ export interface RedecisionEntry {
   at: string;
   agent_id: string;
   commitment: string;
-  occasion: "vote" | "start" | "permit";
-  /** The credential that voted, tried to start the action, or requested the permit. */
-  by: Actor;
+  occasion: "vote" | "start" | "permit" | "review";
+  /** The credential that voted, tried to start the action, or requested the permit; null for a review. */
+  by: Actor | null;
   policy_set: string | null;
   facts: RecordedFacts;
   decision: Decision;

@@ -1,5 +1,6 @@
 import type { ApproverPlan, OversightMode } from "../approvers.ts";
 import type { JsonObject } from "../json.ts";
+import type { RequiredReviewer } from "../reviews.ts";
 
 /**
  * Version of the policy set's semantics. Other versions are rejected, because a replayed decision must come out the
@@ -26,6 +27,7 @@ export type ReasonCode =
   | "NO_LONGER_ALLOWED"
   | "MORE_APPROVALS_NEEDED"
   | "EARLIER_REJECTION"
+  | "REVIEWER_DENIED"
   | "GRANTED";
 
 /** `count` people of the group; one person if absent. Without `group`, people of any group or none. */
@@ -53,6 +55,8 @@ export interface ApprovalTerms {
   rejection_holds?: string;
   /** The largest grants that can cover the action: for how long, and for how many uses. If absent, no grant can. */
   grants?: { for: string; count: number };
+  /** Machine reviewers that see the request. `may_approve` lets one approve it instead of a person. */
+  reviewers?: { name: string; may_approve?: boolean }[];
   notify?: string[];
   /** Sentence for approvers, with values such as `{params.amount}`. */
   preview?: string;
@@ -248,6 +252,8 @@ export interface RequiredApproval {
   grants?: GrantTerms;
   /** How long a rejection denies duplicate requests; 0 if it denies none. */
   rejection_holds_ms: number;
+  /** Machine reviewers that are asked. Present only if rules name some. */
+  reviewers?: RequiredReviewer[];
   notify: string[];
 }
 

@@ -143,6 +143,11 @@ export const DecisionMade = Type.Object(
           expires_in_ms: Type.Integer(),
           valid_for_ms: Type.Optional(Type.Integer()),
           rejection_holds_ms: Type.Optional(Type.Integer()),
+          reviewers: Type.Optional(
+            Type.Array(Type.Object({ may_approve: Type.Boolean(), name: Type.String() }, closed), {
+              description: "Machine reviewers that are asked. Absent if the rules name none.",
+            }),
+          ),
           notify: Type.Array(Type.String()),
         },
         closed,

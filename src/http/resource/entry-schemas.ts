@@ -15,10 +15,12 @@ import type {
   PolicySetEntry,
   QuestionEntry,
   RedecisionEntry,
+  ReviewEntry,
   StopEntry,
   UserEntry,
 } from "../../domain/entries.ts";
 import { DENIED_BY } from "../../domain/denied-by.ts";
+import { REVIEW_ANSWERS, REVIEW_FAULTS } from "../../domain/reviews.ts";
 import {
   orNull,
   text,
@@ -119,8 +121,8 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   }),
   redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
     ...ABOUT_ACTION,
-    occasion: oneOfSchema("What it was decided again for.", "vote", "start", "permit"),
-    by: Actor,
+    occasion: oneOfSchema("What it was decided again for.", "vote", "start", "permit", "review"),
+    by: orNull(Actor),
     policy_set: POLICY_SET,
     facts: Facts,
     decision: DecisionMade,
@@ -135,6 +137,21 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     number: count("Which question of the action, from 1."),
     by: Actor,
     text: digest("Commitment to the text."),
+  }),
+  review: entry<ReviewEntry>("ReviewEntry", "review", {
+    ...ABOUT_ACTION,
+    reviewer: text("The machine reviewer, as the policies name it."),
+    version: orNull(text("Version of its model, prompt or rules; null if it was not called.")),
+    asked: Type.Integer({ minimum: 0, description: "`seq` of the entry that made the action pending." }),
+    input: orNull(digest("SHA-256(salt ‖ SHA-256(input)) of what the reviewer was sent; null if it was not called.")),
+    answer: orNull(oneOfSchema("Its answer; null if it gave no valid answer in time.", ...REVIEW_ANSWERS)),
+    fault: orNull(oneOfSchema("Why there is no answer; null if there is one.", ...REVIEW_FAULTS)),
+    comment: orNull(text("Reason that the reviewer gave.")),
+    latency_ms: count("Milliseconds from the call to its answer, fault or timeout."),
+    outstanding: count("Reviewers of the same request that have not answered yet."),
+    status: oneOfSchema("The action's status with it.", "pending_approval", "approved", "denied"),
+    approved_until: orNull(time("Deadline for starting; null unless this approves the action.")),
+    rejection_until: orNull(time("Until when the denial refuses the same request; null if it does not.")),
   }),
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,

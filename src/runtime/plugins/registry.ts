@@ -7,6 +7,7 @@ import type { Notifier } from "../../contract/notifier.ts";
 import type { Page } from "../../contract/page.ts";
 import type { PolicySource } from "../../contract/policy-source.ts";
 import type { Route } from "../../contract/resource.ts";
+import type { Reviewer } from "../../contract/reviewer.ts";
 import type { Hosts } from "../host.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
@@ -22,6 +23,7 @@ interface Registry {
   readonly credentialIssuers: readonly CredentialIssuer[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
+  readonly reviewers: readonly Reviewer[];
   onResponse(request: CompletedRequest): void;
   /** Starts the plugins in order. If one fails, stops the started ones in reverse and rejects with its error. */
   start(): Promise<void>;
@@ -79,6 +81,12 @@ export async function collectContributions(
     (notifier) => notifier.name,
     (notifier) => `the notifier "${notifier.name}"`,
   );
+  const reviewers = unique(
+    parts,
+    (b) => b.reviewers,
+    (reviewer) => reviewer.name,
+    (reviewer) => `the reviewer "${reviewer.name}"`,
+  );
   const authenticators = unique(
     parts,
     (b) => b.authenticators,
@@ -99,6 +107,7 @@ export async function collectContributions(
     credentialIssuers,
     policySources,
     notifiers,
+    reviewers,
     onResponse: observers(parts, log),
     ...lifecycle(parts, log),
   });

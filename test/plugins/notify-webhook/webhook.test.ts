@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { Webhook } from "standardwebhooks";
-import { isPublicAddress } from "../../../plugins/notify-webhook/address.ts";
+import { isPublicAddress } from "../../../src/webhook/address.ts";
 import { buildWebhookBody } from "../../../plugins/notify-webhook/webhook-body.ts";
 import { createNotifier, readRetryAfter } from "../../../plugins/notify-webhook/index.ts";
-import { readSecret, signatureHeaders } from "../../../plugins/notify-webhook/sign.ts";
+import { readSecret, signatureHeaders } from "../../../src/webhook/sign.ts";
 import { NotifierError } from "../../../src/contract/notifier.ts";
 import {
   askedMessage,

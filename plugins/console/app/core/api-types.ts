@@ -83,13 +83,13 @@ export interface Action {
   reason: string;
   /** Stable; see docs/policies.md. */
   reason_code: string;
-  /** Who denied the action: the policies, a person, a person's earlier rejection of the same request, or a stop. Null unless `status` is denied. */
-  denied_by: "policy" | "person" | "earlier_rejection" | "stop" | null;
-  /** Who rejected it and why, if `denied_by` is person or earlier_rejection; else null. */
+  /** Who denied the action: the policies, a person, a machine reviewer, an earlier rejection of the same request, or a stop. Null unless `status` is denied. */
+  denied_by: "policy" | "person" | "reviewer" | "earlier_rejection" | "stop" | null;
+  /** Who rejected it and why, if `denied_by` is person, reviewer or earlier_rejection; else null. */
   rejection: {
     /** The action that was rejected: this one, or an earlier one. */
     action_id: string;
-    /** Principal: `owner:<owner>` or `key:<id>`. */
+    /** Principal: `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
@@ -122,6 +122,17 @@ export interface Action {
     reason: string | null;
     self_approval: boolean;
     /** When. */
+    created_at: string;
+  })[];
+  reviews?: ({
+    reviewer: string;
+    version: string | null;
+    answer: "approve" | "deny" | "escalate" | null;
+    /** Why there is no answer; null if there is one. */
+    fault: "timeout" | "error" | "malformed" | "not_configured" | null;
+    reason: string | null;
+    latency_ms: number;
+    /** When it was recorded. */
     created_at: string;
   })[];
   /** Quorum; null if no approval was required. */
@@ -362,6 +373,11 @@ export interface Decision {
     expires_in_ms: number;
     valid_for_ms?: number;
     rejection_holds_ms?: number;
+    /** Machine reviewers that are asked. Absent if the rules name none. */
+    reviewers?: {
+      may_approve: boolean;
+      name: string;
+    }[];
     notify: string[];
   } | null;
   shadow: ({
@@ -400,7 +416,7 @@ export interface DecisionEntry {
   /** The action's status with it. */
   status: "allowed" | "denied" | "pending_approval";
   /** What denied the action; null if it was not denied. */
-  denied_by: "policy" | "person" | "earlier_rejection" | "stop" | null;
+  denied_by: "policy" | "person" | "reviewer" | "earlier_rejection" | "stop" | null;
   /** End of the time to approve. */
   expires_at: string | null;
   /** Deadline for starting; null if the action cannot start. */
@@ -481,8 +497,8 @@ export interface RedecisionEntry {
   /** SHA-256(salt ‖ request hash): the request, without telling it. */
   commitment: string;
   /** What it was decided again for. */
-  occasion: "vote" | "start" | "permit";
-  by: Actor;
+  occasion: "vote" | "start" | "permit" | "review";
+  by: Actor | null;
   /** Digest of the policy set; null before the first. */
   policy_set: string | null;
   facts: Facts;
@@ -533,6 +549,46 @@ export interface QuestionEntry {
   by: Actor;
   /** Commitment to the text. */
   text: string;
+}
+
+export interface ReviewEntry {
+  type: "review";
+  /** Version of the entry type. */
+  v: 1;
+  /** Place in the ledger: the index of its leaf. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** When, by the service's clock: the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  commitment: string;
+  /** The machine reviewer, as the policies name it. */
+  reviewer: string;
+  /** Version of its model, prompt or rules; null if it was not called. */
+  version: string | null;
+  /** `seq` of the entry that made the action pending. */
+  asked: number;
+  /** SHA-256(salt ‖ SHA-256(input)) of what the reviewer was sent; null if it was not called. */
+  input: string | null;
+  /** Its answer; null if it gave no valid answer in time. */
+  answer: "approve" | "deny" | "escalate" | null;
+  /** Why there is no answer; null if there is one. */
+  fault: "timeout" | "error" | "malformed" | "not_configured" | null;
+  /** Reason that the reviewer gave. */
+  comment: string | null;
+  /** Milliseconds from the call to its answer, fault or timeout. */
+  latency_ms: number;
+  /** Reviewers of the same request that have not answered yet. */
+  outstanding: number;
+  /** The action's status with it. */
+  status: "pending_approval" | "approved" | "denied";
+  /** Deadline for starting; null unless this approves the action. */
+  approved_until: string | null;
+  /** Until when the denial refuses the same request; null if it does not. */
+  rejection_until: string | null;
 }
 
 export interface ExecutionEntry {
@@ -1227,6 +1283,13 @@ export interface PolicyDefinition {
         /** Maximum number of uses of a grant. */
         count: number;
       };
+      /** Machine reviewers that see the request as approvers do. */
+      reviewers?: {
+        /** Name of a configured reviewer. */
+        name: string;
+        /** true: its approval replaces the one of a person. It may only deny or escalate when absent. */
+        may_approve?: boolean;
+      }[];
       /** Channels to notify. */
       notify?: string[];
       /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
@@ -1311,6 +1374,13 @@ export interface PolicyDefinition {
         /** Maximum number of uses of a grant. */
         count: number;
       };
+      /** Machine reviewers that see the request as approvers do. */
+      reviewers?: {
+        /** Name of a configured reviewer. */
+        name: string;
+        /** true: its approval replaces the one of a person. It may only deny or escalate when absent. */
+        may_approve?: boolean;
+      }[];
       /** Channels to notify. */
       notify?: string[];
       /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
@@ -2028,7 +2098,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2044,7 +2114,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */

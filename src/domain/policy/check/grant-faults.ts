@@ -38,7 +38,8 @@ export function findGrantFaults(
   return faults;
 }
 
-function requiresSeveral({ quorum = 1, approvers = [], stages = [] }: ApprovalTerms): boolean {
+/** Whether the rule requires more than one person. */
+export function requiresSeveral({ quorum = 1, approvers = [], stages = [] }: ApprovalTerms): boolean {
   const lists =
     stages.length > 0 ? stages.filter(({ after }) => after === undefined).map((stage) => stage.approvers) : [approvers];
   const votes = lists.flat().reduce((sum, { count = 1 }) => sum + count, 0);

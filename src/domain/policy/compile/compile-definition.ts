@@ -171,6 +171,7 @@ function compileRule(
             valid_for_ms,
             grants: grants === undefined ? null : { count: grants.count, for_ms: duration(grants.for, 0) },
             rejection_holds_ms,
+            reviewers: (rule.approval?.reviewers ?? []).map(({ name, may_approve = false }) => ({ may_approve, name })),
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }
         : null,

@@ -1,5 +1,6 @@
 /** The compiled form of a policy set, and the faults that prevent compiling. */
 import type { ApproverPlan } from "../../approvers.ts";
+import type { RequiredReviewer } from "../../reviews.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { PreviewPart } from "../decide/preview.ts";
 import type { Window } from "../decide/window.ts";
@@ -23,8 +24,13 @@ export interface CompiledRule {
 }
 
 /** `rejection_holds_ms` is null if the service's default applies. */
-type CompiledApproval = Omit<RequiredApproval, "approvers" | "grants" | "mode" | "quorum" | "rejection_holds_ms"> & {
+type CompiledApproval = Omit<
+  RequiredApproval,
+  "approvers" | "grants" | "mode" | "quorum" | "rejection_holds_ms" | "reviewers"
+> & {
   plan: ApproverPlan;
+  /** Empty if the rule names none. */
+  reviewers: readonly RequiredReviewer[];
   /** Null if no grant can cover the action. */
   grants: GrantTerms | null;
   rejection_holds_ms: number | null;

@@ -11,6 +11,7 @@ import { Evaluation } from "./evaluation.ts";
 import { applyGrant } from "./grant.ts";
 import { isExceeded, matchLimit, evaluateLimits, findUsedBefore } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
+import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
@@ -255,6 +256,12 @@ function strictestTerms(findings: readonly Finding[], all: readonly Finding[], f
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   const approvers = combinePlans(terms.map(({ plan }) => plan));
   const grants = combineGrantTerms(findings, all);
+  // As for grants: an exceeded limit and the risk `critical` always take a person.
+  const approvable = !isCritical(all) && findings.every(({ reason_code }) => reason_code === "POLICY_RULE");
+  const reviewers = combineReviewers(
+    terms.map((each) => each.reviewers),
+    approvable,
+  );
   return {
     approvers,
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
@@ -263,13 +270,14 @@ function strictestTerms(findings: readonly Finding[], all: readonly Finding[], f
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
     quorum: Math.max(...approvers.map(countNeeded)),
     rejection_holds_ms: Math.max(...terms.map(({ rejection_holds_ms }) => rejection_holds_ms ?? holds)),
+    ...(reviewers.length === 0 ? {} : { reviewers }),
     valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
   };
 }
 
 /** Returns the smallest caps. Null if a rule that requires approval allows no grants, or any answer has the risk `critical`. */
 function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]): GrantTerms | null {
-  if (all.some(({ rule }) => rule.risk === "critical")) return null;
+  if (isCritical(all)) return null;
   const terms: GrantTerms[] = [];
   for (const { rule, reason_code } of findings) {
     const grants = rule.approval?.grants ?? null;
@@ -281,6 +289,8 @@ function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]
     for_ms: Math.min(...terms.map(({ for_ms }) => for_ms)),
   };
 }
+
+const isCritical = (findings: readonly Finding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
 /** Names the stop by id. Its reason is only for people who may see stops, not for agents. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {

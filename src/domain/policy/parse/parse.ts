@@ -12,6 +12,7 @@ import { compileNamedValues } from "../condition/named-values.ts";
 import { inferParamsType } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
+import { findReviewerFaults } from "../check/reviewer-faults.ts";
 import { findPreviewFault } from "../check/preview-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
@@ -357,7 +358,11 @@ function findSemanticFaults(
     }
     if (rule.approval !== undefined)
       faults.push(
-        ...[...findApproverFaults(rule.approval), ...findGrantFaults(rule, kind)].map((fault) => ({
+        ...[
+          ...findApproverFaults(rule.approval),
+          ...findGrantFaults(rule, kind),
+          ...findReviewerFaults(rule, kind),
+        ].map((fault) => ({
           ...fault,
           pointer: `${at}/approval${fault.pointer}`,
         })),

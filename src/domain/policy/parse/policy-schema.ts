@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 import type { JsonObject } from "../../json.ts";
+import { REVIEWER_NAME } from "../../reviews.ts";
 import { MAX_GRANT_COUNT } from "./bounds.ts";
 
 const Glob = (what: string) =>
@@ -110,6 +111,23 @@ const Terms = Type.Object(
           additionalProperties: false,
           description: "Allows approvers to grant later actions, up to these caps. No grants when absent.",
         },
+      ),
+    ),
+    reviewers: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.String({ pattern: REVIEWER_NAME, description: "Name of a configured reviewer." }),
+            may_approve: Type.Optional(
+              Type.Boolean({
+                description:
+                  "true: its approval replaces the one of a person. It may only deny or escalate when absent.",
+              }),
+            ),
+          },
+          { additionalProperties: false, description: "A machine reviewer." },
+        ),
+        { minItems: 1, maxItems: 5, description: "Machine reviewers that see the request as approvers do." },
       ),
     ),
     notify: Type.Optional(

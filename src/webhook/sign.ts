@@ -15,6 +15,8 @@ export function readSecret(text: string): Uint8Array | null {
  * Returns the three signature headers, with one signature for each key, because a receiver may have the old or the new
  * secret during a rotation.
  * @param timestamp time of this attempt, in seconds since 1970
+ * @example
+ * const headers = { ...signatureHeaders(keys, message.id, Math.floor(Date.now() / 1000), body) };
  */
 export function signatureHeaders(
   keys: readonly Uint8Array[],

@@ -6,7 +6,8 @@ import { lookup } from "node:dns/promises";
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
-import { NotifierError } from "../../src/plugin.ts";
+import { NotifierError } from "../contract/notifier.ts";
+import { decodeUtf8 } from "../domain/json.ts";
 import { isPublicAddress } from "./address.ts";
 
 /** Maximum number of response bytes that are read. */
@@ -26,6 +27,8 @@ export interface Answer {
   status: number;
   /** Value of the header, unparsed. */
   retryAfter: string | undefined;
+  /** The response body; null if it is longer than 64 KiB, incomplete, or not UTF-8. */
+  body: string | null;
 }
 
 /** Resolves to all addresses of a name. */
@@ -33,7 +36,11 @@ export type Resolve = (name: string) => Promise<string[]>;
 
 const resolveName: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
-/** Sends the request. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public. */
+/**
+ * Sends the request. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public.
+ * @example
+ * const { status, body } = await post(target, { "content-type": "application/json" }, "{}", signal);
+ */
 export async function post(
   target: Target,
   headers: Readonly<Record<string, string>>,
@@ -103,9 +110,9 @@ function postTo(
       const retryAfter = response.headers["retry-after"];
       answered = true;
       settle();
-      void drained(response, over).then(() => {
+      void readBody(response, over).then((body) => {
         sent.destroy();
-        resolve({ status: response.statusCode ?? 0, retryAfter });
+        resolve({ status: response.statusCode ?? 0, retryAfter, body });
       });
     });
     sent.on("error", (error) => {
@@ -116,16 +123,19 @@ function postTo(
   });
 }
 
-/** Reads the body to its end, the limit or the timeout. Only the status matters, so an incomplete body is not an error. */
-function drained(response: IncomingMessage, over: AbortSignal): Promise<void> {
+/** Reads the body to its end, the limit or the timeout. Resolves to null unless it is complete. */
+function readBody(response: IncomingMessage, over: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
     let size = 0;
     response.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_ANSWER) resolve();
+      if (size > MAX_ANSWER) resolve(null);
+      else chunks.push(chunk);
     });
-    for (const event of ["end", "close", "error"] as const) response.on(event, () => resolve());
-    over.addEventListener("abort", () => resolve(), { once: true });
+    response.on("end", () => resolve(response.complete ? decodeUtf8(Buffer.concat(chunks)) : null));
+    for (const event of ["close", "error"] as const) response.on(event, () => resolve(null));
+    over.addEventListener("abort", () => resolve(null), { once: true });
   });
 }
 

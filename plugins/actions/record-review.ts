@@ -1,0 +1,173 @@
+/**
+ * Applies the answer of a machine reviewer to a pending action: a compare-and-set in the transaction that records the
+ * entry. The first recorded answer of a reviewer to a request counts, so it does not matter how often it was called.
+ */
+import {
+  actionEntryFields,
+  approvalValidityMs,
+  commitDigest,
+  type CoreHost,
+  findOutstanding,
+  type LedgerTransaction,
+  MAX_REVIEW_REASON,
+  rejectionHoldMs,
+  reviewsApprove,
+  describeReviewDenial,
+  toSingleLine,
+} from "../../src/core.ts";
+import { Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { releaseUses } from "./limit-usage.ts";
+import { recordDenial, reevaluateAction, type Redecision } from "./redecision.ts";
+import type { ReviewOutcome } from "./review-calls.ts";
+import { isOverdue } from "./visible-action.ts";
+import { type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
+
+/** An outcome to record. */
+export interface FinishedReview {
+  actionId: string;
+  reviewer: string;
+  /** Sequence number of the entry that made the action pending. */
+  asked: number;
+  /** SHA-256 of what the reviewer was sent, hex. Null if it was not called. */
+  digest: string | null;
+  outcome: ReviewOutcome;
+}
+
+/**
+ * Records the outcome. Does nothing if the action is no longer pending on this request, or if the reviewer has answered
+ * it. Rejects with RECORD_ALTERED if the action in the store differs from the ledger.
+ */
+export function recordReview(host: CoreHost, review: FinishedReview): Promise<void> {
+  return host.ledger.transact(async (tx) => {
+    const row = await tx.action(review.actionId);
+    if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, tx.now)) return;
+    const history = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
+    const { asked } = history;
+    if (asked === null || asked.seq !== review.asked) return;
+    const isAwaited = findOutstanding(asked.reviewers, asked.reviews).some(({ name }) => name === review.reviewer);
+    if (!isAwaited) return;
+    const reviews = [...asked.reviews, { reviewer: review.reviewer, answer: review.outcome.answer }];
+    const outstanding = findOutstanding(asked.reviewers, reviews).length;
+    if (review.outcome.answer === "deny") return applyDenial(tx, row, history, { ...review, outstanding });
+    const redecision = reviewsApprove(asked.reviewers, reviews) ? await redecide(host, tx, row, history) : null;
+    if (redecision !== null && isApprovedAgain(redecision, reviews))
+      return applyApproval(tx, row, history, { ...review, outstanding }, redecision);
+    recordEntry(tx, row, { ...review, outstanding }, { status: "pending_approval" });
+    await moveAction(tx, row, { status: "pending_approval" });
+    if (redecision?.decision.effect === "deny")
+      await recordDenial(tx, row, redecision, { occasion: "review", by: null });
+  });
+}
+
+type CountedReview = FinishedReview & { outstanding: number };
+
+/** Decides with the current policies, agent and key. Returns null while a stop applies: the action then waits for people. */
+async function redecide(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { first }: VerifiedHistory,
+): Promise<Redecision | null> {
+  try {
+    return await reevaluateAction(host, tx, row, first);
+  } catch (error) {
+    if (error instanceof Refusal && error.code === "STOPPED") return null;
+    throw error;
+  }
+}
+
+/** Whether the current policies allow the action, or let these reviewers approve it, too. */
+function isApprovedAgain(
+  { decision: { effect, approval } }: Redecision,
+  reviews: Parameters<typeof reviewsApprove>[1],
+): boolean {
+  if (effect === "deny") return false;
+  return approval === null || reviewsApprove(approval.reviewers ?? [], reviews);
+}
+
+async function applyDenial(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { first, newest }: VerifiedHistory,
+  review: CountedReview,
+): Promise<void> {
+  const holdMs = rejectionHoldMs(newest.decision.approval ?? first.decision.approval);
+  const rejection_until = holdMs > 0 ? tx.now + holdMs : null;
+  const comment = recordEntry(tx, row, review, { status: "denied", rejection_until });
+  await moveAction(tx, row, {
+    status: "denied",
+    reason: describeReviewDenial(review.reviewer, comment),
+    reason_code: "REVIEWER_DENIED",
+    rejection_until,
+  });
+  await releaseUses(tx, row);
+}
+
+async function applyApproval(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { first, newest }: VerifiedHistory,
+  review: CountedReview,
+  { decision }: Redecision,
+): Promise<void> {
+  // The shorter of the period that the decision gave and the one that the current policies give.
+  const terms = [newest.decision.approval ?? first.decision.approval, decision.approval];
+  const validForMs = Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
+  const approved_until = tx.now + validForMs;
+  recordEntry(tx, row, review, { status: "approved", approved_until });
+  await moveAction(tx, row, { status: "approved", approved_until });
+}
+
+/** Records the entry. Returns the comment as it is recorded. */
+function recordEntry(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { reviewer, asked, digest, outcome, outstanding }: CountedReview,
+  effect: {
+    status: "pending_approval" | "approved" | "denied";
+    approved_until?: number | null;
+    rejection_until?: number | null;
+  },
+): string | null {
+  const { status, approved_until = null, rejection_until = null } = effect;
+  const comment = toSingleLine(outcome.reason ?? "", MAX_REVIEW_REASON) || null;
+  tx.record(
+    {
+      type: "review",
+      v: 1,
+      ...actionEntryFields(row, tx.now),
+      reviewer,
+      version: outcome.version,
+      asked,
+      input: digest === null ? null : commitDigest(row.salt, digest),
+      answer: outcome.answer,
+      fault: outcome.fault,
+      comment,
+      latency_ms: outcome.latencyMs,
+      outstanding,
+      status,
+      approved_until: approved_until === null ? null : toRfc3339(approved_until),
+      rejection_until: rejection_until === null ? null : toRfc3339(rejection_until),
+    },
+    row.submitted_by,
+  );
+  return comment;
+}
+
+async function moveAction(
+  tx: LedgerTransaction,
+  { id, created_at }: ActionRow,
+  change: Omit<Parameters<LedgerTransaction["updateAction"]>[2], "updated_at" | "waited_ms">,
+): Promise<void> {
+  const moved = await tx.updateAction(
+    id,
+    { status: "pending_approval", expires_after: tx.now },
+    {
+      ...change,
+      updated_at: tx.now,
+      ...(change.status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - created_at) }),
+    },
+  );
+  if (!moved) throw new Error(`the review of ${id} lost a race that the ledger's lock excludes`);
+}

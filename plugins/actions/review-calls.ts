@@ -1,0 +1,87 @@
+/** Calls machine reviewers, with limits on the time of a call and on the number of calls that hang. */
+import {
+  DEFAULT_REVIEW_TIMEOUT_MS,
+  MAX_REVIEW_TIMEOUT_MS,
+  parseReviewAnswer,
+  type ReviewFault,
+} from "../../src/core.ts";
+import type { ReviewAnswer, Reviewer, ReviewRequest } from "../../src/plugin.ts";
+
+/** Calls of one reviewer that timed out and are still running. Above this number the reviewer is not called. */
+const MAX_HANGING = 20;
+
+/** How a call ended. */
+export interface ReviewOutcome {
+  answer: ReviewAnswer | null;
+  fault: ReviewFault | null;
+  reason: string | null;
+  version: string | null;
+  latencyMs: number;
+  /** What went wrong, for the log of the service. */
+  error: string | null;
+}
+
+export interface ReviewCalls {
+  /** Makes one attempt. Never rejects: whatever is not a valid answer in time is a fault. */
+  call(reviewer: Reviewer | null, request: ReviewRequest, stopping: AbortSignal): Promise<ReviewOutcome>;
+}
+
+export function createReviewCalls(): ReviewCalls {
+  const hanging = new Map<string, number>();
+
+  return {
+    async call(reviewer, request, stopping) {
+      const started = performance.now();
+      const outcome = (fields: Partial<ReviewOutcome>): ReviewOutcome => ({
+        answer: null,
+        fault: null,
+        reason: null,
+        version: reviewer?.version ?? null,
+        error: null,
+        ...fields,
+        latencyMs: Math.round(performance.now() - started),
+      });
+      if (reviewer === null) return outcome({ fault: "not_configured" });
+      if ((hanging.get(reviewer.name) ?? 0) >= MAX_HANGING)
+        return outcome({ fault: "error", error: `${MAX_HANGING} earlier calls of the reviewer have not ended` });
+      const timeoutMs = Math.min(reviewer.timeoutMs ?? DEFAULT_REVIEW_TIMEOUT_MS, MAX_REVIEW_TIMEOUT_MS);
+      const aborter = new AbortController();
+      const stop = (): void => aborter.abort(new Error("the service is stopping"));
+      stopping.addEventListener("abort", stop, { once: true });
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        aborter.abort(new Error(`the reviewer did not answer within ${timeoutMs / 1000} s`));
+      }, timeoutMs);
+      // Async, so that a synchronous throw becomes a rejection.
+      const calling = (async () => reviewer.review(request, aborter.signal))();
+      let ended = false;
+      const done = calling.then(
+        () => void (ended = true),
+        () => void (ended = true),
+      );
+      try {
+        const parsed = parseReviewAnswer(await Promise.race([calling, whenAborted(aborter.signal)]));
+        if (parsed === null)
+          return outcome({ fault: "malformed", error: "the answer has another form than the contract" });
+        const { answer, reason, version } = parsed;
+        return outcome({ answer, reason, ...(version === null ? {} : { version }) });
+      } catch (error) {
+        return outcome({ fault: isLate ? "timeout" : "error", error: String(error) });
+      } finally {
+        clearTimeout(timer);
+        stopping.removeEventListener("abort", stop);
+        if (!ended) {
+          hanging.set(reviewer.name, (hanging.get(reviewer.name) ?? 0) + 1);
+          void done.then(() => hanging.set(reviewer.name, (hanging.get(reviewer.name) ?? 1) - 1));
+        }
+      }
+    },
+  };
+}
+
+function whenAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) =>
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
+  );
+}

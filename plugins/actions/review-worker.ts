@@ -1,0 +1,178 @@
+/**
+ * Background worker that asks machine reviewers about pending actions. One process per store runs it. It keeps no state of
+ * its own: what was asked and answered is in the ledger, so another process continues after a crash. A reviewer can then be
+ * called again, but only the first answer is recorded.
+ */
+import {
+  type CoreHost,
+  createRepeatingTask,
+  type DecisionEntry,
+  decodeEntry,
+  findOutstanding,
+  type LeaderLease,
+  type RedecisionEntry,
+  type RequiredReviewer,
+} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
+import { createReviewCalls } from "./review-calls.ts";
+import { readReviewedAction, type ReviewedAction, sealReviewRequest } from "./review-request.ts";
+import { recordReview } from "./record-review.ts";
+import { isOverdue } from "./visible-action.ts";
+import { readHistory } from "./verify-record.ts";
+
+const PAGE = 100;
+/** Actions under review at a time. */
+const MAX_CONCURRENT = 16;
+/** Interval at which the lease is renewed, and at which another process takes over. Milliseconds. */
+const LEASE_INTERVAL_MS = 2_000;
+/** Time until a review that could not be recorded is repeated. A reviewer can be expensive. Milliseconds. */
+const RETRY_MS = 30_000;
+
+export interface ReviewWorker {
+  start(): void;
+  /** Aborts running calls. They are repeated by the next worker. */
+  stop(): Promise<void>;
+}
+
+export function createReviewWorker(host: CoreHost): ReviewWorker {
+  const calls = createReviewCalls();
+  const stopping = new AbortController();
+  /** Ids of actions that wait for a slot. */
+  const queue = new Set<string>();
+  /** Actions under review, by id. */
+  const running = new Map<string, Promise<void>>();
+  let lease: LeaderLease | null = null;
+  let isLeader = false;
+  /** When pending actions are searched next, by `performance.now()`: at the start, after a takeover, and after a failure. */
+  let scanAt = 0;
+  let unsubscribe = (): void => {};
+
+  /** Fills the queue from the store. Later requests arrive with their ledger entries. */
+  async function scan(): Promise<void> {
+    for (let before_seq = Infinity; ;) {
+      const page = await host.storage.actions({
+        visibility: { all: true },
+        status: "pending_approval",
+        ...(before_seq === Infinity ? {} : { before_seq }),
+        limit: PAGE,
+      });
+      for (const { id } of page) queue.add(id);
+      const last = page.at(-1);
+      if (page.length < PAGE || last === undefined) return;
+      before_seq = last.decision_seq;
+    }
+  }
+
+  async function lead(): Promise<void> {
+    lease ??= host.leaderLease("reviews");
+    isLeader = await lease.isLeader();
+    if (!isLeader) {
+      queue.clear();
+      scanAt = 0;
+      return;
+    }
+    if (performance.now() >= scanAt) {
+      scanAt = Infinity;
+      await scan();
+    }
+    fill();
+  }
+
+  function onEntries(entries: readonly EntryRow[]): void {
+    if (!isLeader) return;
+    for (const entry of entries) if (entry.action_id !== null && requestsReview(entry)) queue.add(entry.action_id);
+    fill();
+  }
+
+  /** Starts reviews while there are slots. An action that is under review stays in the queue until that has ended. */
+  function fill(): void {
+    for (const id of queue) {
+      if (stopping.signal.aborted || running.size >= MAX_CONCURRENT) return;
+      if (running.has(id)) continue;
+      queue.delete(id);
+      const review = reviewAction(id)
+        .catch((error: unknown) => {
+          if (!stopping.signal.aborted)
+            host.log.warn("a review could not be recorded; it is repeated", { action: id, error: String(error) });
+          // An altered action cannot be reviewed: it waits for people, who meet the same error.
+          if (!(error instanceof Refusal)) scanAt = Math.min(scanAt, performance.now() + RETRY_MS);
+        })
+        .finally(() => {
+          running.delete(id);
+          fill();
+        });
+      running.set(id, review);
+    }
+  }
+
+  async function reviewAction(id: string): Promise<void> {
+    const row = await host.storage.action(id);
+    if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, host.clock()))
+      return;
+    const asked = (await readHistory(host.storage, row))?.asked ?? null;
+    if (asked === null) return;
+    const outstanding = findOutstanding(asked.reviewers, asked.reviews);
+    if (outstanding.length === 0) return;
+    const view = await readReviewedAction(host, row);
+    // Reviewers answer independently: one that cannot be recorded does not keep the others from it.
+    const results = await Promise.allSettled(
+      view === null ? [] : outstanding.map((reviewer) => askReviewer(row, view, asked.seq, reviewer)),
+    );
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  async function askReviewer(
+    row: ActionRow,
+    view: ReviewedAction,
+    asked: number,
+    required: RequiredReviewer,
+  ): Promise<void> {
+    const reviewer = host.reviewers.find(required.name);
+    const sealed = sealReviewRequest(view, required, asked);
+    const outcome = await calls.call(reviewer, sealed.request, stopping.signal);
+    // Nothing was answered, and the next worker asks again.
+    if (stopping.signal.aborted && outcome.answer === null) return;
+    if (outcome.fault !== null)
+      host.log.warn("a machine reviewer gave no answer; a person has to decide", {
+        action: row.id,
+        reviewer: required.name,
+        fault: outcome.fault,
+        ...(outcome.error === null ? {} : { error: outcome.error }),
+      });
+    const digest = reviewer === null ? null : sealed.digest;
+    await recordReview(host, { actionId: row.id, reviewer: required.name, asked, digest, outcome });
+  }
+
+  const leading = createRepeatingTask({
+    task: lead,
+    everyMs: LEASE_INTERVAL_MS,
+    onFailure(error) {
+      scanAt = 0;
+      host.log.warn("could not search actions for machine reviewers; retrying", { error: String(error) });
+    },
+  });
+
+  return {
+    start() {
+      // Without reviewers, people are notified at once, and nothing has to be followed.
+      if (host.reviewers.names().length === 0) return;
+      unsubscribe = host.ledger.subscribe(onEntries);
+      leading.start();
+    },
+    async stop() {
+      stopping.abort();
+      unsubscribe();
+      await leading.stop();
+      await Promise.all(running.values());
+      await lease?.release().catch(() => undefined);
+    },
+  };
+}
+
+/** Whether the entry makes its action pending and names reviewers. */
+function requestsReview({ type, bytes }: EntryRow): boolean {
+  if (type !== "decision" && type !== "redecision") return false;
+  const { status, decision } = decodeEntry<DecisionEntry | RedecisionEntry>(bytes);
+  return status === "pending_approval" && decision.approval?.reviewers !== undefined;
+}

@@ -1,0 +1,62 @@
+/** Machine reviewers that are asked by webhook, signed as in Standard Webhooks 1.0.0. By default only at public addresses. */
+import type { Static } from "@sinclair/typebox";
+import {
+  definePlugin,
+  post,
+  readReviewResponse,
+  readWebhookTarget,
+  type Resolve,
+  type Reviewer,
+  signatureHeaders,
+  REVIEWER_NAME,
+  Type,
+  WEBHOOK_TARGET_OPTIONS,
+} from "../../src/plugin.ts";
+
+const Options = Type.Object(
+  {
+    ...WEBHOOK_TARGET_OPTIONS,
+    timeout_seconds: Type.Integer({ default: 15, minimum: 1, maximum: 45 }),
+    version: Type.String({ minLength: 1, maxLength: 100, description: "Recorded with each answer." }),
+  },
+  { additionalProperties: false },
+);
+
+export default definePlugin({
+  name: "review-webhook",
+  options: Type.Object(
+    { reviewers: Type.Optional(Type.Record(Type.String({ pattern: REVIEWER_NAME }), Options)) },
+    { additionalProperties: false },
+  ),
+  setup: (_host, { reviewers = {} }) => ({
+    reviewers: Object.entries(reviewers).map(([name, options]) => createWebhookReviewer(name, options)),
+  }),
+});
+
+/** Creates the reviewer. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in tests */
+export function createWebhookReviewer(name: string, options: Static<typeof Options>, resolve?: Resolve): Reviewer {
+  const { target, keys, headers } = readWebhookTarget(`reviewer "${name}"`, options);
+  return {
+    name,
+    version: options.version,
+    timeoutMs: target.timeoutMs,
+    async review(request, signal) {
+      const body = JSON.stringify(request);
+      const answer = await post(
+        // The service measures the timeout, so that a late answer is recorded as one.
+        { ...target, timeoutMs: target.timeoutMs + 1_000 },
+        {
+          ...headers,
+          "content-type": "application/json",
+          "user-agent": "assent",
+          ...signatureHeaders(keys, request.id, Math.floor(Date.now() / 1000), body),
+        },
+        body,
+        signal,
+        resolve,
+      );
+      if (answer.status !== 200) throw new Error(`${target.url.host} answered ${answer.status}, and 200 is expected`);
+      return readReviewResponse(answer.body ?? "");
+    },
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * The contract of machine reviewers. A rule names them in `approval.reviewers`. The service calls a reviewer after the
+ * action is pending, outside any transaction, and records its answer. A reviewer can be called more than once for one
+ * request (after a crash, or when another process takes over): the first answer that is recorded counts. A reviewer that
+ * throws, hangs or answers anything else leaves the action to people.
+ */
+import { type JsonObject, type JsonValue, parseJson } from "../domain/json.ts";
+import type { ReviewAnswer } from "../domain/reviews.ts";
+
+/** Timeout of one call if the reviewer names none, and the longest that it can name. Milliseconds. */
+export const DEFAULT_REVIEW_TIMEOUT_MS = 15_000;
+export const MAX_REVIEW_TIMEOUT_MS = 45_000;
+
+/**
+ * What a reviewer receives. `action`, `comparison` and `text` contain what the agent wrote, always as values, never in
+ * the other members.
+ */
+export interface ReviewRequest {
+  format: "assent-review/1";
+  /** The same for every call about one request, so that receivers can detect duplicates. */
+  id: string;
+  reviewer: string;
+  /** Whether `approve` approves the action. Otherwise it means: no objection. */
+  may_approve: boolean;
+  /** Says that the rest is data. The same in every request. */
+  notice: string;
+  /** The action, as approvers see it. Times are RFC 3339. */
+  action: {
+    id: string;
+    agent_id: string;
+    tool: string;
+    operation: string;
+    params: JsonObject;
+    context: JsonObject;
+    /** Why the action requires approval. */
+    reason: string;
+    risk_level: string | null;
+    policy: string | null;
+    rule: string | null;
+    /** Principal that submitted it. */
+    submitted_by: string;
+    request_hash: string;
+    /** What the action does, in the words of the policy; null if the rule has no preview. */
+    preview: string | null;
+    /** JSON pointers of the members that the policy wants displayed first. */
+    shown_first: readonly string[];
+    created_at: string;
+    expires_at: string | null;
+  };
+  /** Comparison with the agent's earlier actions: `unusual`, `differs_from`, `earlier_votes`, `compared_with`. */
+  comparison: { [member: string]: JsonValue };
+  /** Parameters and context as approvers read them. Hidden characters are marked, and long values are shortened. */
+  text: string;
+}
+
+/** What a reviewer answers. Other members make the answer malformed. */
+export interface ReviewResponse {
+  answer: ReviewAnswer;
+  /** Recorded in the ledger. A denial shows it to the agent. Shortened to 500 characters. */
+  reason?: string;
+  /** Replaces `version` of the reviewer, for example the version of the model that answered. */
+  version?: string;
+}
+
+export interface Reviewer {
+  /** The name that policies use. */
+  readonly name: string;
+  /** Version of its model, prompt or rules, recorded with each answer. */
+  readonly version: string;
+  /** Timeout of one call in milliseconds. Default: 15 s. At most 45 s. */
+  readonly timeoutMs?: number;
+  /** Makes one attempt. It is not repeated if it fails. `signal` aborts on timeout and when the service stops. */
+  review(request: ReviewRequest, signal: AbortSignal): Promise<ReviewResponse>;
+}
+
+/**
+ * Parses the text of an answer for `review` to return. The service checks what it contains. Throws nothing: text that is not
+ * exactly one JSON value without duplicate members makes the answer malformed.
+ * @example
+ * const review = async (request: ReviewRequest) => readReviewResponse(await askModel(request));
+ */
+export function readReviewResponse(text: string): ReviewResponse {
+  let value: unknown = null;
+  try {
+    value = parseJson(text);
+  } catch {
+    // The service records the answer as malformed.
+  }
+  return value as ReviewResponse;
+}

@@ -1,0 +1,59 @@
+/** Finds faults in `approval.reviewers`: a machine reviewer may approve only where one unsigned vote would be enough. */
+import { suggest } from "../../suggest.ts";
+import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
+import { requiresSeveral } from "./grant-faults.ts";
+
+interface ReviewerFault {
+  /** RFC 6901 pointer, from `approval`. */
+  pointer: string;
+  detail: string;
+  /** Whether the key is at fault and not its value. */
+  key?: boolean;
+}
+
+/** Returns the faults of the rule's `approval.reviewers`, also of a limit's. @param kind what the rule is */
+export function findReviewerFaults(
+  { risk, approval = {} }: Pick<RuleDocument, "risk" | "approval">,
+  kind: "rule" | "limit",
+): ReviewerFault[] {
+  const faults: ReviewerFault[] = [];
+  const names = new Set<string>();
+  for (const [i, { name, may_approve = false }] of (approval.reviewers ?? []).entries()) {
+    if (names.has(name))
+      faults.push({ pointer: `/reviewers/${i}/name`, detail: `the reviewer "${name}" is listed twice; remove one` });
+    names.add(name);
+    const impossible = (why: string): void =>
+      void faults.push({ pointer: `/reviewers/${i}/may_approve`, key: true, detail: `${why}; remove may_approve` });
+    if (!may_approve) continue;
+    if (kind === "limit") impossible("an action that exceeds a limit is always approved by a person");
+    if (risk === "critical") impossible('a machine cannot approve actions of the risk "critical"');
+    if (approval.signature !== undefined)
+      impossible("each approval needs the signature of a person (approval.signature)");
+    if (requiresSeveral(approval)) impossible("a machine has no vote, and this rule requires several people");
+  }
+  return faults;
+}
+
+/**
+ * Returns one sentence for each policy and reviewer that the configuration does not have, in order of appearance.
+ * @param configured names of the configured reviewers
+ */
+export function findUnknownReviewers(
+  documents: readonly PolicyDocument[],
+  configured: readonly string[],
+): { message: string }[] {
+  return documents.flatMap(({ policy, rules, limits = [] }) => {
+    const named = new Set(
+      [...rules, ...limits].flatMap(({ approval }) => approval?.reviewers ?? []).map(({ name }) => name),
+    );
+    return [...named]
+      .filter((name) => !configured.includes(name))
+      .map((name) => {
+        const meant = suggest(name, configured);
+        const hint = meant === null ? "" : `; did you mean "${meant}"?`;
+        return {
+          message: `the policy "${policy}" names the reviewer "${name}", which is not configured, so people decide${hint}`,
+        };
+      });
+  });
+}

@@ -1,0 +1,102 @@
+/**
+ * Machine reviewers: programs that see a pending action as its approvers do, and answer before or alongside them. A
+ * reviewer is not a person: it has no vote, and it approves only where every rule that requires approval names it for that.
+ * Pure, so that the audit computes the same.
+ */
+import { clipText } from "./text.ts";
+
+/** `approve`: no objection. `escalate`: a person has to decide. */
+export const REVIEW_ANSWERS = ["approve", "deny", "escalate"] as const;
+export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
+
+/** Pattern of the names of reviewers. */
+export const REVIEWER_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$";
+
+/** Why there is no answer. `not_configured`: the service has no reviewer of this name. */
+export const REVIEW_FAULTS = ["timeout", "error", "malformed", "not_configured"] as const;
+export type ReviewFault = (typeof REVIEW_FAULTS)[number];
+
+/** A reviewer that a decision names. */
+export interface RequiredReviewer {
+  /** Whether its approval can replace the one of a person. */
+  may_approve: boolean;
+  name: string;
+}
+
+/** What a reviewer said about a request, as its entry records it. */
+export interface RecordedReview {
+  reviewer: string;
+  /** Null if it gave no valid answer. */
+  answer: ReviewAnswer | null;
+}
+
+/** Maximum length of a reason in the record. Longer ones are shortened. */
+export const MAX_REVIEW_REASON = 500;
+const MAX_VERSION = 100;
+
+/** People are notified once all reviewers have answered, and after this time at the latest. Milliseconds. */
+export const REVIEW_DEADLINE_MS = 60_000;
+
+/** A valid answer. */
+export interface ParsedAnswer {
+  answer: ReviewAnswer;
+  reason: string | null;
+  version: string | null;
+}
+
+/**
+ * Combines the reviewers that several rules name. A reviewer may approve only if each rule names it for that.
+ * @param rules the reviewers of each rule that requires approval
+ * @param approvable false if no reviewer may approve this action at all
+ */
+export function combineReviewers(
+  rules: readonly (readonly RequiredReviewer[])[],
+  approvable: boolean,
+): RequiredReviewer[] {
+  const names = [...new Set(rules.flatMap((rule) => rule.map(({ name }) => name)))].sort();
+  const mayApprove = (name: string): boolean =>
+    approvable && rules.every((rule) => rule.some((each) => each.name === name && each.may_approve));
+  return names.map((name) => ({ may_approve: mayApprove(name), name }));
+}
+
+/** Returns the reviewers that have not answered. */
+export function findOutstanding(
+  required: readonly RequiredReviewer[],
+  reviews: readonly RecordedReview[],
+): RequiredReviewer[] {
+  return required.filter(({ name }) => !reviews.some(({ reviewer }) => reviewer === name));
+}
+
+/** Whether every reviewer had no objection, and one of them may approve. */
+export function reviewsApprove(required: readonly RequiredReviewer[], reviews: readonly RecordedReview[]): boolean {
+  const approves = (name: string): boolean =>
+    reviews.some(({ reviewer, answer }) => reviewer === name && answer === "approve");
+  return required.some(({ may_approve }) => may_approve) && required.every(({ name }) => approves(name));
+}
+
+/** Returns the reason of an action that a reviewer denied. */
+export function describeReviewDenial(reviewer: string, comment: string | null): string {
+  const words = comment === null ? "" : `: ${comment}`;
+  return clipText(`denied by the reviewer "${reviewer}"${words}`, MAX_REVIEW_REASON);
+}
+
+/** Returns the principal that stands for a reviewer where people are named, for example in an earlier rejection. */
+export function principalOfReviewer(name: string): string {
+  return `reviewer:${name}`;
+}
+
+/**
+ * Parses the answer of a reviewer. Returns null unless it is an object with a known `answer` and no other members than
+ * `reason` and `version`, both texts. Anything else could be misread as an approval.
+ * @example parseReviewAnswer({ answer: "deny", reason: "sends customer data outside" })
+ */
+export function parseReviewAnswer(value: unknown): ParsedAnswer | null {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  const { answer, reason = null, version = null, ...others } = value as Record<string, unknown>;
+  if (Object.keys(others).length > 0 || !isText(reason) || !isText(version)) return null;
+  const known = REVIEW_ANSWERS.find((each) => each === answer);
+  if (known === undefined) return null;
+  return { answer: known, reason, version: version === null ? null : clipText(version, MAX_VERSION) };
+}
+
+const isText = (value: unknown): value is string | null => value === null || typeof value === "string";

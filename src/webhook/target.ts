@@ -1,0 +1,77 @@
+/** Reads where webhooks are sent: the address, the signing keys and the headers. */
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { Type, type Static } from "@sinclair/typebox";
+import { isPublicAddress } from "./address.ts";
+import type { Target } from "./send.ts";
+import { readSecret } from "./sign.ts";
+
+/** Option schemas of a webhook, for the options of a plugin. */
+export const WEBHOOK_TARGET_OPTIONS = {
+  url: Type.String({ minLength: 1, maxLength: 2000 }),
+  secret: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 10 })]),
+  headers: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 4000 }))),
+  allow_private: Type.Optional(Type.Boolean()),
+  tls_ca_file: Type.Optional(Type.String({ minLength: 1 })),
+  timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 600 })),
+};
+const Options = Type.Object(WEBHOOK_TARGET_OPTIONS);
+
+export interface WebhookTarget {
+  target: Target;
+  keys: Uint8Array[];
+  headers: Record<string, string>;
+}
+
+/** Headers of the protocol, which the configuration cannot set. */
+const RESERVED =
+  /^(webhook-.*|host|content-length|content-type|connection|transfer-encoding|expect|upgrade|te|trailer)$/i;
+
+/**
+ * Reads the options of a webhook. Throws Error for faults that the schema cannot express.
+ * @param name what is configured, for messages
+ * @example
+ * const { target, keys } = readWebhookTarget('destination "audit"', { url: "https://example.com/hook", secret: "whsec_…" })
+ */
+export function readWebhookTarget(name: string, options: Static<typeof Options>): WebhookTarget {
+  const fault = (words: string): Error => new Error(`${name}: ${words}`);
+  const { allow_private: allowPrivate = false, tls_ca_file, timeout_seconds = 10 } = options;
+  const url = URL.canParse(options.url) ? new URL(options.url) : null;
+  if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");
+  if (url.username !== "" || url.password !== "")
+    throw fault("its url must hold no user and password; put them into headers, as Authorization");
+  if (url.protocol === "http:" && !allowPrivate)
+    throw fault(
+      "its url must begin with https://, because messages contain approval links and requests; http:// is only allowed for private addresses, with allow_private",
+    );
+  const literal = url.hostname.replace(/^\[|\]$/g, "");
+  if (!allowPrivate && isIP(literal) !== 0 && !isPublicAddress(literal))
+    throw fault(`${literal} is not a public address; set allow_private to send there anyway`);
+  const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
+  const keys = secrets.map((secret) => {
+    const key = readSecret(secret);
+    if (key === null)
+      throw fault(
+        'each secret must be "whsec_" and the base64 of 24 to 64 bytes; make one with: echo "whsec_$(openssl rand -base64 32)"',
+      );
+    return key;
+  });
+  const headers = Object.fromEntries(
+    Object.entries(options.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value]),
+  );
+  for (const [key, value] of Object.entries(headers)) {
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(key) || /[^\t\x20-\x7e\x80-\xff]/.test(value))
+      throw fault(`"${key}" is no header that can be sent`);
+    if (RESERVED.test(key)) throw fault(`the header "${key}" is set by the protocol`);
+  }
+  return {
+    target: {
+      url,
+      allowPrivate,
+      timeoutMs: timeout_seconds * 1000,
+      ca: tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8"),
+    },
+    keys,
+    headers,
+  };
+}
