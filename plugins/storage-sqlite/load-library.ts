@@ -30,7 +30,7 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
       : "";
     throw new StorageError(
       "unavailable",
-      `the embedded store needs SQLite, which Node ${process.version} does not have: ${bun}use Node 22.13 or later, or run "npm install assent @photostructure/sqlite", or set DATABASE_URL to a Postgres`,
+      `the embedded store needs SQLite, which Node ${process.version} does not have: ${bun}use Node 22.13 or later, or run "npm install @photostructure/sqlite", or set DATABASE_URL to a Postgres`,
       { cause: error },
     );
   }

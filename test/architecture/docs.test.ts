@@ -1,6 +1,6 @@
 /** Compares the tables of pages that repeat a table of the code, in both directions. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { TSchema } from "@sinclair/typebox";
@@ -36,6 +36,22 @@ test("docs/configuration.md lists every key and variable, and no other", () => {
     variables,
     ENVIRONMENT_VARIABLES.map(({ name, path }) => [name, path.join(".")]),
   );
+});
+
+test("pages that run the package say where it comes from, because its names in the registries are not ours", () => {
+  const pages = [
+    "README.md",
+    "clients/python/README.md",
+    ...readdirSync(join(ROOT, "docs"))
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => `docs/${name}`),
+  ];
+  const runsPackage = /\b(?:npx|bunx) assent\b|npm:assent\b|pip install (?!-r)\S*(?:assent|clients\/python)/;
+  const silent = pages.filter((path) => {
+    const text = readFileSync(join(ROOT, path), "utf8");
+    return runsPackage.test(text) && !/install-the-package|### Install the package/.test(text);
+  });
+  assert.deepEqual(silent, []);
 });
 
 test("every key has a description, and the documented defaults are the schema's", () => {

@@ -381,7 +381,7 @@ describe("the package", () => {
           env: { ...BARE, ...env },
         });
         assert.equal(code, 1);
-        assert.match(err, /^assent: the embedded store needs SQLite.*npm install assent @photostructure\/sqlite/m);
+        assert.match(err, /^assent: the embedded store needs SQLite.*npm install @photostructure\/sqlite/m);
         assert.doesNotMatch(err, /^\s+at /m);
         for (const name of ["assent.yaml", "policies", "data", ".assent"])
           assert.ok(!existsSync(join(plain, name)), `${name} was written`);
