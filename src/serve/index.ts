@@ -166,10 +166,15 @@ async function close(
   const closed = server.close().then(() => "closed" as const);
   // On Node a keep-alive connection that was sending its response becomes idle only afterwards, so check repeatedly.
   const node = server.node?.server;
+  const bytesRead = new WeakMap<Socket, number>();
   const idle = setInterval(() => {
     if (node !== undefined && "closeIdleConnections" in node) node.closeIdleConnections();
-    // Node treats a connection that has not sent a byte as busy.
-    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
+    // Node treats a connection that has not sent a whole request header as busy.
+    for (const socket of connections) {
+      const isStalled = bytesRead.get(socket) === socket.bytesRead && socket.writableLength === 0;
+      if (isStalled && (unanswered.get(socket) ?? 0) === 0) socket.destroy();
+      else bytesRead.set(socket, socket.bytesRead);
+    }
   }, IDLE_CHECK_MS);
   if ((await Promise.race([closed, timeout])) === "late") {
     // On Deno only the signal closes the remaining connections.
