@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type Page } from "../../src/plugin.ts";
 import { createAssets, createDocument } from "../../src/core.ts";
 
-const FOLDER = fileURLToPath(new URL("./assets", import.meta.url));
+const FOLDER = fileURLToPath(new URL("./assets/", import.meta.url));
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

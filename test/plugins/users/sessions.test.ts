@@ -330,3 +330,10 @@ test("a recovery code adds a passkey once, in any spelling", async () => {
   assert.equal(done.body.user.passkeys.length, 2);
   assert.equal((await enrol(service, code, createAuthenticator(ORIGIN))).body.code, "USERS_LINK_INVALID");
 });
+
+test("the sign-in page and its script are served", async () => {
+  const page = await service.call("GET", "/sign-in", { key: null, headers: PAGE });
+  assert.equal(page.status, 200, String(page.body));
+  const script = /src="([^"]+sign-in\.js)"/.exec(page.body as string)?.[1] ?? assert.fail("the page has no script");
+  assert.equal((await service.call("GET", script, { key: null })).status, 200);
+});
