@@ -69,7 +69,13 @@ export async function voteOn(
     const voter =
       "link" in by
         ? await verifyLinkVoter(host, tx, row, by.link)
-        : verifyVoter(host, row, who as Credential, { vote, proof: by.proof }, history);
+        : verifyVoter(
+            host,
+            row,
+            who as Credential,
+            { vote, proof: by.proof },
+            { history, set: tx.activePolicies.compiled },
+          );
     assertMayConfirm(voter, history.requirement?.approvers ?? []);
     const { principal } = voter.actor;
     if (votes.some((vote) => vote.principal === principal)) {

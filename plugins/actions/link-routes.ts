@@ -1,12 +1,13 @@
 /** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
-import { type CoreHost, parseStoredRequest, presentRequest } from "../../src/core.ts";
+import { type CoreHost, parseStoredRequest, presentRequest, requiresSignature } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
 import { readVotes, policySetFor, renderQuestions, renderVotes } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
+import { readHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
 
 async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
@@ -16,9 +17,11 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
   const set = await policySetFor(host, row);
   const { status } = withCurrentStatus(row, host.clock());
+  const history = status === "pending_approval" ? await readHistory(host.storage, row) : null;
   return {
     approver,
     refusal: refusal?.message ?? null,
+    signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,
       agent_id,

@@ -35,6 +35,9 @@ export const LinkAnswer = Type.Object(
         description: "Why this approver cannot vote, apart from earlier votes; null if they may.",
       }),
     ),
+    signature_required: Type.Boolean({
+      description: "Whether the rule accepts only votes that are signed with a passkey, so that no link can vote.",
+    }),
     action: Type.Pick(
       ActionRecord,
       [

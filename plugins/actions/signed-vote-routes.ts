@@ -95,12 +95,13 @@ async function readStatements(
   if (new Set(votes.map(({ action_id }) => action_id)).size < votes.length)
     throw new Refusal("VALIDATION_FAILED", "`votes` names an action twice; vote once on each");
   const statements: VoteStatement[] = [];
+  const { compiled: set } = await host.policies.current();
   for (const vote of votes) {
     const row = await visibleAction(host.storage, vote.action_id, credential);
     assertNotErased(row);
     const history = await readHistory(host.storage, row);
     if (history === null) throw recordAlteredError(row, ["entries"]);
-    statements.push(voteStatement(host, row, credential, vote, nonce, history));
+    statements.push(voteStatement(host, row, credential, vote, nonce, { history, set }));
   }
   return statements;
 }
@@ -116,8 +117,8 @@ async function castSignedVotes(
   const assertion = await passkeys.claim(nonce, votesChallenge(digests), response);
   const results: Results = [];
   for (const [i, vote] of votes.entries()) {
-    const decision = statements[i]?.decision ?? "";
-    const gesture: Gesture = { kind: "passkey", decision, nonce, votes: digests, ...assertion };
+    const { decision, preview } = statements[i] as VoteStatement;
+    const gesture: Gesture = { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion };
     const { action_id } = vote;
     try {
       const { row } = await voteOn(host, { credential, id: action_id, proof: { gesture } }, vote);

@@ -52,7 +52,7 @@ export const VoteChallenge = Type.Object(
           decision: text("Leaf hash of the entry that made the action pending."),
           nonce: text("The nonce."),
           origin: text("Origin of the log."),
-          preview: Type.Null({ description: "Digest of a preview; there is none." }),
+          preview: orNull(text("Salted commitment to the preview that the rule renders; null if it has none.")),
           questions: orNull(text("Digest of the questions to the agent and its answers; null if there are none.")),
           reason: orNull(text("The reason given.")),
           user: text("The approver's principal."),

@@ -3,12 +3,18 @@ import {
   type Actor,
   canSee,
   checkToken,
+  commitDigest,
+  type CompiledPolicySet,
   type CoreHost,
   type DecisionEntry,
   decodeEntry,
   decodeToken,
   type Gesture,
+  parseStoredRequest,
+  presentRequest,
   questionsDigest,
+  sha256Hex,
+  utf8,
   voteDigest,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
@@ -54,7 +60,7 @@ export function verifyVoter(
   row: ActionRow,
   who: Credential,
   { vote, proof }: { vote: Vote; proof: VoteProof },
-  history: VerifiedHistory,
+  { history, set }: { history: VerifiedHistory; set: CompiledPolicySet },
 ): Voter {
   const self = selfApprovalRelation(host, row, who);
   const gesture = "gesture" in proof ? proof.gesture : null;
@@ -69,8 +75,14 @@ export function verifyVoter(
         approvalMac(host),
       ),
     );
-  else assertSigned(host, row, who, vote, proof.gesture, history);
+  else assertSigned(host, row, who, vote, proof.gesture, { history, set });
   return { actor: toActor(who.key, who.principal), self, groups: who.groups, gesture };
+}
+
+/** What the approver was shown: the entries of the action, and the policies that render its preview. */
+export interface ShownAction {
+  history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">;
+  set: CompiledPolicySet;
 }
 
 /** Returns the statement that the credential signs for this vote. Throws ACTION_NOT_PENDING if nobody was asked. */
@@ -80,7 +92,7 @@ export function voteStatement(
   { principal }: Credential,
   { approve, reason }: Vote,
   nonce: string,
-  { askedHash, commitment, questions }: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">,
+  { history: { askedHash, commitment, questions }, set }: ShownAction,
 ): VoteStatement {
   if (askedHash === null) throw new Refusal("ACTION_NOT_PENDING", `the action ${row.id} never required approval`);
   return {
@@ -89,12 +101,19 @@ export function voteStatement(
     decision: askedHash,
     nonce,
     origin: host.ledger.origin,
-    preview: null,
+    preview: commitPreview(row, set),
     questions: questionsDigest(questions),
     reason: reason ?? null,
     user: principal,
     vote: approve ? "approve" : "deny",
   };
+}
+
+/** Salted like the request: who reads the log could otherwise guess a short preview, even after the request's erasure. */
+function commitPreview(row: ActionRow, set: CompiledPolicySet): string | null {
+  const { params, context } = parseStoredRequest(row) ?? { params: {}, context: {} };
+  const { preview } = presentRequest(set, { ...row, params, context });
+  return preview === null ? null : commitDigest(row.salt, sha256Hex(utf8(preview)));
 }
 
 /** The signature was verified before the lock. The action and the user may have changed since. */
@@ -103,10 +122,11 @@ function assertSigned(
   row: ActionRow,
   who: Credential,
   vote: Vote,
-  { nonce, votes, credential_id }: Gesture,
-  history: VerifiedHistory,
+  { nonce, votes, credential_id, preview }: Gesture,
+  shown: ShownAction,
 ): void {
-  if (!votes.includes(voteDigest(voteStatement(host, row, who, vote, nonce, history))))
+  const statement = voteStatement(host, row, who, vote, nonce, shown);
+  if (!votes.includes(voteDigest(statement)) || statement.preview !== preview)
     throw new Refusal(
       "VOTE_SIGNATURE_INVALID",
       "the action has changed since you signed; read it again and sign again",

@@ -13,8 +13,8 @@ export interface VoteStatement {
   nonce: string;
   /** Origin of the log, so that a vote at another service is not valid here. */
   origin: string;
-  /** Digest of a preview of the effects. Null, because no preview exists. */
-  preview: null;
+  /** Salted commitment to the preview that the rule renders. Lowercase hex; null if it renders none. */
+  preview: string | null;
   /** `questionsDigest` of what approvers asked the agent and it answered; null if nothing was asked. */
   questions: string | null;
   reason: string | null;
@@ -36,6 +36,7 @@ export interface Gesture extends PasskeyAssertion {
   kind: "passkey";
   decision: string;
   nonce: string;
+  preview: string | null;
   /** Digests of all votes that were signed together, in the order in which the approver saw them. Lowercase hex. */
   votes: string[];
 }
@@ -124,14 +125,14 @@ export function findGestureFault(
 ): string | null {
   const { action_id, commitment, comment: reason, gesture, questions, verdict } = entry;
   if (verdict !== "approve" && verdict !== "deny") return "it is not a vote";
-  const { decision, nonce, votes } = gesture;
+  const { decision, nonce, preview, votes } = gesture;
   const statement = {
     action_id,
     commitment,
     decision,
     nonce,
     origin,
-    preview: null,
+    preview,
     questions,
     reason,
     user,

@@ -1,25 +1,55 @@
 /** Passkeys in a real browser, with its virtual authenticator. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core";
+import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
+import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
 import { ASKED, type Service } from "../support/service.ts";
 
+/** Writes a picture into the folder that ASSENT_PICTURES names. */
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env["ASSENT_PICTURES"];
+  if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}
+
 describe("the sign-in page", { skip: withoutBrowser }, () => {
   let service: Service;
+  let pigeon: TestNotifier;
   let server: Listening;
   let browser: Browser;
   /** Passkeys need a host name. */
   let origin = "";
   before(async () => {
-    service = await startPeople();
+    pigeon = testNotifier();
+    service = await startPeople({
+      plugins: [pigeon.plugin],
+      change(config) {
+        config.channels = { desk: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } };
+      },
+    });
     server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
     origin = server.url.replace("127.0.0.1", "localhost");
     browser = await launch();
+    const policy = {
+      policy: "signed",
+      rules: [
+        { name: "deletions", tool: "postgres", effect: "require_approval", approval: { signature: "passkey" } },
+        {
+          name: "drops",
+          tool: "warehouse",
+          effect: "require_approval",
+          approval: { signature: "passkey", notify: ["desk"], preview: "Archive the table {params.table}" },
+        },
+      ],
+    };
+    const { status } = await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy });
+    assert.equal(status, 201);
   });
   after(async () => {
     await browser.close();
@@ -151,14 +181,6 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     let page: Page;
     let authenticator: { cdp: CDPSession; id: string };
     before(async () => {
-      const policy = {
-        policy: "signed",
-        rules: [
-          { name: "deletions", tool: "postgres", effect: "require_approval", approval: { signature: "passkey" } },
-        ],
-      };
-      const { status } = await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy });
-      assert.equal(status, 201);
       context = await browser.newContext();
       ({ page } = await open(context, await invite("Grace", ["approver"])));
       authenticator = await addAuthenticator(context, page);
@@ -251,6 +273,86 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       const link = await paneOf(desk.page, id).getByRole("link", { name: "Sign in as a user" }).getAttribute("href");
       assert.equal(link, `/sign-in?return_to=${encodeURIComponent(`/#/approvals/${id}`)}`);
       await desk.page.close();
+    });
+  });
+
+  describe("on the page of a link", () => {
+    /** Submits, and returns the action's id and the link that was sent to Anna. */
+    async function ask(table: string): Promise<{ id: string; link: string }> {
+      const action = { agent_id: "support-bot", tool: "warehouse", operation: "archive", params: { table } };
+      const id = (await service.call("POST", "/v1/actions", { key: service.agent, body: action })).body.id as string;
+      const message = (await pigeon.next(
+        (one) => one.kind === "approval_requested" && one.action.id === id,
+      )) as ApprovalMessage;
+      return { id, link: `${origin}/approve${new URL(message.link).hash}` };
+    }
+    const read = async (id: string) => (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+
+    it("signs in and signs the vote on a phone, and no address has the token", async () => {
+      const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true });
+      const { page } = await open(context, await invite("Harriet", ["approver"]));
+      await addAuthenticator(context, page);
+      await page.getByRole("button", { name: "Create a passkey" }).click();
+      await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+      await page.goto(`${origin}/sign-in`);
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("button", { name: "Sign in with a passkey" }).waitFor();
+
+      const { id, link } = await ask("invoices_2019");
+      const addresses: string[] = [];
+      page.on("request", (sent) => addresses.push(sent.url()));
+      await page.goto(link);
+      await page.getByText("accepts only votes that are signed with a passkey").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0);
+      await page.getByRole("link", { name: "Sign in as a user" }).click();
+      await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+      await page.getByText("You vote as Harriet").waitFor();
+      assert.equal(page.url(), `${origin}/approve`);
+      const token = new URL(link).hash.slice(1);
+      assert.deepEqual(
+        addresses.filter((url) => url.includes(token.slice(0, 40)) || url.includes("return_to=%2Fapprove%23")),
+        [],
+      );
+      await picture(page, "approve-phone");
+      const width = await page.evaluate("document.documentElement.scrollWidth");
+      assert.ok((width as number) <= 390, "nothing is wider than the phone");
+      await vote(page, "Approve", "nobody reads it");
+      await page.getByText("You approved it.").waitFor();
+      assert.equal((await read(id)).approvals[0].reason, "nobody reads it");
+      const { body } = await service.call("GET", `/v1/events/page?type=approval&action_id=${id}`, {
+        key: service.admin,
+      });
+      const [{ entry }] = body.events;
+      assert.match(entry.by.principal, /^user:/);
+      assert.match(entry.gesture.preview, /^[0-9a-f]{64}$/);
+      await page.setViewportSize({ width: 1280, height: 900 });
+      await picture(page, "approve-desktop");
+      await context.close();
+    });
+
+    it("keeps the reason if the person does not confirm, and a link alone cannot vote", async () => {
+      const { id, link } = await ask("invoices_2020");
+      const context = await browser.newContext();
+      const { page } = await open(context, await invite("Ines", ["approver"]));
+      const authenticator = await addAuthenticator(context, page);
+      await page.getByRole("button", { name: "Create a passkey" }).click();
+      await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+      await authenticator.cdp.send("WebAuthn.setUserVerified", {
+        authenticatorId: authenticator.id,
+        isUserVerified: false,
+      });
+      await page.goto(link);
+      await page.getByText("You vote as Ines").waitFor();
+      await vote(page, "Approve", "old data");
+      await page.getByText("the passkey did not sign, so no vote is recorded").waitFor();
+      assert.equal(await page.getByLabel("Reason").inputValue(), "old data");
+      const forced = await service.call("POST", "/v1/approval-link/verdict", {
+        key: null,
+        body: { token: new URL(link).hash.slice(1), approve: true },
+      });
+      assert.equal(forced.body.code, "VOTE_SIGNATURE_REQUIRED");
+      assert.equal((await read(id)).status, "pending_approval");
+      await context.close();
     });
   });
 

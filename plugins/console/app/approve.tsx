@@ -1,13 +1,16 @@
 /**
  * The page that links in notifications open. It works with the token in the address, which was sent to one person.
- * Opening it only reads; a button votes.
+ * Opening it only reads; a button votes. A person who is signed in votes as that user, and signs with their passkey.
  */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, at, now, request } from "./core/api.ts";
 import type { LinkAnswer } from "./core/api-types.ts";
+import { loadMe } from "./core/me.ts";
+import { COOKIE, key, userSignInAddress } from "./core/session.ts";
 import { readDraft } from "./inbox/drafts.ts";
 import { Chip, Votes } from "./inbox/pane.tsx";
+import { castVote } from "./inbox/vote.ts";
 import { VoteBar } from "./inbox/vote-bar.tsx";
 import { Badge, Banner, Notice, Problem, Text, TimeLeft } from "./ui/elements.tsx";
 import { who } from "./ui/format.ts";
@@ -15,6 +18,8 @@ import { useNow } from "./ui/hooks.ts";
 import { Asked, Bound, Origin, Risk } from "./ui/request.tsx";
 
 const POLL_MS = 5000;
+/** Where the tab stores the token while the person signs in. */
+const LINK_STORE = "assent.link";
 const token = takeToken();
 // Another link in the same tab changes only the fragment, and must not leave the first request in view.
 addEventListener("hashchange", () => {
@@ -37,8 +42,29 @@ interface Lost {
   error: Error;
 }
 
+/** A signed-in user who may vote on the request. Their passkey signs the vote. */
+interface Signer {
+  name: string;
+  principal: string;
+}
+
+/** Returns the user of this browser's session if they may vote on the action; null for anyone else. */
+async function findSigner(id: string): Promise<Signer | null> {
+  if (key() !== COOKIE) return null;
+  try {
+    const { approval_token } = await request("GET /v1/actions/{id}", { path: [id] });
+    if (approval_token === undefined) return null;
+    const { principal, key: user } = await loadMe();
+    return { name: user.name, principal };
+  } catch {
+    // The session has ended, or its user cannot see the action. The link works without it.
+    return null;
+  }
+}
+
 function Approve() {
   const [seen, setSeen] = useState<LinkAnswer | null>(null);
+  const [signer, setSigner] = useState<Signer | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [done, setDone] = useState("");
   const [lost, setLost] = useState<Lost | null>(null);
@@ -46,7 +72,9 @@ function Approve() {
   const isPending = seen?.action.status === "pending_approval";
   const refresh = async (): Promise<void> => {
     try {
-      setSeen(await request("POST /v1/approval-link", { body: { token }, key: null }));
+      const answer = await request("POST /v1/approval-link", { body: { token }, key: null });
+      if (seen === null) setSigner(await findSigner(answer.action.id));
+      setSeen(answer);
       setError(null);
     } catch (refusal) {
       setError(refusal);
@@ -66,15 +94,13 @@ function Approve() {
         {error === null ? <p class="quiet">Loading…</p> : <Refused error={error} again={() => void refresh()} />}
       </main>
     );
-  const { action, approver, refusal } = seen;
+  const { action, approver, refusal, signature_required } = seen;
   const cast = async (approve: boolean, reason: string): Promise<boolean> => {
     setLost(null);
     try {
-      // The token is bound to the request hash, so it cannot vote on anything but the request on this page.
-      const body = { token, approve, ...(reason === "" ? {} : { reason }) };
-      const answer = await request("POST /v1/approval-link/verdict", { body, key: null });
+      const status = await (signer === null ? voteByLink(approve, reason) : voteSigned(action, approve, reason));
       setDone(
-        answer.action.status === "pending_approval"
+        status === "pending_approval"
           ? "Your approval is recorded; it needs more approvals."
           : `You ${approve ? "approved" : "denied"} it.`,
       );
@@ -86,9 +112,11 @@ function Approve() {
       await refresh();
     }
   };
-  const vote = action.approvals.find((one) => one.approver === approver) ?? null;
+  const voter = signer?.principal ?? approver;
+  const vote = action.approvals.find((one) => one.approver === voter) ?? null;
   const isLate = action.expires_at !== null && Date.parse(action.expires_at) <= now();
-  const isOpen = isPending && !isLate && refusal === null && vote === null;
+  const mayVote = signer !== null || (refusal === null && !signature_required);
+  const isOpen = isPending && !isLate && mayVote && vote === null;
   return (
     <>
       <Banner />
@@ -98,28 +126,14 @@ function Approve() {
           <span class="quiet">
             You vote as{" "}
             <strong>
-              <Text value={who(approver)} />
+              <Text value={signer?.name ?? who(approver)} />
             </strong>
+            {signer === null ? null : ", signed in"}
           </span>
         </header>
         <article class="pane">
-          <p class="chips">
-            <Chip icon="bot">
-              <Text value={action.agent_id} />
-            </Chip>
-            <Risk risk={action.risk_level} />
-            {isPending && action.expires_at !== null ? (
-              <Chip icon="clock">
-                <TimeLeft at={action.expires_at} />
-              </Chip>
-            ) : (
-              <Badge value={action.status} />
-            )}
-            <Chip icon="users">
-              {action.approvals.filter(({ approve }) => approve).length} of {action.approvals_needed} approvals
-            </Chip>
-          </p>
-          <Messages {...{ seen, lost, done, isLate }} hasVoted={vote !== null} />
+          <Summary action={action} isPending={isPending} />
+          <Messages seen={signer === null ? seen : { ...seen, refusal: null }} {...{ voter, lost, done, isLate }} />
           <Asked action={action} level={2} />
           <h2 class="part">Votes</h2>
           <Votes action={action} />
@@ -127,6 +141,7 @@ function Approve() {
           <Bound action={action} />
           <Problem error={error} />
           {isOpen ? <VoteBar subject={action.id} cast={cast} /> : null}
+          {isPending && !isLate && signature_required && signer === null ? <SignInToSign /> : null}
         </article>
         <p class="quiet">
           Your vote counts for exactly this request and is recorded under your name.{" "}
@@ -137,19 +152,69 @@ function Approve() {
   );
 }
 
+/** Returns the status after the vote. The token is bound to the request hash, so it cannot vote on any other request. */
+async function voteByLink(approve: boolean, reason: string): Promise<string> {
+  const body = { token, approve, ...(reason === "" ? {} : { reason }) };
+  return (await request("POST /v1/approval-link/verdict", { body, key: null })).action.status;
+}
+
+/** Returns the status after the vote. Rejects with an Error if the vote is not recorded. */
+async function voteSigned(action: LinkAnswer["action"], approve: boolean, reason: string): Promise<string> {
+  const result = await castVote(action, approve, reason);
+  if (result.kind === "failed") throw result.error;
+  if (result.kind === "late") throw new Error(result.outcome.text);
+  return result.action.status;
+}
+
+function Summary({ action, isPending }: { action: LinkAnswer["action"]; isPending: boolean }) {
+  return (
+    <p class="chips">
+      <Chip icon="bot">
+        <Text value={action.agent_id} />
+      </Chip>
+      <Risk risk={action.risk_level} />
+      {isPending && action.expires_at !== null ? (
+        <Chip icon="clock">
+          <TimeLeft at={action.expires_at} />
+        </Chip>
+      ) : (
+        <Badge value={action.status} />
+      )}
+      <Chip icon="users">
+        {action.approvals.filter(({ approve }) => approve).length} of {action.approvals_needed} approvals
+      </Chip>
+    </p>
+  );
+}
+
+/** The link cannot vote, because no passkey signs its vote. */
+function SignInToSign() {
+  return (
+    <Notice kind="busy">
+      The rule accepts only votes that are signed with a passkey, by a user who may vote on this.{" "}
+      {/* The address must not contain the token: the sign-in page would send it to the service. */}
+      <a href={userSignInAddress()} onClick={() => sessionStorage.setItem(LINK_STORE, token)}>
+        Sign in as a user
+      </a>{" "}
+      to vote here.
+    </Notice>
+  );
+}
+
 interface MessagesProps {
   seen: LinkAnswer;
+  /** Principal. */
+  voter: string;
   lost: Lost | null;
   done: string;
   isLate: boolean;
-  hasVoted: boolean;
 }
 
-function Messages({ seen: { action, refusal, approver }, lost, done, isLate, hasVoted }: MessagesProps) {
+function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: MessagesProps) {
   const isPending = action.status === "pending_approval";
   const reason = readDraft(action.id);
   const [kind, text] = ENDED[action.status] ?? ["busy", `It is ${action.status}.`];
-  const own = action.approvals.find((vote) => vote.approver === approver);
+  const own = action.approvals.find((vote) => vote.approver === voter);
   return (
     <div role="status">
       {lost === null ? null : (
@@ -171,8 +236,8 @@ function Messages({ seen: { action, refusal, approver }, lost, done, isLate, has
       {done === "" ? null : <Notice kind="good">{done}</Notice>}
       {isPending && isLate ? <Notice kind="busy">{ENDED["expired"]?.[1]}</Notice> : null}
       {isPending ? null : <Notice kind={kind}>{text}</Notice>}
-      {isPending && hasVoted && done === "" ? (
-        <Notice kind="busy">You have {own?.approve ? "approved" : "denied"} it already; it needs more votes.</Notice>
+      {isPending && own !== undefined && done === "" ? (
+        <Notice kind="busy">You have {own.approve ? "approved" : "denied"} it already; it needs more votes.</Notice>
       ) : null}
       {refusal === null ? null : (
         <Notice kind="bad">
@@ -203,7 +268,11 @@ function takeToken(): string {
   const given = decodeFragment(location.hash.slice(1));
   if (given === "") {
     const state: unknown = history.state;
-    return typeof state === "object" && state !== null && "token" in state ? String(state.token) : "";
+    const stored = sessionStorage.getItem(LINK_STORE) ?? "";
+    sessionStorage.removeItem(LINK_STORE);
+    const last = typeof state === "object" && state !== null && "token" in state ? String(state.token) : stored;
+    if (last !== "") history.replaceState({ token: last }, "", location.pathname);
+    return last;
   }
   history.replaceState({ token: given }, "", location.pathname);
   return given;

@@ -95,6 +95,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
           credential_id: text("Id of the passkey, base64url."),
           decision: digest("Leaf hash of the entry that made the action pending, as the approver was shown."),
           nonce: text("Issued by the service for one list of votes."),
+          preview: orNull(digest("Salted commitment to the preview that the rule renders; null if it has none.")),
           votes: Type.Array(Type.String(), {
             description: "Digests of all votes that were signed together, in order.",
           }),

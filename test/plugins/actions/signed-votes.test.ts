@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createUsersAudit } from "../../../src/audit/users.ts";
+import { commitDigest, sha256Hex, utf8 } from "../../../src/core.ts";
 import { invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
@@ -185,6 +186,7 @@ test("the audit finds every alteration of a signed vote", async () => {
     "an API key": { by: { ...by, principal: "owner:bob" } },
     "another decision": { gesture: { ...gesture, decision: "0".repeat(64) } },
     "another signature": { gesture: { ...gesture, signature: flipped.toString("base64url") } },
+    "another preview": { gesture: { ...gesture, preview: "0".repeat(64) } },
     "another list": { gesture: { ...gesture, votes: [...gesture.votes, "0".repeat(64)] } },
   };
   for (const [what, change] of Object.entries(forged))
@@ -196,4 +198,40 @@ test("the audit finds every alteration of a signed vote", async () => {
   const last = ofGrace.at(-1) ?? assert.fail("there is no user");
   const removal = { ...last, change: "passkey_removed", user: { ...last["user"], passkeys: [] } };
   assert.throws(() => fold([...ofGrace, removal, vote]), /did not have/);
+});
+
+test("the preview is signed, and a changed policy with another preview needs another signature", async () => {
+  const policy = (preview: string): object => ({
+    policy: "question",
+    rules: [{ name: "asked", tool: "asked", effect: "require_approval", approval: { signature: "passkey", preview } }],
+  });
+  const admin = { key: service.admin };
+  const created = await service.call("POST", "/v1/policies?activate=true", {
+    ...admin,
+    body: policy("Delete {params.table}"),
+  });
+  assert.equal(created.status, 201, JSON.stringify(created.body));
+  const asked = async (): Promise<string> => {
+    const body = { agent_id: "bot", tool: "asked", operation: "x", params: { table: "old", n: Math.random() } };
+    return (await service.call("POST", "/v1/actions", { key: agent, body })).body.id as string;
+  };
+  const id = await asked();
+  const signed = await signature(grace, [approval(id)]);
+  assert.equal((await grace.call("POST", "/v1/votes", signed)).status, 200);
+  const { body: events } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
+  const row = (await service.storage.action(id)) ?? assert.fail("there is no action");
+  const preview = sha256Hex(utf8('Delete "old"'));
+  assert.equal(events.events[1].entry.gesture.preview, commitDigest(row.salt, preview));
+
+  const other = await asked();
+  const stale = await signature(grace, [approval(other)]);
+  const changed = await service.call("PUT", `/v1/policies/${created.body.id}?activate=true`, {
+    ...admin,
+    body: policy("Read {params.table}"),
+    headers: { "if-match": created.headers.get("etag") ?? "" },
+  });
+  assert.equal(changed.status, 200, JSON.stringify(changed.body));
+  const { body } = await grace.call("POST", "/v1/votes", stale);
+  assert.equal(body.code, "VOTE_SIGNATURE_INVALID", JSON.stringify(body));
+  assert.equal(await statusOf(other), "pending_approval");
 });

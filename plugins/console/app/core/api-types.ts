@@ -459,6 +459,8 @@ export interface ApprovalEntry {
     decision: string;
     /** Issued by the service for one list of votes. */
     nonce: string;
+    /** Salted commitment to the preview that the rule renders; null if it has none. */
+    preview: string | null;
     /** Digests of all votes that were signed together, in order. */
     votes: string[];
     /** Base64url. */
@@ -1118,6 +1120,8 @@ export interface LinkAnswer {
   approver: string;
   /** Why this approver cannot vote, apart from earlier votes; null if they may. */
   refusal: string | null;
+  /** Whether the rule accepts only votes that are signed with a passkey, so that no link can vote. */
+  signature_required: boolean;
   action: LinkedAction;
 }
 
@@ -2768,8 +2772,8 @@ export interface Api {
         nonce: string;
         /** Origin of the log. */
         origin: string;
-        /** Digest of a preview; there is none. */
-        preview: null;
+        /** Salted commitment to the preview that the rule renders; null if it has none. */
+        preview: string | null;
         /** Digest of the questions to the agent and its answers; null if there are none. */
         questions: string | null;
         /** The reason given. */

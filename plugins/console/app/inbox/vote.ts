@@ -21,8 +21,11 @@ const QUESTIONS_CHANGED =
   "a question was asked or answered since this page was read; no vote was recorded; read it and vote again";
 const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it belongs to the requester";
 
+/** A request as a page shows it. */
+type Shown = Pick<Action, "id" | "request_hash" | "questions">;
+
 /** Votes on one request. Rejects only for programming errors. */
-export async function castVote(shown: Action, approve: boolean, reason: string): Promise<VoteResult> {
+export async function castVote(shown: Shown, approve: boolean, reason: string): Promise<VoteResult> {
   let result: VoteResult | undefined;
   await castVotes([shown], approve, reason, (_, only) => (result = only));
   return result as VoteResult;
@@ -33,7 +36,7 @@ export async function castVote(shown: Action, approve: boolean, reason: string):
  * gesture; a user without one, and an API key, vote on each request by itself. Rejects only for programming errors.
  */
 export async function castVotes(
-  shown: readonly Action[],
+  shown: readonly Shown[],
   approve: boolean,
   reason: string,
   onResult: (id: string, result: VoteResult) => void,
@@ -53,7 +56,7 @@ export async function castVotes(
 }
 
 /** Reads a request again and compares its hash with the one shown. Returns null if no vote is possible, and reports why. */
-async function readAgain(shown: Action, onResult: (id: string, result: VoteResult) => void): Promise<Action | null> {
+async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult) => void): Promise<Action | null> {
   const refuse = (error: Error): null => (onResult(shown.id, { kind: "failed", error }), null);
   try {
     const current = await request("GET /v1/actions/{id}", { path: [shown.id] });
