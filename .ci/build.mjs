@@ -1,14 +1,14 @@
 /**
- * Makes dist/, which is laid out as the clone: dist/src, dist/plugins, dist/policies, dist/docs/errors.md.
+ * Builds dist/, which has the layout of the clone: dist/src, dist/plugins, dist/policies, dist/docs/errors.md.
  *
- *   node .ci/build.mjs           checks the types, writes JavaScript, declarations and source maps, and bundles what
- *                                other packages bring into dist/vendor: what is packed
- *   node .ci/build.mjs --quick   writes JavaScript and source maps, and only when a source has changed
+ *   node .ci/build.mjs           checks types, writes JavaScript, declarations and source maps, and bundles dependencies
+ *                                into dist/vendor. The package contains this build
+ *   node .ci/build.mjs --quick   writes JavaScript and source maps, and only if a source file has changed
  *
- * The tests make the second with the bundles: what they start reads 30 files instead of 700.
+ * Tests use the quick build with bundled dependencies, because a service then reads 30 files instead of 700.
  *
- * Each file is put in its place whole, and what has been made is told last. Builds that run at the same time do the
- * same work twice and harm nobody; one that is cut short is made again.
+ * Files are moved into place whole, and the stamp is written last. Concurrent builds repeat work but do no harm, and an
+ * interrupted build is repeated.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -23,18 +23,18 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DIST = join(ROOT, "dist");
 const STAMP = join(DIST, ".build.json");
 
-/** What dist/ is made of. */
+/** Inputs of the build. */
 const FOLDERS = ["src", "plugins", "policies", ".ci"];
 const FILES = ["docs/errors.md", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"];
 
 export class BuildError extends Error {}
 
 /**
- * Builds unless dist/ was made of the sources as they are. Takes some milliseconds when it was.
- * @param bundle puts other packages' code into the folder that it is given: for who starts it often
+ * Builds, unless dist/ is up to date, which takes a few milliseconds to find out.
+ * @param bundle bundles dependencies into the given folder, for callers that start the service often
  */
 export function ensureBuilt(bundle = null) {
-  // Looked at before the compiler reads them: a change in between is seen by the next start.
+  // Before the compiler reads the sources, so that the next start notices a change in between.
   const sources = fingerprint();
   const last = stamp();
   if (last?.sources === sources && (bundle === null || last.bundled)) return;
@@ -45,15 +45,15 @@ export function ensureBuilt(bundle = null) {
   });
 }
 
-/** Makes what is packed: types are checked, which takes four times as long, and other packages' code is bundled. */
+/** Makes the build of the package: checks types, which takes four times as long, and bundles dependencies. */
 async function buildWhole() {
   const sources = fingerprint();
-  // Not needed for a quick build, which a start of a clone waits for.
+  // Imported here, because a quick build does not need it and delays the start of a clone.
   const { bundlePackages } = await import("./bundle.mjs");
   inFreshFolder((fresh) => {
     compileInto(fresh, ["--noEmitOnError"]);
     for (const path of filesIn(fresh, "").filter((name) => name.endsWith(".d.ts"))) {
-      // Only commands run these rooms: their types are nobody's, and name packages that are bundled.
+      // Only commands use these folders. Nobody imports their types, and they name packages that are bundled.
       if (/^src\/(?:cli|hook|mcp)\//.test(path)) rmSync(join(fresh, path));
       else declare(join(fresh, path));
     }
@@ -63,7 +63,7 @@ async function buildWhole() {
 }
 
 function inFreshFolder(work) {
-  // Beside dist/, and not in it: source maps name the sources relative to where the compiler writes.
+  // Next to dist/ and not in it, because source maps name sources relative to the output folder.
   const fresh = join(ROOT, `.dist-${process.pid}`);
   try {
     work(fresh);
@@ -83,17 +83,17 @@ function compileInto(fresh, options) {
   }
 }
 
-/** Moves all files into dist/, takes away what is not among them, and notes what dist/ is made of. */
+/** Moves all files into dist/, removes other files there, and writes the stamp. */
 function place(fresh, { sources, types, bundled }) {
   const made = filesIn(fresh, "");
   const isBundle = (path) => path.startsWith("vendor/");
-  // Bundles before what imports them: a service may be starting.
+  // Bundles before the files that import them, because a service may be starting.
   for (const path of [...made.filter(isBundle), ...made.filter((path) => !isBundle(path))]) {
     mkdirSync(dirname(join(DIST, path)), { recursive: true });
     renameSync(join(fresh, path), join(DIST, path));
   }
   const kept = new Set(made);
-  // Declarations and bundles of a build beside this one may be on their way.
+  // A concurrent build may be writing declarations and bundles.
   const isKept = (path) => kept.has(path) || (!types && kept.has(path.replace(/\.d\.ts$/, ".js")));
   for (const folder of ["src", "plugins", "policies", ...(bundled ? ["vendor"] : [])])
     for (const path of filesIn(DIST, folder)) if (!isKept(path)) rmSync(join(DIST, path), { force: true });
@@ -101,14 +101,14 @@ function place(fresh, { sources, types, bundled }) {
   renameSync(`${STAMP}.${process.pid}`, STAMP);
 }
 
-/** Runs the TypeScript compiler; throws BuildError when it finds a fault. */
+/** Runs the TypeScript compiler; throws BuildError if it reports an error. */
 export function compile(args) {
   const { status, error } = spawnSync(compiler(), args, { stdio: ["ignore", 2, 2] });
   if (error !== undefined) throw new BuildError(`the TypeScript compiler does not run: ${error.message}`);
   if (status !== 0) throw new BuildError(`the TypeScript compiler ended with ${status}`);
 }
 
-/** The compiler is a program of its own; its launcher would cost another start of Node. */
+/** Path of the compiler. Its launcher would start Node once more. */
 function compiler() {
   const name = `typescript-${process.platform}-${process.arch}`;
   const path = join(ROOT, "node_modules/@typescript", name, "lib", process.platform === "win32" ? "tsc.exe" : "tsc");
@@ -117,7 +117,7 @@ function compiler() {
   return path;
 }
 
-/** Files that are not compiled and that the service reads. */
+/** Files that the service reads and that are not compiled. */
 function assets() {
   const beside = ["src", "plugins"]
     .flatMap((folder) => filesIn(ROOT, folder))
@@ -125,7 +125,7 @@ function assets() {
   return [...beside, ...filesIn(ROOT, "policies"), "docs/errors.md"];
 }
 
-/** Declarations keep the names of the sources in their imports. */
+/** Replaces `.ts` in the imports of a declaration, which the compiler leaves as they are in the source. */
 function declare(path) {
   const text = readFileSync(path, "utf8");
   writeFileSync(path, text.replaceAll(/((?:\bfrom|\bimport\(|\bimport) ?["']\.{1,2}\/[^"']+)\.ts(["'])/g, "$1.js$2"));
@@ -136,12 +136,12 @@ function put(folder, path, content) {
   writeFileSync(join(folder, path), content);
 }
 
-/** Tells one state of the sources from another by names, sizes and times. */
+/** Returns a digest of the names, sizes and times of all inputs. */
 function fingerprint() {
   const hash = createHash("sha256");
   for (const path of [...FOLDERS.flatMap((folder) => filesIn(ROOT, folder)), ...FILES]) {
     const { size, mtimeMs } = statSync(join(ROOT, path));
-    // Whole milliseconds: Deno tells no more, and must not build again what Node has built.
+    // Whole milliseconds, because Deno has no finer times and must not repeat a build that Node made.
     hash.update(`${path}\0${size}\0${Math.floor(mtimeMs)}\n`);
   }
   return hash.digest("hex");

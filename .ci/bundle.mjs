@@ -1,7 +1,7 @@
 /**
- * Puts the code of other packages into dist/vendor/, one file for each name that is imported, and writes what went in:
- * the licences, and a bill of materials in CycloneDX 1.6. A start then reads 30 files instead of 700, and whoever
- * installs Assent installs only packages whose types it shows.
+ * Bundles dependencies into dist/vendor/, one file per import name, and writes their licences and a bill of materials
+ * (CycloneDX 1.6). The service then reads 30 files at startup instead of 700, and the package depends only on packages
+ * whose types it exports.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
@@ -11,7 +11,7 @@ import { bundleConsole } from "./console.mjs";
 import { VENDORED } from "./vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Not ours to bring: for one runtime only, or another file on each. */
+/** Not bundled: for one runtime only, or with different files on each. */
 const LEFT = new Set(["@photostructure/sqlite", "tsx/esm/api", "srvx"]);
 
 /** `import … from "x"` and `export … from "x"`; `import("x")`. */
@@ -24,8 +24,8 @@ const packageOf = (name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)[0];
 const fileOf = (name) => `${name.replace(/^@/, "").replace(/\.js$/, "").replaceAll("/", "-")}.js`;
 
 /**
- * Bundles what the JavaScript in a folder imports, and has it import the bundles. The folder is laid out as dist/.
- * @param beside rooms that import the same packages from the bundles, so that there is one copy of each
+ * Bundles the packages that the JavaScript in a folder imports, and rewrites its imports. The folder has the layout of dist/.
+ * @param beside other folders that import from the same bundles, so that each package exists once
  */
 export function bundlePackages(folder, beside = []) {
   const own = scriptsIn(folder, ["src", "plugins"]);
@@ -57,9 +57,9 @@ export function bundlePackages(folder, beside = []) {
 }
 
 /**
- * What hosts start for each call of an agent, in one file, and not as a module: Node reads five files less, and does
- * without its module loader. It stops the call (2) also when it cannot begin, or ends without an answer, and reads what
- * the host writes then, too: a host that cannot write the whole call may run it.
+ * Bundles the hook, which hosts start for each call of an agent, into one CommonJS file: Node then reads five files
+ * less and does not load its module loader. The hook blocks the call (exit code 2) also if it cannot start or ends
+ * without an answer. It then still reads its input, because a host that cannot write the whole event might run the call.
  */
 function bundleHook(folder) {
   const hook = join(folder, "src", "hook");
@@ -84,7 +84,7 @@ function bundleHook(folder) {
     minifyWhitespace: true,
     legalComments: "none",
     logLevel: "error",
-    // The version stands beside the module that reads it.
+    // The version file is next to the module that reads it.
     define: { "import.meta.url": "assentUrl" },
     banner: {
       js: '#!/usr/bin/env node\nconst assentUrl=require("node:url").pathToFileURL(require("node:path").join(__dirname,"../version.js")).href;',
@@ -101,7 +101,7 @@ function scriptsIn(folder, rooms) {
     .map((path) => ({ path: join(folder, path), text: readFileSync(join(folder, path), "utf8") }));
 }
 
-/** What is imported of each package, by the name it is imported by. */
+/** The imported exports of each package, by import name. */
 function namesIn(files, isBundled = isOthers) {
   const names = new Map();
   const add = (name, exports) => names.set(name, new Set([...(names.get(name) ?? []), ...exports]));
@@ -113,7 +113,7 @@ function namesIn(files, isBundled = isOthers) {
   return names;
 }
 
-/** `a, { b, c as d }` is default, b and c. */
+/** Returns the names of an import clause: `a, { b, c as d }` imports default, b and c. */
 function exportsIn(clause, where) {
   if (/^\s*\*\s*as\s/.test(clause)) return ["*"];
   const parts = /^\s*([\w$]+)?\s*,?\s*(?:\{([^}]*)\})?\s*$/.exec(clause);
@@ -122,15 +122,15 @@ function exportsIn(clause, where) {
   return [...(parts[1] === undefined ? [] : ["default"]), ...listed.filter((each) => each !== "")];
 }
 
-/** Returns the files that went in, as paths from the root. */
+/** Returns the bundled files, as paths from the root. */
 function bundle(names, outdir) {
-  // Below the root, so that packages are found from there.
+  // Below the root, so that node_modules is found.
   const entries = mkdtempSync(join(ROOT, ".dist-entries-"));
   try {
     const entryPoints = [...names].map(([name, exports]) => {
       const path = join(entries, fileOf(name));
       const from = JSON.stringify(name);
-      // A package in CommonJS has the names that are asked of it, and no list of them.
+      // CommonJS packages do not list their exports, so export the imported names.
       writeFileSync(
         path,
         exports.has("*")
@@ -148,9 +148,9 @@ function bundle(names, outdir) {
       format: "esm",
       platform: "node",
       target: "node20",
-      // The main file is UMD, whose "require" esbuild does not follow.
+      // The main file is UMD, and esbuild does not follow its `require`.
       alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
-      // Names stay: they are what a stack trace shows.
+      // Do not shorten names, because stack traces show them.
       minifySyntax: true,
       minifyWhitespace: true,
       legalComments: "none",
@@ -166,7 +166,7 @@ function bundle(names, outdir) {
   }
 }
 
-/** Folders of the packages that files belong to, sorted. */
+/** Returns the folders of the packages that contain these files, sorted. */
 function packagesOf(paths) {
   const folders = paths.map((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path.split(sep).join("/"))[1]);
   return [...new Set(folders)].sort(byName);
@@ -183,7 +183,7 @@ function licencesOf(packages) {
     .join(`\n${"-".repeat(80)}\n\n`);
 }
 
-/** CycloneDX 1.6: this package, what is in it, and what is installed with it. */
+/** Returns the bill of materials: this package, its bundled packages, and those installed with it. */
 function billOf(packages) {
   const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")).packages;
   const installed = Object.keys(lock).filter(

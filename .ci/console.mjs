@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const APP = join("plugins", "console", "app");
-/** One for each document, one for the shared worker, and the style sheet. */
+/** Entry of each document and of the shared worker, and the style sheet. */
 const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "console.css"];
 
 /**
@@ -32,7 +32,7 @@ export function bundleConsole(folder) {
       "--format=esm",
       "--platform=browser",
       "--target=es2022",
-      // All modules are in one folder: the worker's address is relative to whichever module starts it.
+      // All modules in one folder, because the worker's URL is relative to the module that starts it.
       "--entry-names=[name]",
       "--chunk-names=chunk-[name]-[hash]",
       "--jsx=automatic",
@@ -50,7 +50,7 @@ export function bundleConsole(folder) {
   return Object.keys(inputs).filter((path) => path.startsWith("node_modules/"));
 }
 
-/** The bundler is a program of its own; its launcher would cost another start of Node, and rights on Deno. */
+/** Path of the bundler. Its launcher would start Node once more, and needs more permissions on Deno. */
 function bundler() {
   const name = `${process.platform}-${process.arch}`;
   const file = process.platform === "win32" ? "esbuild.exe" : join("bin", "esbuild");

@@ -1,15 +1,15 @@
-/** Files of other packages that the service hands to browsers: copied at build time, so that whoever installs Assent installs none of these packages. */
+/** Files of other packages that the service serves to browsers. They are copied at build time, so that Assent does not depend on these packages. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const PACKAGES = fileURLToPath(new URL("../node_modules", import.meta.url));
 
-/** Redoc loads its maker's logo from another host; the name as a picture stands in for it. */
+/** Replaces Redoc's logo, which it would load from another host. */
 const MAKER = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="44" height="12"><text y="10" font-family="system-ui,sans-serif" font-size="10" font-weight="600" fill="#3b6fb6">Redocly</text></svg>')}`;
 const ownLogo = (text) => text.replaceAll(/https:\/\/cdn\.redoc\.ly\/redoc\/logo-[a-z-]+\.svg/g, MAKER);
 
-/** By path in dist/: the file in node_modules, and what is changed in it. */
+/** By path in dist/: the file in node_modules, and a change to it. */
 export const VENDORED = {
   "plugins/docs/vendor/swagger-ui.css": { from: "swagger-ui-dist/swagger-ui.css" },
   "plugins/docs/vendor/swagger-ui-bundle.js": { from: "swagger-ui-dist/swagger-ui-bundle.js" },
@@ -21,10 +21,10 @@ export const VENDORED = {
   "plugins/docs/vendor/redoc.standalone.js.LICENSE.txt": { from: "redoc/bundles/redoc.standalone.js.LICENSE.txt" },
 };
 
-/** Without the name of a source map that is not copied: developer tools would ask for it. */
+/** Removes references to source maps, which are not copied: developer tools would request them. */
 const withoutMap = (text) => text.replaceAll(/^(?:\/\/|\/\*)# sourceMappingURL=.*$/gm, "");
 
-/** Copies all of them into a folder that is laid out as dist/. */
+/** Copies all of them into a folder with the layout of dist/. */
 export function copyVendored(folder) {
   for (const [path, { from, change }] of Object.entries(VENDORED)) {
     const text = withoutMap(readFileSync(join(PACKAGES, from), "utf8"));

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Checks a folder of policies in any CI system: its files, its tests and which rules they reach, what changes against a
-# base revision, and which past decisions would flip. Writes a report in Markdown, and posts it where it is told to.
+# Checks a folder of policies in any CI system: files, tests and their coverage, changes since a base revision, and past
+# decisions that would change. Writes a report in Markdown, and posts it if configured.
 # deploy/ci/README.md lists what can be set. Needs git, Node and what "npm ci" installed; curl to post.
 #
-# exits: 0 good, 1 something is wrong with the policies or what was asked for could not be done, 2 wrong usage
+# Exit codes: 0 the policies are good, 1 a check failed or could not run, 2 wrong usage
 
 # A trace would print tokens.
 set +x
@@ -17,7 +17,7 @@ since=${ASSENT_SINCE:-7d}
 least=${ASSENT_MIN_COVERAGE:-}
 [ $# -le 1 ] || { echo "usage: check-policies.sh [FOLDER]" >&2; exit 2; }
 
-# Out of the environment: no program below has them but the one that needs them.
+# Removed from the environment, so that only the program that needs a token gets it.
 api_key=${ASSENT_API_KEY:-}
 github_token=${GITHUB_TOKEN:-}
 gitlab_token=${GITLAB_TOKEN:-}
@@ -36,10 +36,10 @@ report=$out/report.md
 status=0
 
 say() { printf '%s\n' "$@" >> "$report"; }
-# Four spaces make a block of code that nothing inside can end.
+# Indentation by four spaces makes a code block that its content cannot end.
 block() { say ""; sed 's/^/    /' "$1" >> "$report"; say ""; }
 
-# For pipelines that know nothing else: what the two large ones call the revision that a change is made against.
+# Default base revision: the variables of GitHub and GitLab.
 [ -n "$base" ] || base=${CI_MERGE_REQUEST_DIFF_BASE_SHA:-}
 
 name=$(printf '%s' "$folder" | LC_ALL=C tr -cd 'A-Za-z0-9._/-')
@@ -98,11 +98,11 @@ fi
 cat "$report"
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$report" >> "$GITHUB_STEP_SUMMARY"
 
-# --- Posting. What fails here is said, and does not change what is true of the policies.
+# --- Posting. A failure here is reported, and does not change the result.
 
 warn() { echo "check-policies: the report was not posted: $1" >&2; }
 
-# The token goes in by standard input: arguments are seen by every process of the machine.
+# Pass the token by standard input, because every process on the machine can read arguments.
 # call TOKEN_HEADER METHOD URL [BODY_FILE]; the answer is in $tmp/answer
 call() {
   case $3 in
@@ -115,7 +115,7 @@ call() {
   case $code in 2??) ;; *) warn "$2 was answered with $code"; return 1 ;; esac
 }
 
-# The id of our own comment among those of the answer: others can write the marker too. own MEMBER VALUE
+# own MEMBER VALUE: id of our own comment in the answer. Others can write the marker too.
 own() {
   node -e '
     const [file, marker, member, value] = process.argv.slice(1);

@@ -11,16 +11,16 @@ COPY docs/errors.md ./docs/errors.md
 RUN npm run build && npm prune --omit=dev --no-audit --no-fund
 
 FROM node:24.14.0-bookworm-slim
-# For policies that are followed in a git repository.
+# git and ssh, to sync policies from a repository.
 RUN apt-get update && apt-get install -y --no-install-recommends git ca-certificates openssh-client && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production ASSENT_HOST=0.0.0.0 ASSENT_PORT=8000 ASSENT_DATA=/data ASSENT_POLICIES=/policies
-# The log of a container is read by many: the keys of a new store go to a file beside it.
+# Many people read the log of a container, so the first keys go to a file in the data folder.
 ENV ASSENT_FIRST_KEYS=file
 WORKDIR /app
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json LICENSE ./
-# A volume or a bind mount takes the place of these.
+# Default policies. Mount your own over them.
 COPY policies /policies
 RUN mkdir /data && chown 10001:10001 /data && chmod 700 /data
 USER 10001:10001
