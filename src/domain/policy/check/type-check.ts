@@ -5,7 +5,7 @@
  */
 import { unparse } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
-import { FUNCTIONS, MAX_STEPS } from "../condition/cel.ts";
+import { findFunctions, MAX_STEPS } from "../condition/cel.ts";
 import { CelFailure } from "../condition/cel-failure.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
 import { parseExpression } from "../condition/cel-parse.ts";
@@ -36,7 +36,7 @@ import {
 } from "./static-types.ts";
 
 type Scope = ReadonlyMap<string, StaticType>;
-type CelTypeName = (typeof FUNCTIONS)[number]["result"];
+type CelTypeName = ReturnType<typeof findFunctions>[number]["result"];
 
 const TEXT_OR_NULL = createUnion([STRING, { kind: "null" }]);
 
@@ -267,9 +267,8 @@ class TypeChecker {
   }
 
   private overload(node: Expr, name: string, target: StaticType | undefined, args: readonly StaticType[]): StaticType {
-    const fitting = FUNCTIONS.filter(
+    const fitting = findFunctions(name).filter(
       (overload) =>
-        overload.name === name &&
         overload.arguments.length === args.length &&
         (overload.target === undefined) === (target === undefined) &&
         (overload.target === undefined || fits(target as StaticType, overload.target)) &&

@@ -10,10 +10,27 @@ const QUALIFIED: ReadonlySet<string> = new Set(FUNCTION_NAMES.filter((name) => n
 /** First parts of qualified names, such as `sets`. */
 export const NAMESPACES: ReadonlySet<string> = new Set([...QUALIFIED].map((name) => name.split(".")[0] as string));
 
-/** Throws the parser's error if the source is not CEL. */
+/**
+ * Trees of recent sources. A policy is checked, typed, searched for contradictions and compiled one after the other, and
+ * each of these reads the trees of all its conditions. Parsing takes longer than all of these.
+ */
+const recentTrees = new Map<string, ParsedExpression>();
+/** A tree uses some hundred bytes for each character of its source. */
+const MAX_RECENT_CHARACTERS = 65_536;
+let recentCharacters = 0;
+
+/** Returns the tree of a source. Do not change it. Throws the parser's error if the source is not CEL. */
 export function parseExpression(source: string): ParsedExpression {
+  const recent = recentTrees.get(source);
+  if (recent !== undefined) return recent;
   const parsed = parse(source);
   qualifyCalls(parsed.expr);
+  recentCharacters += source.length;
+  if (recentCharacters > MAX_RECENT_CHARACTERS) {
+    recentTrees.clear();
+    recentCharacters = source.length;
+  }
+  recentTrees.set(source, parsed);
   return parsed;
 }
 

@@ -154,16 +154,22 @@ const overrides = [
   ...NETWORK,
 ] as unknown as CelFunction[];
 
-/** All functions, methods and operators, for the static check. */
+/** All functions, methods and operators. */
 export const FUNCTIONS: readonly CelFunction[] = [
   // Of two functions with the same signature, the later one wins.
   ...new Map([...standardFunctions, ...overrides].map((func) => [func.id, func])).values(),
 ].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
 
+const FUNCTIONS_BY_NAME = new Map<string, CelFunction[]>();
 const OVERLOADS = new Map<string, Overload[]>();
 for (const func of FUNCTIONS) {
-  const overload = meterFunction(func, COSTS[func.name]);
-  OVERLOADS.set(func.name, [...(OVERLOADS.get(func.name) ?? []), overload]);
+  FUNCTIONS_BY_NAME.set(func.name, [...(FUNCTIONS_BY_NAME.get(func.name) ?? []), func]);
+  OVERLOADS.set(func.name, [...(OVERLOADS.get(func.name) ?? []), meterFunction(func, COSTS[func.name])]);
+}
+
+/** Returns the declarations of a function or method, for the static check. */
+export function findFunctions(name: string): readonly CelFunction[] {
+  return FUNCTIONS_BY_NAME.get(name) ?? [];
 }
 
 /** Returns the overloads of a function or method with this number of operands, of which a method's target is one. */
