@@ -27,6 +27,60 @@ function valueOf(source: string, params: JsonObject = {}): unknown {
   return "error" in result ? result.error : toJson(result.value);
 }
 
+test("cel.bind names a value within an expression", () => {
+  const cases: [source: string, value: unknown][] = [
+    ["cel.bind(fee, params.n * 2, fee + fee)", 12],
+    ["cel.bind(a, 1, cel.bind(b, a + 1, [a, b]))", [1, 2]],
+    ["params.l.filter(x, cel.bind(y, x * x, y > 4 && y < 16))", [3]],
+    ["cel.bind(params, 1, params) + params.n", 4],
+    ["cel.bind(x, params.l.map(x, x + 1), x)", [2, 3, 4, 5]],
+    ["cel.bind(x, params.nope, true)", "CONDITION_ERROR"],
+    ["cel.bind(x, params.nope, true) || true", true],
+  ];
+  for (const [source, value] of cases) assert.deepEqual(valueOf(source, { n: 3, l: [1, 2, 3, 4] }), value, source);
+
+  const faults: [source: string, message: RegExp][] = [
+    ["cel.bind('x', 1, true)", /"bind" is not used like this; write for example cel\.bind\(fee/],
+    ["cel.bind(x, 1)", /"bind" is not used like this/],
+    ["cel.bind(x, 1, x > 0) && x > 0", /there is no variable "x"/],
+    ["cel.bind(x, x + 1, x > 0)", /there is no variable "x"/],
+  ];
+  for (const [source, message] of faults) {
+    const compiled = compileCondition(source);
+    assert.match(compiled.ok ? "it compiles" : compiled.message, message, source);
+  }
+  assert.match(findTypeFault("cel.bind(t, tool, t > 5)", "condition")?.message ?? "", /cannot compare/);
+
+  // Eight are allowed, and no more than two around each other.
+  const bound = (body: string): string => `cel.bind(a, 1, cel.bind(b, a, cel.bind(c, b, ${body})))`;
+  assert.ok(compileCondition(bound("params.l.all(x, params.l.all(y, x + y > c))")).ok);
+  assert.ok(!compileCondition(bound("params.l.all(x, params.l.all(y, params.l.all(z, x + y > z)))")).ok);
+
+  const parts = evaluateConditionParts("cel.bind(fee, params.n * 2, fee > 5)", on({ n: 3 }));
+  assert.deepEqual(
+    parts.map(({ expression, element, value }) => [expression, element, value]),
+    [
+      ["cel.bind(fee, params.n * 2, fee > 5)", null, "true"],
+      ["params.n * 2", "fee", "6"],
+      ["fee > 5", null, "true"],
+      ["fee", null, "6"],
+    ],
+  );
+});
+
+test("values that cel.bind shares cost what they hold", () => {
+  const doubled = (levels: number, body: string): string =>
+    Array.from({ length: levels }).reduceRight<string>(
+      (inner, _, i) => `cel.bind(v${i + 1}, v${i} + v${i}, ${inner})`,
+      body,
+    );
+  for (const start of ["['a']", "'aaaaaaaaaaaaaaaa'"])
+    assert.equal(valueOf(`cel.bind(v0, ${start}, ${doubled(40, "size(v40) > 0")})`), "CONDITION_LIMIT", start);
+  const nested = doubled(20, "v20 == v20").replaceAll(/(v\d+) \+ (v\d+)/g, "[$1, $2]");
+  assert.equal(valueOf(`cel.bind(v0, 'a', ${nested})`), true);
+  assert.equal(findTypeFault(`cel.bind(v0, 'a', ${nested})`, "condition"), null);
+});
+
 test("texts, lists and numbers have the functions of the CEL extensions", () => {
   const cases: [source: string, value: unknown][] = [
     ["'a🦊b'.charAt(1)", "🦊"],

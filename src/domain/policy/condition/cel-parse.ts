@@ -1,14 +1,21 @@
-/** Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target. */
+/**
+ * Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target, and
+ * `cel.bind` a comprehension without elements.
+ */
 import { parse } from "@bufbuild/cel";
 import { FUNCTION_NAMES } from "./cel.ts";
-import { childrenOf, type Expr, type ParsedExpression } from "./cel-tree.ts";
+import { childrenOf, UNUSED_VARIABLE, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 export type { Expr, ParsedExpression } from "./cel-tree.ts";
 
 const QUALIFIED: ReadonlySet<string> = new Set(FUNCTION_NAMES.filter((name) => name.includes(".")));
 
+const BINDING = "cel.bind";
+
 /** First parts of qualified names, such as `sets`. */
-export const NAMESPACES: ReadonlySet<string> = new Set([...QUALIFIED].map((name) => name.split(".")[0] as string));
+export const NAMESPACES: ReadonlySet<string> = new Set(
+  [...QUALIFIED, BINDING].map((name) => name.split(".")[0] as string),
+);
 
 /**
  * Trees of recent sources. A policy is checked, typed, searched for contradictions and compiled one after the other, and
@@ -24,7 +31,7 @@ export function parseExpression(source: string): ParsedExpression {
   const recent = recentTrees.get(source);
   if (recent !== undefined) return recent;
   const parsed = parse(source);
-  qualifyCalls(parsed.expr);
+  qualifyCalls(parsed.expr, parsed);
   recentCharacters += source.length;
   if (recentCharacters > MAX_RECENT_CHARACTERS) {
     recentTrees.clear();
@@ -34,7 +41,7 @@ export function parseExpression(source: string): ParsedExpression {
   return parsed;
 }
 
-function qualifyCalls(expr: Expr): void {
+function qualifyCalls(expr: Expr, parsed: ParsedExpression): void {
   const { exprKind: kind } = expr;
   if (kind.case === "callExpr") {
     const call = kind.value;
@@ -43,7 +50,37 @@ function qualifyCalls(expr: Expr): void {
     if (QUALIFIED.has(name)) {
       call.function = name;
       delete call.target;
-    }
+    } else if (name === BINDING) expandBinding(expr, call, parsed);
   }
-  childrenOf(expr).forEach(qualifyCalls);
+  for (const child of childrenOf(expr)) qualifyCalls(child, parsed);
+}
+
+/**
+ * Turns `cel.bind(name, value, body)` into a comprehension that accumulates nothing: its accumulator is the name. A call
+ * without a name is left as it is, and no function has it.
+ */
+function expandBinding(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
+  const [name, value, body] = call.args;
+  if (name?.exprKind.case !== "identExpr" || value === undefined || body === undefined || call.args.length > 3) return;
+  const part = (exprKind: Expr["exprKind"]): Expr => ({ $typeName: "cel.expr.Expr", id: expr.id, exprKind });
+  // The printer looks up each id among the macros, so the call needs an id that no macro has.
+  if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = { ...expr, id: 0n };
+  const never = { $typeName: "cel.expr.Constant", constantKind: { case: "boolValue", value: false } } as const;
+  expr.exprKind = {
+    case: "comprehensionExpr",
+    value: {
+      $typeName: "cel.expr.Expr.Comprehension",
+      iterVar: UNUSED_VARIABLE,
+      iterVar2: "",
+      iterRange: part({
+        case: "listExpr",
+        value: { $typeName: "cel.expr.Expr.CreateList", elements: [], optionalIndices: [] },
+      }),
+      accuVar: name.exprKind.value.name,
+      accuInit: value,
+      loopCondition: part({ case: "constExpr", value: never }),
+      loopStep: name,
+      result: body,
+    },
+  };
 }

@@ -13,6 +13,12 @@ export type StructExpr = Kind<"structExpr">;
 export type ComprehensionExpr = Kind<"comprehensionExpr">;
 export type Constant = Kind<"constExpr">["constantKind"];
 
+/** Variable of the elements of `cel.bind`, which has none. */
+export const UNUSED_VARIABLE = "#unused";
+
+/** Whether a comprehension is a `cel.bind`, which evaluates its body once. */
+export const isBinding = ({ iterVar }: ComprehensionExpr): boolean => iterVar === UNUSED_VARIABLE;
+
 /** Returns every direct child of a node. */
 export function childrenOf({ exprKind: kind }: Expr): Expr[] {
   const children = (): (Expr | undefined)[] => {

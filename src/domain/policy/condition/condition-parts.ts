@@ -6,7 +6,7 @@ import { Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
 import { planExpression, type Bindings } from "./cel-plan.ts";
 import { listIterationItems, printCelValue } from "./cel-print.ts";
-import type { Expr } from "./cel-tree.ts";
+import { isBinding, type Expr } from "./cel-tree.ts";
 import { explainError, NO_NAMED_VALUES, type Activation, type NamedValues } from "./condition.ts";
 import { checkShape, TYPE_NAMES, VARIABLES } from "./condition-shape.ts";
 
@@ -85,8 +85,14 @@ export function evaluateConditionParts(
     } else if (kind.case === "listExpr") {
       for (const item of kind.value.elements) visit(item, depth + 1, scope, null);
     } else if (kind.case === "comprehensionExpr") {
-      const { iterRange, iterVar } = kind.value;
+      const { iterRange, iterVar, accuVar, accuInit, result: bound } = kind.value;
       if (iterRange === undefined) return;
+      if (isBinding(kind.value)) {
+        const value = add(accuInit as Expr, depth + 1, scope, accuVar);
+        // Without the value, every part of the body fails.
+        if (value !== undefined) visit(bound as Expr, depth + 1, addVariable(scope, accuVar, value as CelInput), null);
+        return;
+      }
       const range = add(iterRange, depth + 1, scope, null);
       const body = bodyOf(expr);
       if (body === null) return;

@@ -2,7 +2,7 @@
 import { suggest } from "../../suggest.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
-import { countNodes, type Expr, type ParsedExpression } from "./cel-tree.ts";
+import { countNodes, isBinding, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 export const MAX_DEPTH = 64;
 export const MAX_COMPREHENSION_NESTING = 2;
@@ -24,6 +24,7 @@ export const TYPE_NAMES = [
 ];
 const MACROS: Readonly<Record<string, string>> = {
   has: "has(params.amount)",
+  bind: "cel.bind(fee, params.amount * 2, fee < 100)",
   exists: "params.items.exists(item, item.price > 100)",
   all: "params.items.all(item, item.price > 100)",
   exists_one: "params.items.exists_one(item, item.price > 100)",
@@ -162,6 +163,12 @@ export function checkShape(
         break;
       case "comprehensionExpr": {
         const loop = kind.value;
+        const inner = [...scope, loop.iterVar, loop.accuVar];
+        if (isBinding(loop)) {
+          add(loop.accuInit);
+          add(loop.result, nesting, inner);
+          break;
+        }
         if (++comprehensions > MAX_COMPREHENSIONS)
           fail(node, `the condition has more than ${MAX_COMPREHENSIONS} comprehensions (exists, all, map, filter)`);
         if (nesting + 1 > MAX_COMPREHENSION_NESTING)
@@ -169,7 +176,6 @@ export function checkShape(
             node,
             `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_COMPREHENSION_NESTING}`,
           );
-        const inner = [...scope, loop.iterVar, loop.accuVar];
         add(loop.iterRange);
         add(loop.accuInit);
         add(loop.loopCondition, nesting + 1, inner);
