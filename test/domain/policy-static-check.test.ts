@@ -35,6 +35,7 @@ describe("the static check of conditions", () => {
     ["tool > 5", /^6:15 .*">" cannot compare a string and an int/],
     ["principal.ownr == 'x'", /principal has no field "ownr"; did you mean "owner"\?/],
     ["now - timestamp(params.t) < duration('30d')", /^6:40 .*duration\("30d"\) always fails; write hours/],
+    ["duration('30d') > duration('1h')", /^6:12 .*: duration\("30d"\) always fails; write hours/],
     ["agent == 5", /agent \(a string\) and 5 \(an int\) are never equal/],
     ["tool != 5", /always differ/],
     ["tool in [1, 2]", /tool \(a string\) and 1 \(an int\) are never equal/],

@@ -304,6 +304,8 @@ class TypeChecker {
   checkConstants(node: Expr | undefined): void {
     const kind = node?.exprKind;
     if (node === undefined || kind === undefined) return;
+    // The innermost call that fails is the cause.
+    for (const child of childrenOf(node)) this.checkConstants(child);
     if (kind.case === "callExpr") {
       const { function: name, target, args } = kind.value;
       const [zone] = args;
@@ -311,7 +313,6 @@ class TypeChecker {
       if (name in CALENDAR && text !== null) this.checkTimeZone(zone as Expr, text);
       if (target === undefined && args.length > 0 && args.every(isConstant)) this.checkConstantCall(node, name);
     }
-    for (const child of childrenOf(node)) this.checkConstants(child);
   }
 
   private checkConstantCall(node: Expr, name: string): void {
