@@ -1,4 +1,4 @@
-/** The plugins that come with the package. The loader finds this list by its place: the core imports no plugin. */
+/** The built-in plugins. The loader imports this file by its path, because the core imports no plugin. */
 import type { Plugin } from "../src/plugin.ts";
 
 type Load = () => Promise<{ default: Plugin }>;

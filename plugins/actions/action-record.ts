@@ -1,4 +1,4 @@
-/** Renders an action for the API, as one credential may see it. */
+/** Renders an action for the API, limited to what one credential can see. */
 import {
   type CompiledPolicySet,
   type CoreHost,
@@ -223,8 +223,9 @@ function renderReview(entry: ReviewEntry): NonNullable<ActionRecord["reviews"]>[
 }
 
 /**
- * The action with its votes as of one moment. The two are read one after the other, and a vote between the reads would
- * appear on an action that still waits for it: while the action is pending, its row is read again after the votes.
+ * Returns the action with its votes as of one moment. The two are read one after the other, so a vote between the reads
+ * would appear on an action that is still pending. While the action is pending, its row is therefore read again after
+ * the votes.
  */
 export async function readVotes(
   { storage }: Pick<CoreHost, "storage">,

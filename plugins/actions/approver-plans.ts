@@ -54,7 +54,9 @@ export function readApproverStanding(
   };
 }
 
-/** Returns the rotas in which the approver is on call. A key that users made is on call only while they are, too. */
+/**
+ * Returns the rotas in which the approver is on call. A key that users created is on call only while those users are.
+ */
 function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): string[] {
   const makers = listKeyMakers(key_id, (id) => host.keys.recordedKey(id))
     .filter(({ isUser }) => isUser === true)
@@ -103,10 +105,7 @@ function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[]): boo
   return strictestOversightMode(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }
 
-/**
- * Returns the refusal of an approving vote that would count for nothing; null if it counts.
- * @param votes the earlier votes
- */
+/** Returns the refusal of an approving vote that would not count; null if it counts. @param votes the earlier votes */
 export function findIneligibility(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],
@@ -151,7 +150,7 @@ export function approvalBlock(
     ...readApproverStanding(host, row, { principal, key_id: key.id, groups: credential.groups }, plans, now),
     principals: principalsBehindVote(host, { principal, key_id: key.id }),
     self: self !== null,
-    // Whether the vote will be signed is decided with the vote.
+    // Whether the vote will be signed is only known when it is cast.
     signed: true,
     at: now,
   };

@@ -42,7 +42,7 @@ import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } 
 import { isSubmitter } from "./self-approval.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
-/** Who votes: the holder of a link token, or a credential with the proof of its vote. */
+/** The voter: the holder of a link token, or a credential with the proof of its vote. */
 type Ballot = { link: string } | { credential: Credential; id: string; proof: VoteProof };
 
 /**
@@ -125,7 +125,7 @@ interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
   approvals: number;
   /** How long the action can start. Milliseconds. */
   validForMs: number;
-  /** How long a rejection denies the same request. Milliseconds; 0 if it does not. */
+  /** How long a rejection denies duplicate requests. Milliseconds; 0 if it denies none. */
   holdMs: number;
   /** The largest grant that this approver can give together with the vote; null if none. */
   grants: GrantTerms | null;
@@ -181,7 +181,7 @@ async function countApproval(
   const approvers = combinedPlans(history.requirement, redecision);
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
-  // The policies of now may not allow a self-confirmation that those of the decision did.
+  // The current policies might not allow a self-confirmation that the policies of the decision allowed.
   assertMayConfirm({ self, gesture }, approvers);
   const standing = readApproverStanding(host, row, approverOf(voter), approvers, tx.now);
   const vote = {
@@ -301,7 +301,7 @@ export function cancelAction(
   });
 }
 
-/** Marks overdue pending actions as expired, oldest first. Returns how many. */
+/** Marks overdue pending actions as expired, oldest first. Returns the number of marked actions. */
 export function expireOverdue(host: CoreHost, limit: number): Promise<number> {
   return host.ledger.transact(async (tx) => {
     const rows = await tx.overdueActions(tx.now, limit);

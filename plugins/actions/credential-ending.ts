@@ -19,14 +19,16 @@ import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } 
 const PAGE = 100;
 const EVERY_MS = 15_000;
 const AFTER_FAILURE_MS = 5_000;
-/** An issuer that no longer exists, or keeps failing, is given up this long after the credential expired. Milliseconds. */
+/** Time after the expiry of a credential at which a missing or failing issuer is no longer retried. Milliseconds. */
 const GIVE_UP_AFTER = 7 * 86_400_000;
-/** Entries after which a credential may have to end at once. */
+/** Entries after which a credential may have to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
 
 interface CredentialEnding {
   start(): void;
-  /** Ends every credential that has to end now. Resolves to their number. Rejects if the store fails. */
+  /**
+   * Ends every credential that has to end now. Resolves to the number of ended credentials. Rejects if the store fails.
+   */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -108,7 +110,7 @@ async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<b
 async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {
   const { agent } = await host.agents.facts(row.agent_id);
   if (agent?.suspended === true) return true;
-  // Both the key that started the action and the one that submitted it.
+  // The key that started the action, and the key that submitted it.
   const users = await host.users.list();
   for (const id of new Set([row.started_by, row.submitted_by])) {
     if (id === null) continue;

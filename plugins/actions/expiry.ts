@@ -6,7 +6,7 @@
 import type { CoreHost, LeaderLease } from "../../src/core.ts";
 import { expireOverdue, expireUnstarted } from "./cast-vote.ts";
 
-/** Position ahead of every action. */
+/** Position before every action. */
 const START = { approved_until: -1, decision_seq: -1 };
 
 const PAGE = 100;

@@ -22,7 +22,7 @@ const TERMS = {
   sum: Type.Optional(
     Type.Object(
       {
-        of: Expression(200, "CEL that gives a number, such as `params.amount`."),
+        of: Expression(200, "CEL expression with a number as its value, such as `params.amount`."),
         at_most: Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Maximum sum over all uses." }),
       },
       { ...closed, description: "Absent: no such cap." },
@@ -108,7 +108,7 @@ export const GrantRecord = Type.Object(
     granted_by: text("Principal."),
     granted_at: time("When it was granted."),
     granted_with: orNull(text("The action that was approved together with it.")),
-    comment: orNull(text("Of the grantor.")),
+    comment: orNull(text("Comment of the grantor.")),
     ended: orNull(
       Type.Object(
         {
@@ -116,7 +116,7 @@ export const GrantRecord = Type.Object(
             (["revoked", "rejection", "flag", "failure", "stop", "time"] as const).map((cause) => Type.Literal(cause)),
             { description: "rejection: of an action of the same agent, tool and operation." },
           ),
-          at: time("When."),
+          at: time("When the grant ended."),
           by: orNull(text("Principal; null for the end of its time.")),
           action_id: orNull(text("The action that was rejected or flagged, or that failed.")),
           comment: orNull(text("What was written.")),

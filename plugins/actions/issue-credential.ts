@@ -1,12 +1,10 @@
 /**
  * Credentials for actions that start. The issuer is called before the start is recorded, and the caller receives the
  * credential only after the start and the credential's digest are durable:
- *
- *   1. A first transaction decides that the action may start, and finds its issuer. It records nothing yet.
- *   2. The issuer creates the credential. If that fails, the action has not started, and the start can be repeated.
- *   3. A second transaction decides the start again, and records it with the credential's digest.
- *
- * After a crash between 2 and 3 nobody has the credential, and its expiry ends it.
+ * 1. A first transaction decides that the action can start, and finds its issuer. It records nothing yet.
+ * 2. The issuer creates the credential. If that fails, the action has not started, and the start can be repeated.
+ * 3. A second transaction decides the start again, and records it with the credential's digest.
+ * After a crash between steps 2 and 3 no one has the credential, and it expires.
  */
 import {
   canonicalText,
@@ -38,7 +36,7 @@ const MAX_REVOCATION_BYTES = 8_192;
 const MAX_LIFETIME = 86_400_000;
 export const CREDENTIAL_PREFIX = "credential/";
 
-/** A start that needs a credential first. */
+/** A start that needs a credential before it can be recorded. */
 export interface CredentialRequest {
   issuer: CredentialIssuer;
   action: CredentialAction;
@@ -59,11 +57,11 @@ export interface OpenCredential {
   digest: string;
   /** Milliseconds. */
   expires_at: number;
-  /** Encrypted; null if only time ends the credential. */
+  /** The encrypted text that revokes the credential; null if it can only expire. */
   revocation: string | null;
 }
 
-/** The text that revokes a credential belongs to this credential of this action. */
+/** Binds the encrypted text to this credential of this action. */
 export const revocationOwner = (actionId: string, digest: string) => ({
   purpose: "actions/credential",
   subject: `${actionId}/${digest}`,
@@ -138,7 +136,7 @@ async function revokeLateAnswer(
     if (credential === null || findCredentialFault(credential, request.issuer, host.clock()) !== null) return;
     await discardCredential(host, { ...request, credential, digest: "" });
   } catch {
-    // The answer is the error that was logged.
+    // Ignore the result: the error was already logged.
   }
 }
 

@@ -1,4 +1,4 @@
-/** Lifts a rejection, which otherwise denies the same request for a time. */
+/** Lifts a rejection, which otherwise denies duplicate requests for a time. */
 import { actionEntryFields, confirmWithScope, type CoreHost, type LedgerTransaction, toActor } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
@@ -8,7 +8,9 @@ import { assertNotErased, rereadAction, visibleAction } from "./visible-action.t
 import { selfApprovalRelation } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
-/** Lifts the rejection, so that the same request requires approval again. Anyone who may vote on the action may lift it. */
+/**
+ * Lifts the rejection, so that the same request requires approval again. Anyone who can vote on the action can lift it.
+ */
 export function liftRejection(
   host: CoreHost,
   credential: Credential,

@@ -1,4 +1,4 @@
-/** Routes with which an approver asks the agent of a pending action, and the agent answers. */
+/** Routes for questions: an approver asks the agent of a pending action, and the agent answers. */
 import { type CoreHost, MAX_QUESTIONS } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";

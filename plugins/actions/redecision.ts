@@ -39,7 +39,7 @@ export interface Redecision {
   decision: Decision;
   policySet: string | null;
   facts: RecordedFacts;
-  /** Opens the commitments to facts in the action's entries, including this one. */
+  /** Opened commitments to facts in the action's entries, including this one. */
   past: string | null;
 }
 
@@ -217,7 +217,7 @@ export function noLongerAllowedError(row: ActionRow): Refusal {
   );
 }
 
-/** Throw this after the commit, too. */
+/** Throw this after the commit: inside the job it would roll the entry back. */
 export function moreApprovalsNeededError(row: ActionRow): Refusal {
   return new Refusal(
     "MORE_APPROVALS_NEEDED",

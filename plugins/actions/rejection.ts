@@ -1,4 +1,4 @@
-/** Rejections by people and denials by machine reviewers, which deny the same request for a time. `lift-rejection.ts` ends that time. */
+/** Rejections by people and denials by machine reviewers, which deny duplicate requests for a time. `lift-rejection.ts` ends that time. */
 import {
   type CoreHost,
   type DecisionEntry,

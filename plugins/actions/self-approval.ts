@@ -29,7 +29,7 @@ function relationOfKey(
   return findSelfRelation(submitter, row.agent_id, { key_id: id, agent_id, owner });
 }
 
-/** Returns the same for a person who votes by link, without a key. */
+/** Returns why a vote of a person by link, without a key, would be a self-approval; null if it would not be. */
 export function selfRelationOfOwner(row: ActionRow, owner: string): SelfRelation | null {
   return relationOfKey(row, { id: "", agent_id: null, owner });
 }

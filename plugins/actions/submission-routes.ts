@@ -191,7 +191,7 @@ async function recordSubmission(
 
 interface WaitResult {
   row: ActionRow;
-  /** The credential as it is after the wait. */
+  /** The credential, checked again after the wait. */
   credential: Credential;
   /** The wait that the service granted; null if the request did not wait. */
   grantedMs: number | null;
@@ -206,7 +206,8 @@ async function waitIfPreferred(
 ): Promise<WaitResult> {
   const { credential, headers } = context;
   const seconds = preferredWait(headers.get("prefer"));
-  // A preference is optional: without capacity to wait, the submission is answered at once instead of rejected.
+  // A preference is optional: if the service cannot wait, it answers the submission immediately instead of rejecting
+  // it.
   if (row.status !== "pending_approval" || seconds === null || !waiters.hasCapacity(credential))
     return { row, credential, grantedMs: null };
   context.releaseQueueSlot();

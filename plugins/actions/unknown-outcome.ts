@@ -27,7 +27,10 @@ const AFTER_FAILURE_MS = 5_000;
 
 interface UnknownOutcomes {
   start(): void;
-  /** Records every outcome that is unknown by now. Resolves to their number. Rejects if the store fails. */
+  /**
+   * Records every outcome that is unknown by now. Resolves to the number of recorded outcomes. Rejects if the store
+   * fails.
+   */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -43,7 +46,7 @@ export function createUnknownOutcomes(host: CoreHost, afterMs: number): UnknownO
   async function sweep(): Promise<number> {
     lease ??= host.leaderLease("unknown-outcomes");
     const startedBefore = host.clock() - afterMs;
-    // An action was created before it started.
+    // An action is never created after it started, so the time of creation bounds the scan.
     const span = await host.storage.decisionSpan(0, startedBefore);
     let marked = 0;
     for (let before_seq = span === null ? 0 : span.last + 1; !stopped && (await lease.isLeader());) {
@@ -91,7 +94,7 @@ async function markUnknown(
   let marked = 0;
   for (const { id } of due) {
     const row = await tx.action(id);
-    // Its result may have arrived since, and the clock of the ledger may be behind the one of this process.
+    // The result may have arrived since, and the ledger's clock may be behind this process's clock.
     if (row === null || row.status !== "executing" || row.erased_at !== null) continue;
     if ((row.started_at ?? Infinity) > tx.now - afterMs || !(await matchesLedger(host, tx, row))) continue;
     tx.record(
@@ -117,10 +120,10 @@ async function markUnknown(
   return marked;
 }
 
-/** What somebody found out about an unknown outcome. */
+/** What a person or a script found out about an unknown outcome. */
 interface Settlement {
   success: boolean;
-  /** How it is known. Stays in the ledger forever. */
+  /** How the person or script knows it. Stays in the ledger forever. */
   reason: string;
   meta: JsonObject;
 }

@@ -123,7 +123,7 @@ export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: reado
 interface Compared {
   /** Null if the first entry is not a decision, or cannot be parsed. */
   recorded: VerifiedHistory | null;
-  /** Names of what differs. */
+  /** Names of the parts that differ. */
   altered: string[];
 }
 
@@ -134,7 +134,7 @@ async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRo
   try {
     return compared(entries, row, votes);
   } catch {
-    // The service did not write entries that it cannot parse.
+    // Entries that the service wrote can always be parsed.
     return { recorded: null, altered: ["entries"] };
   }
 }

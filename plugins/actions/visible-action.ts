@@ -11,7 +11,7 @@ export async function visibleAction(reader: Reader, id: string, credential: Cred
   return row;
 }
 
-/** Whether the time to vote is over, even if the status is not `expired` yet. */
+/** Whether the deadline for votes has passed, even if the status is not `expired` yet. */
 export function isOverdue(row: ActionRow, now: number): boolean {
   return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
 }

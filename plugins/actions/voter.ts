@@ -64,7 +64,7 @@ export function verifyVoter(
 ): Voter {
   const self = selfApprovalRelation(host, row, who);
   const gesture = "gesture" in proof ? proof.gesture : null;
-  // First, so that it is not the token that the person behind the agent is told about.
+  // Check this first, so that the person behind the agent gets this refusal and not one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
   if ("token" in proof)
     assertToken(

@@ -13,7 +13,7 @@ interface WaitingRequest {
 export interface Waiters {
   /**
    * Resolves with the action when it is no longer pending, `ms` milliseconds have passed, the client disconnects or the
-   * service stops. For the action's agent also when there is a question to answer.
+   * service stops. For the action's agent, also when an approver has asked a question.
    */
   waitWhilePending(row: ActionRow, ms: number, who: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */

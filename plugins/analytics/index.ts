@@ -1,4 +1,4 @@
-/** Sums over a range: what was decided, for whom, by which rule, and how long people took. */
+/** Sums over a range: decisions by effect, agent, tool and rule, and how long approvers took. */
 import { Type, type Static } from "@sinclair/typebox";
 import { ACTION_STATUSES, type CoreHost, defineCorePlugin, parseRfc3339 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -9,7 +9,7 @@ import { oversightRoute } from "./oversight.ts";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const MOST_INTERVALS = 1000;
-/** Longer lists are cut; what is left out is summed up. */
+/** Longer lists are cut, and the remaining items are summed up. */
 const LISTED = 100;
 const EFFECTS = ["allow", "deny", "require_approval"] as const;
 
@@ -72,18 +72,18 @@ const Answer = Type.Object(
     ),
     others: Type.Object(
       { tools: Count, agents: Count, rules: Count },
-      { additionalProperties: false, description: "Actions of what the lists leave out." },
+      { additionalProperties: false, description: "Actions of the items that the lists leave out." },
     ),
     approvals: Type.Object(
       {
         decided: Count,
-        p50_ms: Wait("Half of the verdicts came within so long."),
-        p95_ms: Wait("95 % of the verdicts came within so long."),
+        p50_ms: Wait("Median time."),
+        p95_ms: Wait("95th percentile of the time."),
       },
       {
         additionalProperties: false,
         description:
-          "How long people took, from the submission to the verdict. Expired and withdrawn ones have no verdict.",
+          "Time from the submission to the vote that settled the action. Expired and cancelled actions are left out.",
       },
     ),
     series: Type.Array(
@@ -91,7 +91,10 @@ const Answer = Type.Object(
         { start: Time, end: Time, total: Count, by_status: Statuses, by_decision: Decisions },
         { additionalProperties: false },
       ),
-      { description: "One for each interval, empty ones included. The first and the last are cut to the range." },
+      {
+        description:
+          "One item for each interval, including empty ones. The first and the last interval are cut to the range.",
+      },
     ),
   },
   { title: "Analytics", additionalProperties: false },
@@ -120,7 +123,7 @@ export default defineCorePlugin({
 });
 
 async function analytics(host: CoreHost, query: Query, { visibility }: Credential): Promise<Reply> {
-  // What was decided in this very millisecond counts too.
+  // Include actions that were decided in the current millisecond.
   const until = instant(query.until) ?? host.clock() + 1;
   const since = instant(query.since) ?? until - DAY;
   if (since >= until)
@@ -196,7 +199,7 @@ function filled<K extends string>(names: readonly K[], counts: Partial<Record<st
 
 const sum = (items: readonly { count: number }[]): number => items.reduce((total, { count }) => total + count, 0);
 
-/** The most frequent, ties by name. */
+/** Returns the most frequent items; equal ones by name. */
 function top<T extends { count: number }>(
   items: readonly T[],
   name: (item: T) => string,

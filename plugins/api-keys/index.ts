@@ -102,7 +102,9 @@ export default defineCorePlugin({
   }),
 });
 
-/** Whether the credential may manage the key: one that is bound to an agent manages only keys of that agent. */
+/**
+ * Whether the credential can manage the key: a credential that is bound to an agent manages only keys of that agent.
+ */
 function canManage({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
   return agent_id === null || key.agent_id === agent_id;
 }

@@ -1,4 +1,7 @@
-/** The console: a page at `/` and the files it loads. It holds no rights of its own: everything goes through the API with the visitor's key. */
+/**
+ * The console: a page at `/` and the files it loads. It has no rights of its own: every request goes through the API
+ * with the visitor's credential.
+ */
 import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -28,7 +31,7 @@ const POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  // Made once, by live.js, for the address of the worker.
+  // Created once, by live.js, for the address of the worker.
   "trusted-types assent-worker",
 ].join("; ");
 
@@ -45,8 +48,8 @@ export default definePlugin({
     const files = bundleFiles();
     const assets = createAssets("/console", files);
     /**
-     * A document of `static/`, with the addresses of this version. The browser loads everything that its script needs at
-     * once, and then the page that most people open first.
+     * Returns a document of `static/`, with the addresses of this version. The browser loads everything that its script
+     * needs at once, and then the most used page.
      */
     const page = (name: string, entry: string, next?: string): Page["serve"] =>
       createDocument(async () => {

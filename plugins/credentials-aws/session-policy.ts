@@ -7,7 +7,7 @@ const PLACEHOLDER = /\{params\.([A-Za-z0-9_]+)\}/g;
  * `/` and `..` another folder.
  */
 const PLAIN_VALUE = /^[A-Za-z0-9][A-Za-z0-9._@=-]{0,255}$/;
-/** Longest session policy that STS accepts, in characters. */
+/** Maximum length of a session policy in STS, in characters. */
 const MAX_POLICY = 2048;
 
 /** Returns what is wrong with a configured policy; null if nothing is. */

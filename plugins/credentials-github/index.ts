@@ -144,7 +144,7 @@ function readPrivateKey(name: string, pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "rsa") return key;
   } catch {
-    // Reported below, without the text of the key.
+    // The check below reports it, without the text of the key.
   }
   throw new Error(`the private_key of the issuer "${name}" is not an RSA key in PEM`);
 }

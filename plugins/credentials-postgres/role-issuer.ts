@@ -9,7 +9,7 @@ import type { CredentialAction, CredentialIssuer, IssuedCredential, Logger } fro
 import type { RoleIssuerOptions } from "./issuer-options.ts";
 import { scramVerifier } from "./scram-verifier.ts";
 
-/** Longest statement. Below the time that the service waits for an issuer. Milliseconds. */
+/** Statement timeout, below the time that the service waits for an issuer. Milliseconds. */
 const STATEMENT_TIMEOUT = 5_000;
 /** How long to wait until a connection of an ended role has closed. Milliseconds. */
 const CLOSE_TIMEOUT = 2_000;
@@ -64,7 +64,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   }
 
   async function dropExpired(): Promise<void> {
-    // Live credentials are ended by the service, so only roles well past their expiry are left over.
+    // The service ends live credentials, so only roles well past their expiry remain.
     const expired = await sql<{ rolname: string }[]>`
       select rolname from pg_roles
       where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
@@ -97,7 +97,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 
 async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Promise<void> {
   const login = quoteIdentifier(user);
-  // First, so that no login can follow the end of the open connections.
+  // Disable the login first, so that no login can follow the end of the open connections.
   await sql.unsafe(`ALTER ROLE ${login} NOLOGIN`);
   await sql.unsafe(`GRANT ${login} TO CURRENT_USER`);
   await sql`select pg_terminate_backend(pid, ${CLOSE_TIMEOUT}) from pg_stat_activity where usename = ${user}`;

@@ -1,16 +1,16 @@
 /**
- * The pages' HTML. No script stands in them: their policies allow files of this origin alone.
- *
- * Swagger UI and Redoc are other people's code. Each runs in a frame that has no origin: it reaches neither what the
- * console keeps in the browser nor the channel over which its tabs pass on the key. What it asks the service for, the
- * page around it asks (`assets/relay.js`), without anything of its own.
+ * Builds the HTML of the documentation pages. The pages contain no inline scripts, because their policies only allow
+ * files of this origin.
+ * Swagger UI and Redoc are third-party code. Each runs in a frame with an opaque origin: it cannot read the console's
+ * storage, or the channel over which tabs share the key. The surrounding page makes the frame's requests to the service
+ * (`assets/relay.js`), without adding credentials.
  */
 
 const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];
-/** What a frame may: also a form that scripts read, a file to save, and a link that opens as a page like any other. */
+/** Permissions of a frame: also forms that scripts read, downloads, and links that open as normal pages. */
 const SANDBOX = "allow-scripts allow-forms allow-downloads allow-popups allow-popups-to-escape-sandbox";
 
-/** Of a page, and of what stands around a frame. */
+/** Headers of a page with a frame. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
     ...HOLD,
@@ -23,8 +23,8 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Of what stands in a frame; also where somebody opens it by itself.
- * @param styles lets scripts write style elements, which Redoc cannot do without
+ * Headers of a frame's document; also if someone opens it directly. @param styles lets scripts write style elements,
+ * which Redoc needs
  */
 export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Record<string, string> {
   return {
@@ -40,10 +40,10 @@ export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Rec
   };
 }
 
-/** Of what a frame loads, to which this origin is a foreign one. None of it is secret. */
+/** Headers of files that a frame loads, for which this origin is a foreign one. None of them is secret. */
 export const FRAMED_ASSET: Readonly<Record<string, string>> = { "Cross-Origin-Resource-Policy": "cross-origin" };
 
-/** @param base where the files of the pages stand */
+/** @param base base path of the page's files */
 export function page(base: string, title: string, body: string): string {
   return html(
     base,
@@ -54,7 +54,7 @@ ${body}`,
   );
 }
 
-/** @param frame the address of what stands in the page; relay.js loads it, with the place in it that was asked for */
+/** @param frame address of the frame's document; relay.js loads it, with the requested fragment */
 export function framedPage(base: string, title: string, frame: string): string {
   return page(
     base,

@@ -1,4 +1,4 @@
-/** Where a problem's `type` leads: the table of docs/errors.md, with an anchor for each code. */
+/** The page that a problem's `type` links to: the table of docs/errors.md, with an anchor for each code. */
 import { readFile } from "node:fs/promises";
 import type { ErrorKind } from "../../src/plugin.ts";
 import { page } from "./doc-pages.ts";

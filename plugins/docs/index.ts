@@ -1,4 +1,7 @@
-/** The API's documentation, from the routes that are loaded: a document for machines, two pages for people. Nothing is fetched from elsewhere. */
+/**
+ * The API's documentation, generated from the loaded routes: a document for machines, and two pages for people. Nothing
+ * is loaded from other hosts.
+ */
 import { fileURLToPath } from "node:url";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
 import { definePlugin, defineRoute, type Page } from "../../src/plugin.ts";
@@ -6,7 +9,9 @@ import { Type } from "@sinclair/typebox";
 import { errorsPage } from "./errors-page.ts";
 import { FRAMED_ASSET, frameHeaders, framedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./doc-pages.ts";
 
-/** Files of other packages, put there by the build (.ci/vendor.mjs), also for a service that runs from its sources. */
+/**
+ * Files of other packages. The build puts them there (.ci/vendor.mjs), also for a service that runs from its sources.
+ */
 const VENDOR = new URL(
   import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/vendor/" : "./vendor/",
   import.meta.url,

@@ -29,7 +29,7 @@ function filters(types: readonly EntryType[], withoutAfter: string) {
 
 /** @param types all entry types */
 export function eventsQuery(types: readonly EntryType[]) {
-  const fields = filters(types, "A stream without it begins now. `Last-Event-ID` wins over it.");
+  const fields = filters(types, "Without it, a stream starts with the next event. `Last-Event-ID` takes precedence.");
   return Type.Object(fields, { additionalProperties: false });
 }
 export type EventsQuery = Static<ReturnType<typeof eventsQuery>>;

@@ -4,7 +4,7 @@ import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest, UnreadableRe
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const PREFIX = "/ext-authz";
-/** Envoy drops a client's own, and sets it where it was told to buffer the body. */
+/** Envoy removes this header from client requests, and sets it if it is configured to buffer the body. */
 const PARTIAL = "x-envoy-auth-partial-body";
 
 export default definePlugin({
@@ -21,8 +21,8 @@ export default definePlugin({
 });
 
 /**
- * Envoy sends the original method and headers, and the body where it buffers it, to `path_prefix` and the original path.
- * The target as sent is what the upstream receives; the URL of the request is already normalised.
+ * Envoy sends the original method and headers (and the body if it buffers it) to `path_prefix` and the original path.
+ * Use the target as sent, because the upstream receives it; the URL of the request is already normalised.
  */
 function seen({ request, target, body }: FacadeCall): GatewayRequest {
   const { headers } = request;

@@ -1,4 +1,4 @@
-/** The subrequest by which nginx (`auth_request`), Traefik (`forwardAuth`) and Caddy (`forward_auth`) ask about a request. */
+/** The authorization subrequest of nginx (`auth_request`), Traefik (`forwardAuth`) and Caddy (`forward_auth`). */
 import { Type } from "@sinclair/typebox";
 import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
@@ -29,7 +29,7 @@ export default definePlugin({
       : {},
 });
 
-/** The gateway says what it asks about in `X-Forwarded-Method`, `-Host` and `-Uri`, which it sets itself. */
+/** The gateway sets `X-Forwarded-Method`, `-Host` and `-Uri` to the original request. */
 function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): GatewayRequest {
   return {
     method: headers.get("x-forwarded-method") ?? "",

@@ -127,7 +127,8 @@ export default defineCorePlugin({
             503: { description: "Not ready.", schema: Ready },
           },
           async handle() {
-            // A load balancer must notice a stop before the port closes, so the last checks are reported, however slow the store is.
+            // A load balancer must notice a stop before the port closes. So return the results of the last checks,
+            // however slow the store is.
             const checks = host.stopping.aborted && last !== null ? last : (last = await runChecks(host));
             const { storage, migrations, ledger, policies } = checks;
             const ready = storage.ok && migrations.ok && ledger.ok && policies.ok && !host.stopping.aborted;

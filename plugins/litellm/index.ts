@@ -1,4 +1,7 @@
-/** A facade for LiteLLM, which asks about the response of a model (`guardrail: generic_guardrail_api`, `mode: post_call`). */
+/**
+ * A facade for LiteLLM, which requests a decision about the response of a model (`guardrail: generic_guardrail_api`,
+ * `mode: post_call`).
+ */
 import { Type } from "@sinclair/typebox";
 import {
   describeFault,

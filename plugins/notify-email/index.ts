@@ -109,7 +109,7 @@ function readMailbox(option: string, text: string): { name: string; address: str
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address };
 }
 
-/** Returns whether the text is a message id in our form. Nothing else may become a header. */
+/** Returns whether the text is a message id that this plugin created. Nothing else may become a header. */
 function isMessageId(reference: string | null): reference is string {
   return reference !== null && /^<[^<>\s\p{Cc}]+>$/u.test(reference);
 }

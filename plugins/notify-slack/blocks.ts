@@ -21,7 +21,7 @@ const MAX_HEADER = 150;
 const MAX_FIELD = 2000;
 const MAX_FIELDS = 10;
 const MAX_TEXT = 3000;
-/** Our own limit: Slack allows 50 blocks, but rejects messages that are very long in total. */
+/** This plugin's limit: Slack allows 50 blocks, but rejects messages that are very long in total. */
 const MAX_CODE_BLOCKS = 3;
 
 export interface Shown {

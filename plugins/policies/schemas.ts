@@ -8,7 +8,7 @@ const Time = Type.String({ format: "date-time" });
 const Version = Type.Integer({
   minimum: 1,
   maximum: 2_147_483_647,
-  description: "Version; grows by one with every change, and never changes itself.",
+  description: "Number of the version. Every change creates a new version, and versions are immutable.",
 });
 
 export const DEFINITION = {
@@ -109,9 +109,9 @@ const body = {
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
   created_by: Nullable(Type.String({ description: "Key that made the version; null when a source did." })),
 };
-/** Faults that do not keep a policy from being taken, but are hardly intended. */
+/** Warnings: the policy is accepted, but probably does not do what its author intended. */
 const warnings = Type.Array(Type.String(), {
-  description: "What the policy can hardly mean: channels that it tells and that the configuration does not have.",
+  description: "Warnings about probable mistakes, such as channels that the configuration does not define.",
 });
 const HEAD = {
   id: ID,
@@ -140,7 +140,7 @@ export const PolicyRecord = Type.Object(
 export type PolicyRecord = Static<typeof PolicyRecord>;
 
 const PolicySummary = Type.Object(
-  { ...head, rules: Type.Integer({ description: "How many rules the newest version has." }) },
+  { ...head, rules: Type.Integer({ description: "Number of rules in the newest version." }) },
   { additionalProperties: false },
 );
 export type PolicySummary = Static<typeof PolicySummary>;
@@ -177,8 +177,8 @@ export const Diff = Type.Object(
             ),
           ),
           rule: Nullable(Type.String()),
-          before: Nullable(Type.Integer({ description: "Place among the rules, from 1." })),
-          after: Nullable(Type.Integer({ description: "Place among the rules, from 1." })),
+          before: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
+          after: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
           fields: Type.Array(
             Type.Object(
               { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },

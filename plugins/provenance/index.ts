@@ -42,7 +42,7 @@ export default defineCorePlugin({
 function routes(host: CoreHost, open: boolean): Route[] {
   async function find(hash: string, { visibility }: Credential): Promise<EntryRow> {
     const row = await host.storage.entryByHash(fromHex(hash));
-    // Only the action has the tool, which the visibility of group members depends on.
+    // Read the action too: only its row has the tool, which the visibility of group members depends on.
     const action = "within" in visibility && row?.action_id != null ? await host.storage.action(row.action_id) : null;
     if (row === null || !canSee(visibility, { ...row, tool: action?.tool ?? null })) {
       throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
@@ -50,7 +50,9 @@ function routes(host: CoreHost, open: boolean): Route[] {
     return row;
   }
 
-  /** Returns what opens the entry's commitment. It contains the parameters, so the key also needs `actions:read`. */
+  /**
+   * Returns the opening of the entry's commitment. It contains the parameters, so the key also needs `actions:read`.
+   */
   async function opening(
     { action_id }: EntryRow,
     credential: Credential,

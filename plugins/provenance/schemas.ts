@@ -11,7 +11,7 @@ export const HashParams = Type.Object(
 export const WitnessedQuery = Type.Object(
   {
     witnessed: Type.Optional(
-      Type.Boolean({ description: "Under the newest checkpoint that a witness cosigned, instead of this moment's." }),
+      Type.Boolean({ description: "Use the newest checkpoint that a witness cosigned instead of the current one." }),
     ),
   },
   { additionalProperties: false },
@@ -63,7 +63,7 @@ export const Proof = Type.Object(
               description: "Canonical JSON: SHA-256(salt ‖ SHA-256(request)) is the entry's `commitment`.",
             }),
             erased_at: Type.Union([Type.String({ format: "date-time" }), Type.Null()], {
-              description: "When salt and request were erased: nobody can open the commitment any more.",
+              description: "When salt and request were erased. After that, no one can open the commitment.",
             }),
           },
           { additionalProperties: false },
@@ -72,7 +72,7 @@ export const Proof = Type.Object(
       ],
       {
         description:
-          "What opens the commitment of an entry that is about an action, for keys that may read the action (`actions:read`); null else.",
+          "Opening of the commitment, if the entry is about an action and the key can read actions (`actions:read`); otherwise null.",
       },
     ),
   },
@@ -103,14 +103,14 @@ export const Keys = Type.Object(
             description: "Index of the `log_key` entry that made it the log's; null for the first.",
           }),
           until: Type.Union([Type.String({ format: "date-time" }), Type.Null()], {
-            description: "Until when it signs along, of one that another has followed; null for the log's key.",
+            description: "For a replaced key, the end of the time in which it also signs; null for the current key.",
           }),
         },
         { additionalProperties: false },
       ),
-      { description: "Every key that the log has had, the present one first." },
+      { description: "All keys that the log has had, the current one first." },
     ),
-    checkpoint: Type.String({ description: "C2SP signed checkpoint of this moment." }),
+    checkpoint: Type.String({ description: "The current C2SP signed checkpoint." }),
     log_keys: LogKeyProofs,
   },
   { additionalProperties: false },

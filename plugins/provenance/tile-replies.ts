@@ -24,7 +24,7 @@ export async function hashTile(host: CoreHost, at: { level: string; tile: string
   const { level, index, width } = tile;
   const { size } = await host.ledger.checkpoint();
   const from = index * TILE_WIDTH;
-  // Levels are far fewer than 63 for any size that an integer holds: the power may overflow, and then is larger than any size.
+  // No valid size has 63 levels. For large levels the power overflows, and is then larger than any size.
   if (from + width > Math.floor(size / TILE_WIDTH ** level)) throw tileNotFound(path);
   if (width === TILE_WIDTH) {
     const row = await host.storage.tile(level, index);

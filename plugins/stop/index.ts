@@ -15,7 +15,7 @@ import * as schema from "./schemas.ts";
 
 const TAG = "stop";
 const BODY_BYTES = 8192;
-/** Scopes of everyone whom a stop affects. */
+/** Scopes of all agents that a stop can affect. */
 const READERS = ["actions:submit", "actions:read_own", "actions:execute", "approvals:decide", "stop:write"] as const;
 
 export default defineCorePlugin({ name: "stop", setup: (host) => ({ routes: routes(host) }) });

@@ -14,16 +14,16 @@ const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Recorde
 export const StopBody = Type.Object(
   {
     reason: Reason,
-    agent: Type.Optional(Glob("Stops these agents alone.")),
-    tool: Type.Optional(Glob("Stops the use of these tools alone.")),
+    agent: Type.Optional(Glob("Stops only these agents.")),
+    tool: Type.Optional(Glob("Stops only the use of these tools.")),
     policy: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 256,
-        description: "Stops what this policy's rules or limits answer alone: its name.",
+        description: "Name of a policy. Stops only actions that its rules or limits decide.",
       }),
     ),
-    until: Type.Optional(Time("When it ends by itself; never when absent.")),
+    until: Type.Optional(Time("When the stop expires. Default: never.")),
   },
   {
     additionalProperties: false,
@@ -46,7 +46,7 @@ export const StopParams = Type.Object(
 const Lift = Type.Object(
   {
     by: Type.String({ description: "Principal." }),
-    at: Time("When."),
+    at: Time("Time of the request to lift the stop."),
     reason: nullable(Type.String()),
   },
   { additionalProperties: false },
@@ -59,16 +59,16 @@ export const StopRecord = Type.Object(
       (["holds", "ended", "lifted"] as const).map((status) => Type.Literal(status)),
       { description: "ended: its own end has passed." },
     ),
-    agent: nullable(Type.String({ description: "Null: every agent." })),
-    tool: nullable(Type.String({ description: "Null: every tool." })),
-    policy: nullable(Type.String({ description: "Null: whatever policies answer." })),
+    agent: nullable(Type.String({ description: "Glob of the agents that are stopped; null for all." })),
+    tool: nullable(Type.String({ description: "Glob of the tools that are stopped; null for all." })),
+    policy: nullable(Type.String({ description: "Policy whose answers are stopped; null for all policies." })),
     until: nullable(Time("When it ends by itself; null: never.")),
     placed_at: Time("When it was placed."),
     reason: nullable(Type.String({ description: "Null for keys that see only what agents may." })),
-    placed_by: nullable(Type.String({ description: "Principal; null likewise." })),
+    placed_by: nullable(Type.String({ description: "Principal; null for keys that see only what agents can see." })),
     lift: Type.Object(
       {
-        needed: Type.Integer({ description: "How many people it takes to lift it." }),
+        needed: Type.Integer({ description: "Number of people needed to lift the stop." }),
         asked: Type.Array(Lift, {
           description: "Who asked for that, in order; empty for keys that see only what agents may.",
         }),
@@ -102,6 +102,6 @@ export const StopRecord = Type.Object(
 export type StopRecord = Static<typeof StopRecord>;
 
 export const StopList = Type.Object(
-  { stops: Type.Array(StopRecord, { description: "Those that hold and that this key may see, oldest first." }) },
+  { stops: Type.Array(StopRecord, { description: "Active stops that this key can see, oldest first." }) },
   { additionalProperties: false },
 );

@@ -11,8 +11,7 @@ interface Announcer {
 }
 
 /**
- * Announcements are hints: one that fails is dropped, because every process also reads the head at intervals.
- *
+ * Announcements are hints: a failed one is dropped, because every process also polls the head.
  * @param send sends the size of the ledger
  */
 export function createAnnouncer(send: (size: number) => Promise<void>): Announcer {

@@ -41,7 +41,7 @@ export interface Session {
   script(sql: string): Promise<Result[]>;
   /** Why the session can no longer be used; null while it can. */
   readonly lost: StorageError | null;
-  /** Resolves when it is lost. */
+  /** Resolves when the session is lost. */
   readonly gone: Promise<void>;
   /** Number of queries that wait for a response. */
   readonly waiting: number;
@@ -61,7 +61,7 @@ function integer(text: string): number {
 
 const TYPES = {
   int8: { to: 20, from: [20], serialize: String, parse: integer },
-  // What sum() over bigint gives.
+  // Type of sum() over bigint.
   numeric: { to: 1700, from: [1700], serialize: String, parse: integer },
   bytea: {
     to: 17,
@@ -71,7 +71,7 @@ const TYPES = {
   },
 };
 
-/** Connects to this address only. Rejects if that fails; no connection is open then. */
+/** Connects to this address only. Rejects without an open connection if that fails. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
   /** Longer than Postgres itself waits before it cancels. */
   const patience = options.answerTimeoutMs ?? options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
@@ -92,7 +92,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     idle_timeout: 0,
     max_lifetime: null,
     connect_timeout: options.connectTimeoutMs / 1000,
-    // Otherwise postgres.js queries the types of arrays by itself, and no one would notice its errors.
+    // Otherwise postgres.js queries the types of arrays by itself, and its errors would be ignored.
     fetch_types: false,
     onnotice({ severity, message }: postgres.Notice) {
       if (severity === "WARNING") warned = { count: warned.count + 1, newest: message ?? "" };
@@ -124,11 +124,11 @@ export async function openSession(options: SessionOptions, address: Address): Pr
   /** Closes the session and discards queued statements. They may wait for a response that never arrives. */
   async function destroy(): Promise<void> {
     await client.end({ timeout: 0 }).catch(() => undefined);
-    // A half-closed socket would stay open as long as a server that hangs.
+    // Otherwise a half-closed socket would stay open until a hanging server responds.
     socket?.destroy();
   }
 
-  /** Does not use a race with `gone`, which would retain every response as long as the session exists. */
+  /** Do not use a race with `gone`, which would retain every response as long as the session exists. */
   function unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       refusals.add(reject);
@@ -143,7 +143,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     isCorked = true;
     const own = socket;
     own.cork();
-    // After the immediate in which postgres.js writes its last bytes, which it requests before the next tick.
+    // Write after the immediate in which postgres.js writes its last bytes; it schedules that before the next tick.
     process.nextTick(() =>
       setImmediate(() => {
         isCorked = false;
@@ -157,7 +157,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     cork();
     if (ending) throw new StorageError("unavailable", "the connection to Postgres is being closed");
     waiting++;
-    // As long as any query gets a response, the connection works.
+    // The connection works as long as any query gets a response.
     timer ??= setTimeout(
       () => lose(new StorageError("unavailable", `Postgres gave no answer in ${patience} ms`)),
       patience,
@@ -219,7 +219,8 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     },
   };
   try {
-    // The first query connects. Not as parameters of the startup message, which poolers refuse or drop.
+    // The first query connects. Settings are not passed as parameters of the startup message, because poolers reject or
+    // drop those.
     await session.script(
       [
         `set statement_timeout = ${options.statementTimeoutMs}`,

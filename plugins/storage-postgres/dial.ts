@@ -11,7 +11,7 @@ export interface Address {
   port: number;
   /** A Unix socket, which replaces host and port. */
   path?: string;
-  /** The setting that postgres.js reads from the address: https://github.com/porsager/postgres#ssl. */
+  /** The TLS setting in the address, as postgres.js reads it: https://github.com/porsager/postgres#ssl. */
   tls: boolean | "require" | "allow" | "prefer" | "verify-full" | ConnectionOptions;
 }
 

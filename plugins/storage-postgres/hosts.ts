@@ -5,15 +5,15 @@ import type { Address } from "./dial.ts";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 
-/** Pause before a host that was refused is tried again, while another host has not answered. Milliseconds. */
+/** Pause before a rejected host is tried again while another host has not responded. Milliseconds. */
 const TRY_AGAIN = 250;
 /** If all hosts were rejected, the first of these kinds is reported. */
 const MOST_TELLING: readonly StorageErrorKind[] = ["corrupt", "readonly"];
 
 /**
- * Returns the session of the first host that can be used. Tries all at once, because a paused or disconnected host
- * answers nothing until the connection timeout. While it is silent the others are tried again: one of them may be
- * promoted. Rejects with StorageError once every host has been refused.
+ * Returns the session of the first usable host. Tries all hosts at once, because a paused or disconnected host does not
+ * respond until the connection timeout. Until then the others are tried again, because one of them may be promoted.
+ * Rejects with StorageError once every host was rejected.
  */
 export function firstUsable(
   addresses: readonly Address[],

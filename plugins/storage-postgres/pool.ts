@@ -1,4 +1,4 @@
-/** Sessions for reads. Queries share a session, a snapshot has one for itself. */
+/** Sessions for reads. Queries share a session; each snapshot has a session to itself. */
 import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./database-session.ts";
 
@@ -13,7 +13,7 @@ export interface Pool {
 /** Creates a pool of at most `max` sessions. @param open connects a session that is ready for use */
 export function createPool(max: number, open: () => Promise<Session>): Pool {
   let sessions: Session[] = [];
-  /** Number of users of each session; Infinity if one uses it alone. */
+  /** Number of users of each session; Infinity while a snapshot uses it. */
   const users = new Map<Session, number>();
   let opening = 0;
   let ended = false;

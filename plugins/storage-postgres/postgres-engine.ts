@@ -1,11 +1,10 @@
 /**
- * Postgres under the shared SQL storage. All writes of a process go through one session, one transaction at a time, and
- * each takes the row lock of the ledger's head first: the processes take turns. Reads outside a transaction go through
- * a pool of other sessions.
- *
- * A transaction never outlives its connection, nor leaves it: a session has one connection and is lost with it
- * (session.ts). Besides, every transaction has a name that it sets for itself alone: the tables take no change from
- * who has set none, and the commit is taken only together with the name, in one message.
+ * Postgres as the engine of the shared SQL storage. All writes of a process go through one session, one transaction at
+ * a time. Each acquires the row lock of the ledger's head first, so processes take turns. Reads outside a transaction
+ * go through a pool of other sessions.
+ * A transaction never continues on another connection: a session has one connection and is lost with it
+ * (database-session.ts). In addition, every transaction sets a name that only it knows: triggers reject changes of
+ * tables without such a name, and the commit is only accepted together with the name, in one message.
  */
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
@@ -81,7 +80,10 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     return open(false).catch(() => open(true));
   }
 
-  /** Sessions for the rows of processes: see processes.ts. A server that does not respond is abandoned soon. */
+  /**
+   * Sessions for the rows of processes: see process-table.ts. A server that does not respond is abandoned after a short
+   * timeout.
+   */
   const processes = createProcesses(reads, () =>
     firstUsable(parseAddresses(options), async (address) => {
       const ms = PROCESS_PATIENCE;
@@ -132,7 +134,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     }
   }
 
-  /** Returns a checked session. Nothing else has used it yet. */
+  /** Returns a checked session that nothing else has used yet. */
   async function sessionAt(own: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
     const candidate = await openSession(own, address);
     return checked(candidate, mayBeStandby, async (timeline) => {
@@ -188,8 +190,8 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
     const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
     try {
-      // One round trip for all: they are sent together, in this order. Each statement sees what was committed before it
-      // began, so the reads see all that earlier holders of the lock committed.
+      // Use one round trip: the statements are sent together, in this order. Each statement sees what was committed
+      // before it began, so the reads see everything that earlier holders of the lock committed.
       const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
       const [head, ...rows] = await answersOf(start, queries);
       return transactionOf(own, name, announce, head === undefined ? {} : { head, reads: rows });
@@ -206,7 +208,7 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
     toStorageError: (error, doing) => toStorageError(error, doing),
     async open({ readOnly }) {
       isReadOnly = readOnly;
-      // Transactions of readers block no other process, so they may be idle for as long as a statement may take.
+      // Transactions of readers block no other process, so they can be idle for as long as a statement may take.
       pool = createPool(options.poolSize, () =>
         session(readOnly ? "assent audit" : "assent reader", { silenceMs: options.statementTimeoutMs }),
       );
@@ -319,14 +321,14 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   let wake: () => void = () => {};
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
-  // Any client may notify, so a payload that is not a size is still treated as a hint.
+  // Any client can notify, so a payload that is not a size is treated as a hint.
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {
     const listener = await firstUsable(parseAddresses(options), async (address) => {
       const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
-        // A standby refuses it.
+        // A standby rejects LISTEN.
         await candidate.script(`listen ${CHANNEL}`);
         return candidate;
       } catch (error) {

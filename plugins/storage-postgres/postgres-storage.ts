@@ -17,9 +17,9 @@ export interface PostgresStorageOptions {
   silenceTimeoutMs?: number;
   /** Timeout for the ledger's lock. Milliseconds. Default 10,000. */
   lockTimeoutMs?: number;
-  /** Default 10,000. */
+  /** Connection timeout. Milliseconds. Default 10,000. */
   connectTimeoutMs?: number;
-  /** Default: as the address says. */
+  /** TLS mode. Default: as the address says. */
   tls?: SessionOptions["tls"];
   /** For `verify-full`: PEM of the certificate authority, if the system does not trust it. */
   ca?: string;
@@ -27,11 +27,11 @@ export interface PostgresStorageOptions {
   acceptUnsafeServer?: boolean;
   /** Notifies other processes of commits. Default true. Use false for servers without NOTIFY. */
   notify?: boolean;
-  /** Default true. Use false for servers without statement triggers; TRUNCATE is then not refused. */
+  /** Whether the server has statement triggers. Default true. If false, TRUNCATE is not rejected. */
   statementTriggers?: boolean;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
-  /** How many of the newest entries keep their bytes in their rows. For tests. */
+  /** Number of the newest entries that keep their bytes in their rows. For tests. */
   unbundledEntries?: number;
 }
 

@@ -39,8 +39,9 @@ const INSUFFICIENT_PRIVILEGE = "42501";
 const READ_ONLY = "25006";
 
 /**
- * Returns how the store's schema differs from the one that these statements make. Makes it in a schema of its own, in a
- * transaction that is rolled back, because Postgres prints definitions in another form than they were written in.
+ * Returns how the store's schema differs from the one that these statements create. Creates that schema in a separate
+ * namespace, in a transaction that is rolled back, because Postgres prints definitions in another form than they were
+ * written in.
  */
 export async function schemaFaults(session: Session, statements: readonly string[]): Promise<string[]> {
   const tables = statements.flatMap((statement) => /^create table "(\w+)"/.exec(statement)?.[1] ?? []).join(",");

@@ -13,7 +13,9 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { toStorageError } from "./sqlite-errors.ts";
 
-/** Makes the folder (0700) when it is missing, and answers the file's path without symbolic links: one store, one lock. */
+/**
+ * Creates a missing folder (0700), and returns the file's path without symbolic links, so that one store has one lock.
+ */
 export function prepareFolder(path: string): string {
   const absolute = resolve(path);
   const folder = dirname(absolute);
@@ -27,8 +29,8 @@ export function prepareFolder(path: string): string {
 }
 
 /**
- * Makes an empty file (0600) unless there is one, which must be writable. It is not opened: closing it again
- * would drop the locks that SQLite holds on it in this process.
+ * Creates an empty file (0600) if it does not exist; an existing one must be writable. Does not open it: closing it
+ * again would release the locks that SQLite holds on it in this process.
  */
 export function createPrivately(path: string): void {
   try {
@@ -37,27 +39,30 @@ export function createPrivately(path: string): void {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw toStorageError(error, `create ${path}`);
   }
   try {
-    // SQLite would open it read-only without a word, and leave files beside it that nobody can write.
+    // SQLite would silently open it read-only, and create files next to it that no one can write.
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
     throw toStorageError(error, `write ${path}`);
   }
 }
 
-/** Tells a file from every other that takes its name; null where there is none. */
+/** Returns an identifier that distinguishes the file from any other file at the same path; null if there is none. */
 export function fileIdentity(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? null : `${stats.dev} ${stats.ino}`;
 }
 
-/** SQLite syncs the folder that holds its files; the folder's own name is in the one above. */
+/**
+ * Syncs the parent folder. SQLite syncs the folder that contains its files, but the name of that folder is in its
+ * parent.
+ */
 function syncFolder(folder: string): void {
   let fd: number | undefined;
   try {
     fd = openSync(folder, "r");
     fsyncSync(fd);
   } catch {
-    // Not every system lets a folder be opened or synced.
+    // Some systems cannot open or sync a folder.
   } finally {
     if (fd !== undefined) closeSync(fd);
   }

@@ -1,4 +1,4 @@
-/** The `node:sqlite` API: the runtime's own where it has one, the same API as a package on Node 20. */
+/** Loads the `node:sqlite` API: the runtime's own if it has one, otherwise a package with the same API, for Node 20. */
 import { StorageError } from "../../src/storage/index.ts";
 
 export interface SqliteStatement {
@@ -16,7 +16,7 @@ export interface SqliteLibrary {
   DatabaseSync: new (path: string) => SqliteDatabase;
 }
 
-/** Rejects with StorageError where there is neither. */
+/** Rejects with StorageError if neither is available. */
 export async function loadSqlite(): Promise<SqliteLibrary> {
   const builtIn = ownSqlite();
   if (builtIn !== undefined) return builtIn;
@@ -24,7 +24,7 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
     return (await import("@photostructure/sqlite")) as unknown as SqliteLibrary;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    // `bunx` starts the installed Node, because the program's first line names it.
+    // `bunx` runs the program with the installed Node, because its first line names Node.
     const bun = (process.env["npm_config_user_agent"] ?? "").startsWith("bun/")
       ? 'run it on Bun with "bunx --bun assent serve", or '
       : "";
@@ -39,7 +39,7 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
 function ownSqlite(): SqliteLibrary | undefined {
   const { getBuiltinModule } = process as { getBuiltinModule?: (name: string) => unknown };
   const { emitWarning } = process;
-  // Node 22 and 24 warn that their SQLite is experimental. What is relied on here is tested on each of them.
+  // Node 22 and 24 warn that their SQLite is experimental. The functions used here are tested on each of them.
   process.emitWarning = () => undefined;
   try {
     const library = getBuiltinModule?.("node:sqlite") as SqliteLibrary | undefined;

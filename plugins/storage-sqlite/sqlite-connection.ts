@@ -19,7 +19,7 @@ export interface Connection {
 const READS = /^(select|with|pragma)\b|\breturning "\w+"/i;
 
 export interface ConnectionOptions {
-  /** Longest wait for another process's lock, in milliseconds. Blocks this thread. */
+  /** Maximum wait for another process's lock, in milliseconds. Blocks this thread. */
   busyTimeout: number;
   readOnly?: boolean;
 }
@@ -65,7 +65,7 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
       try {
         db.close();
       } catch {
-        // It is already closed, or the disk is unavailable. All acknowledged data was synced.
+        // The connection is already closed, or the disk is unavailable. All acknowledged data was synced.
       }
     },
   };
@@ -85,7 +85,7 @@ export function connectStore(library: SqliteLibrary, path: string, options: Conn
     if (options.readOnly === true) {
       connection.exec("pragma query_only = on");
     } else {
-      // Of a new store: five rows of actions leave an eighth of a smaller page empty.
+      // Page size of a new store: five rows of actions would leave an eighth of a smaller page empty.
       connection.exec("pragma page_size = 8192");
       connection.exec("pragma journal_mode = wal");
       // fullfsync: on macOS a plain fsync leaves data in the drive's cache. Elsewhere it does nothing.

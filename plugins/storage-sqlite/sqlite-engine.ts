@@ -1,11 +1,10 @@
 /**
- * SQLite under the shared SQL storage. Writes go through one connection, one transaction at a time; reads outside a
- * transaction go through another, so that they see committed state only although a transaction is open while its work
- * awaits. WAL lets the two run side by side.
- *
- * What a crash means: a transaction is in the store once its COMMIT returned, because
- * `synchronous = full` syncs the WAL before that. A COMMIT that fails may or may not be there; the
- * connection is closed then and not used again, since a second fsync would not tell the truth.
+ * SQLite as the engine of the shared SQL storage. Writes go through one connection, one transaction at a time. Reads
+ * outside a transaction use another connection, so that they see only committed state even while a transaction is open.
+ * WAL allows both at once.
+ * Crashes: a transaction is durable once its COMMIT returned, because `synchronous = full` syncs the WAL first. After a
+ * failed COMMIT the transaction may or may not be stored. The connection is then closed and not used again, because a
+ * second fsync would not report the lost data.
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
@@ -25,7 +24,7 @@ interface OpenStore {
   /** Null if the store was opened read-only. */
   lock: StoreLock | null;
   reader: Connection;
-  /** Null after a failure that made it unusable; the next write opens another. */
+  /** Null after a failure that made the connection unusable; the next write opens another. */
   writer: Connection | null;
   /** Identifies the files of the store and its WAL when they were opened. The WAL exists from the first transaction on. */
   file: string | null;
@@ -43,7 +42,7 @@ interface OpenStore {
 const LOOK_MS = 500;
 /** Interval between attempts to empty a WAL that another program reads. Milliseconds. */
 const SCRUB_AGAIN = 1000;
-/** Of one integrity check. */
+/** Timeout of one integrity check. */
 const MAX_FAULTS = 20;
 /**
  * SQLITE_PROTOCOL: a lock that was not released locks this process out of its own store, with ten seconds for each attempt.
@@ -108,7 +107,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     if (store !== null) store.writer = null;
   }
 
-  /** Does not wait for other programs, because decisions would wait too. */
+  /** Does not wait for other programs, because decisions would have to wait too. */
   function scrub(open: OpenStore): void {
     const now = performance.now();
     if (!open.stale || open.writer === null || now - scrubbed < SCRUB_AGAIN) return;
@@ -213,7 +212,7 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     async backup(path) {
       const { library, path: own } = opened();
       createPrivately(path);
-      // A connection of its own, so that neither reads nor writes wait for it.
+      // Uses a separate connection, so that neither reads nor writes wait for it.
       const connection = connectStore(library, own, { busyTimeout });
       try {
         connection.run("vacuum into ?", [path]);
@@ -308,6 +307,6 @@ function foldWal(writer: Connection | null): void {
   try {
     writer?.exec("pragma wal_checkpoint(truncate)");
   } catch {
-    // The next start does it.
+    // The next start empties the WAL.
   }
 }

@@ -30,8 +30,8 @@ const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = {
 };
 
 /**
- * The package for Node 20 gives no code to an error of a statement that returns rows. These are SQLite's texts of the codes
- * (sqlite3_errstr).
+ * The package for Node 20 gives no code to an error of a statement that returns rows. These are SQLite's texts of the
+ * codes (sqlite3_errstr).
  */
 const CODE_OF_TEXT: Readonly<Record<string, number>> = {
   "database is locked": 5,
@@ -63,7 +63,7 @@ export function toStorageError(error: unknown, doing: string): StorageError {
 function kindOf(error: Failure | null | undefined): StorageErrorKind {
   const { code, systemErrno } = error ?? {};
   const errcode = codeOf(error);
-  // An integer beyond 2^53 in a column that never gets one.
+  // An integer beyond 2^53, in a column that never gets one.
   if (code === "ERR_OUT_OF_RANGE") return "corrupt";
   if (errcode === undefined) return ERRNO[code ?? ""] ?? "unavailable";
   return (
@@ -72,15 +72,15 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
 }
 
 /**
- * True when the connection may no longer stand where its transaction began, so that it is closed
- * rather than used again: SQLite may have rolled back by itself, and what a failed fsync left
- * behind must not be trusted. Not for a constraint, which fails one statement only.
+ * Returns true if the state of the connection is uncertain, so that it is closed and not used again: SQLite may have
+ * rolled back by itself, and data after a failed fsync must not be trusted. False for a constraint, which fails only
+ * one statement.
  */
 export function spoilsConnection(error: unknown): boolean {
   return [7, 8, 9, 10, 11, 13, 14, 26].includes(primaryCode(error) ?? 0);
 }
 
-/** Of SQLite's error behind it; null where there is none. */
+/** Returns the code of the underlying SQLite error; null if there is none. */
 export function primaryCode(error: unknown): number | null {
   const cause = error instanceof StorageError ? error.cause : error;
   const errcode = codeOf(cause as Failure | undefined);

@@ -4,19 +4,22 @@ import { createSqlStorage, type Migration, sqliteDialect } from "../../src/stora
 import { sqliteEngine } from "./sqlite-engine.ts";
 
 export interface SqliteStorageOptions {
-  /** The database file. Its folder is made when missing. `-wal`, `-shm` and `.lock` files stand beside it. */
+  /**
+   * Path of the database file. A missing folder is created. Files with the suffixes `-wal`, `-shm` and `.lock` are next
+   * to it.
+   */
   path: string;
-  /** How long the lock of another program that writes to the file is waited for. Blocks the process meanwhile. */
+  /** Timeout for the lock of another program that writes to the file. Blocks the process meanwhile. */
   busyTimeoutMs?: number;
-  /** Is told, once, what only a restart mends. */
+  /** Called once if only a restart can fix a failure. */
   log?: Logger;
   /** For tests of migrations. */
   migrations?: readonly Migration[];
-  /** How many of the newest entries keep their bytes in their rows. For tests. */
+  /** Number of the newest entries that keep their bytes in their rows. For tests. */
   unbundledEntries?: number;
 }
 
-/** The embedded store: one file, one process that writes. */
+/** Creates the embedded store: one file, one process that writes. */
 export function sqliteStorage({ path, busyTimeoutMs = 2000, log, ...options }: SqliteStorageOptions): Storage {
   return createSqlStorage(sqliteEngine(path, busyTimeoutMs, log), sqliteDialect, options);
 }

@@ -18,9 +18,9 @@ import { ERRORS } from "./user-errors.ts";
 const RANDOM_BYTES = 16;
 const EXPIRY_BYTES = 6;
 const MAC_BYTES = 32;
-/** Long enough for processes whose clocks differ by minutes. Milliseconds. */
+/** Lifetime of a challenge, long enough for processes whose clocks differ by minutes. Milliseconds. */
 const VALID_MS = 10 * 60_000;
-/** Expired marks that one use removes. */
+/** Maximum number of expired marks that one use removes. */
 const PRUNED = 20;
 
 /** Returns a new challenge for this purpose. */

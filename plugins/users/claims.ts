@@ -1,4 +1,4 @@
-/** What the claims of a provider say about a user: name, groups and roles. */
+/** Maps the claims of a provider to a user's name, groups and roles. */
 import type { Role } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { ERRORS } from "./user-errors.ts";

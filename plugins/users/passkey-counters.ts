@@ -1,8 +1,8 @@
-/** Signature counters of passkeys. A counter that goes back means that there may be a copy of the authenticator. */
+/** Signature counters of passkeys. If a counter decreases, the authenticator may have been copied. */
 import { type CoreHost, type LedgerTransaction, sha256Hex, type User, utf8 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 
-/** Records the counter of an assertion. False if it went back; the refusal is recorded then. */
+/** Records the counter of an assertion. Returns false if it decreased, and then records the refusal. */
 export async function advancePasskeyCounter(
   host: CoreHost,
   tx: LedgerTransaction,

@@ -98,7 +98,7 @@ export function passkeyIdIn(response: unknown): string {
 }
 
 interface Assertion {
-  /** Signature counter of the authenticator; 0 if it has none. */
+  /** Returns the signature counter of the authenticator; 0 if it has none. */
   counter: number;
   challenge: string;
 }
@@ -154,7 +154,7 @@ function challengeIn({ response }: { response: { clientDataJSON: string } }): st
     };
     if (typeof challenge === "string") return challenge;
   } catch {
-    // Reported below.
+    // The check below reports it.
   }
   throw invalid("its client data is malformed");
 }

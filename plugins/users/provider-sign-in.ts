@@ -1,6 +1,7 @@
 /**
- * The sign-in at a provider. Between the two requests of the browser nothing is stored: the state is a challenge over the
- * provider and a cookie of this browser, and nonce and PKCE verifier are derived from the state under the service's secret.
+ * The sign-in at a provider. Nothing is stored between the two requests of the browser: the state is a challenge over
+ * the provider and a cookie of this browser, and nonce and PKCE verifier are derived from the state with the service's
+ * secret.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -25,11 +26,11 @@ import type { SignedIn } from "./sign-in.ts";
 import type { Site } from "./site.ts";
 
 const COOKIE = "assent_sign_in";
-/** As long as the state is valid. Seconds. */
+/** Lifetime of the state. Seconds. */
 const COOKIE_SECONDS = 600;
 const MAX_PATH = 1000;
 
-/** Returns where to send the browser, and the cookie that binds the answer to it. */
+/** Returns the URL to redirect the browser to, and the cookie that binds the callback to it. */
 export async function startProviderSignIn(
   host: CoreHost,
   provider: Provider,
@@ -48,7 +49,10 @@ export function spentCookie(site: Site): string {
   return setCookie(COOKIE, "", site, 0, "Lax");
 }
 
-/** Signs in the person whom the provider sent back. Creates the user at the first sign-in, and changes name, groups and roles at later ones. */
+/**
+ * Signs in the person of a callback. Creates the user at the first sign-in, and updates name, groups and roles at later
+ * ones.
+ */
 export async function finishProviderSignIn(
   host: CoreHost,
   sessions: Sessions,

@@ -6,9 +6,9 @@ import { ERRORS } from "./user-errors.ts";
 import type { Configuration, JWTPayload, JWTVerifyGetKey } from "./openid.ts";
 import type { ProviderOptions } from "./user-options.ts";
 
-/** Seconds. */
+/** Request timeout. Seconds. */
 const TIMEOUT = 10;
-/** The clocks of both sides can be this far apart. Seconds. */
+/** Maximum difference between the clocks of both sides. Seconds. */
 const CLOCK_TOLERANCE = 300;
 /** Discovery documents are read again after this time. Milliseconds. */
 const FRESH_MS = 3_600_000;
@@ -17,7 +17,7 @@ const FRESH_MS = 3_600_000;
 export const LOGOUT_SECONDS = 600;
 const SIGNATURE_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
-/** Values that bind the answer of a provider to the browser and the request that it answers. */
+/** Values that bind a callback to the browser and the request that started the sign-in. */
 export interface Binding {
   state: string;
   nonce: string;
@@ -25,10 +25,10 @@ export interface Binding {
   verifier: string;
 }
 
-/** A person who came back from the provider. */
+/** The result of a callback: the verified claims and tokens of the person. */
 export interface Arrival {
   claims: Claims;
-  /** Session at the provider, if it names one. */
+  /** Session id at the provider, if it names one. */
   sid: string | null;
   refresh_token: string | null;
 }
@@ -49,7 +49,7 @@ export class Provider {
     return `/v1/sign-in/${this.options.id}/callback`;
   }
 
-  /** Returns the address to sign in at. Throws USERS_PROVIDER_UNAVAILABLE if the provider cannot be reached. */
+  /** Returns the authorization URL. Throws USERS_PROVIDER_UNAVAILABLE if the provider cannot be reached. */
   async authorizationUrl(origin: string, { state, nonce, verifier }: Binding): Promise<string> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("./openid.ts");
     return this.translated(async () =>
@@ -86,7 +86,7 @@ export class Provider {
       const isComplete = scim || [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
       if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return arrival;
       const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
-      // The ID token is signed, so it wins, and it alone says who the person is.
+      // The ID token is signed, so it takes precedence, and it alone identifies the person.
       const { oid: _, ...about } = more;
       return { ...arrival, claims: { ...about, ...claims } };
     });
@@ -208,7 +208,7 @@ export class Provider {
   }
 }
 
-/** Whether no answer, or only an answer with a server error, came. */
+/** Whether there was no response, or only one with a server error. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;

@@ -69,7 +69,7 @@ export const UserRecord = Type.Object(
   {
     id: Type.String({ format: "uuid" }),
     name: Type.String(),
-    principal: Type.String({ description: "As records name the user: `user:<id>`." }),
+    principal: Type.String({ description: "The user as records name them: `user:<id>`." }),
     roles: Type.Array(Type.String()),
     groups: Type.Array(Type.String()),
     identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed)),

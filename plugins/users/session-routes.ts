@@ -22,7 +22,7 @@ export function sessionRoutes(
 ): Route[] {
   const listed = providers.map(({ id, name }) => ({ id, name, url: `/v1/sign-in/${id}` }));
   const site = (request: Request): Site => requireSecureSite(host.config.server.public_url, request);
-  /** Sign-in starts without a session, and still only from a page of this service. */
+  /** Sign-in has no session yet, but must still come from a page of this service. */
   const samePage = (request: Request): Site => {
     const here = site(request);
     assertSameSite(request, here);

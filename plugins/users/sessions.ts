@@ -1,4 +1,7 @@
-/** Sessions: documents of this plugin, read with each request, so that an ended one is refused at once in every process. */
+/**
+ * Sessions: documents of this plugin that are read with each request, so that an ended session is rejected immediately
+ * in every process.
+ */
 import { randomBytes } from "node:crypto";
 import { type Authenticated, type Document, type DocumentReader, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import {
@@ -38,7 +41,7 @@ const ROTATE_AFTER = 15 * 60_000;
  * processes whose clocks differ by minutes.
  */
 const GRACE = 5 * 60_000;
-/** A provider that does not answer is asked again after this time. Milliseconds. */
+/** Time after which a provider that does not respond is tried again. Milliseconds. */
 const RETRY_AFTER = 60_000;
 /** The precision of `seen_at`. */
 const TOUCH_AFTER = 60_000;
@@ -91,11 +94,11 @@ export interface Identified extends Authenticated {
 /** The refresh token of a session. */
 type SealedRefresh = {
   token: string;
-  /** When the provider is asked next. Milliseconds. */
+  /** When the provider is next asked. Milliseconds. */
   due_at: number;
 };
 
-/** Prefix of the marks that lead from a login at a provider to its sessions. */
+/** Prefix of the marks that map a login at a provider to its sessions. */
 const loginKey = (provider: string, kind: "sub" | "sid", value: string): string =>
   `login/${sha256Hex(utf8(JSON.stringify([provider, kind, value])))}/`;
 
@@ -224,8 +227,9 @@ export class Sessions {
   }
 
   /**
-   * Asks the provider of a session whether the login is still good, if that is due. Returns the session as it is stored
-   * then; null if the provider refused, which ends it. While the provider does not answer, the session continues.
+   * Checks with the provider of a session whether the login is still valid, if a check is due. Returns the stored
+   * session afterwards; null if the provider refused, which ends the session. If the provider does not respond, the
+   * session continues.
    */
   private async checkAtProvider(stored: StoredVersion): Promise<StoredVersion | null> {
     const { session } = stored;
@@ -233,7 +237,7 @@ export class Sessions {
     const login = session.provider;
     if (login === null) return stored;
     const provider = this.find(login.id);
-    // The operator removed the provider, and with it everyone who signed in there.
+    // The operator removed the provider from the configuration, so its users lose access.
     if (provider === null) return this.endRefused(session, "the configuration no longer has the provider");
     if (login.refresh === null || login.refresh.due_at > now) return stored;
     const version = await this.claimCheck(stored, { ...login.refresh, due_at: now + RETRY_AFTER });
@@ -252,8 +256,9 @@ export class Sessions {
   }
 
   /**
-   * Postpones the check, so that one request in one process asks the provider: many revoke a refresh token that is used
-   * twice. Returns the session's new version; null if another request was first, or the store cannot write.
+   * Postpones the check, so that only one request in one process asks the provider, because many providers revoke a
+   * refresh token that is used twice. Returns the session's new version; null if another request was first, or the
+   * store cannot write.
    */
   private async claimCheck({ session, document }: StoredVersion, refresh: SealedRefresh): Promise<number | null> {
     if (session.provider === null) return null;
@@ -322,8 +327,9 @@ export class Sessions {
   }
 
   /**
-   * Notes the use, and replaces the secret when it is time. Returns the new secret, or null. A lost response costs nothing: the
-   * secret before it is accepted until the new one is used. If two requests race, one of them replaces the secret.
+   * Records the use, and replaces the secret when it is due. Returns the new secret, or null. A lost response does no
+   * harm: the previous secret is accepted until the new one is used. If two requests race, one of them replaces the
+   * secret.
    */
   private async renew(
     { session, document }: StoredVersion,
@@ -351,19 +357,19 @@ export class Sessions {
       );
       return written === null ? null : fresh;
     } catch (error) {
-      // The session is as good as before; a store that only reads must not sign people out.
+      // The session is still valid; a read-only store must not sign people out.
       this.host.log.warn("the use of a session could not be noted", { error: String(error) });
       return null;
     }
   }
 
-  /** A secret that was replaced and confirmed comes again: two parties have the cookie. */
+  /** A secret that was replaced and confirmed was used again, so two parties have the cookie. */
   private async endReplayed(session: StoredSession): Promise<void> {
     this.host.log.warn("a session was ended because a replaced cookie was sent again", { user: session.user_id });
     await this.host.ledger.transact((tx) => this.end(tx, session, null, "a replaced cookie was sent again"));
   }
 
-  /** A MAC and not a hash: a row that somebody writes into the database admits no one. */
+  /** A MAC and not a hash, so that a row inserted into the database admits no one. */
   private macOf({ user_id, id, started_at }: StoredSession, secret: string): string {
     return toHex(this.host.vault.mac("users/session", utf8(canonicalText([user_id, id, started_at, secret]))));
   }

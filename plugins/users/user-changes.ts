@@ -30,7 +30,7 @@ import type { Sessions } from "./sessions.ts";
 
 export const MAX_PASSKEYS = 20;
 const RECOVERY_CODES = 10;
-/** Without letters and digits that look alike. */
+/** Alphabet without letters and digits that look alike. */
 const CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 const CODE_LENGTH = 20;
 
@@ -75,7 +75,7 @@ export function createUser(
   });
 }
 
-/** Changes the name, roles or groups. A change of nothing records nothing. */
+/** Changes the name, roles or groups. Records nothing if nothing changes. */
 export function changeUser(
   host: CoreHost,
   credential: Credential,
@@ -101,7 +101,7 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
     const who = await confirmWithScope(tx, credential, "users:manage");
     const before = liveUser(tx.users, id);
     assertNotManaged(before);
-    // Whoever has the link can sign in as the user.
+    // Anyone with the link can sign in as the user.
     assertMayGive(who, before.roles);
     const user = { ...before, link: linkFor(token, tx.now) };
     return { user: recordUser(tx, "link_created", user, toActor(who.key, who.principal)), token };
@@ -147,12 +147,12 @@ export async function endUserIn(
   }
   await sessions.endAll(tx, before.id, by, "the user was ended");
   endGrantsOf(tx, before, revoked_keys, by);
-  // Last, because a user who ends themselves is the author of the entries above.
+  // Record this last, because a user who ends themselves is the author of the entries above.
   const user = { ...before, link: null, recovery_codes: [], ended_at: toRfc3339(tx.now) };
   return { user: recordUser(tx, "ended", user, by, reason), revoked_keys };
 }
 
-/** Ends what the user granted in a session or with one of these keys. */
+/** Ends the grants that the user gave in a session or with one of these keys. */
 function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly string[], by: Actor): void {
   for (const grant of tx.grants.all.values()) {
     if (findGrantEnd(grant, tx.stops, tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;

@@ -211,7 +211,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-/** What only the user themselves can do, in a session. */
+/** Changes that only the user can make, in a session. */
 function ownRoutes(host: CoreHost): Route[] {
   const description = "Only the user themselves can do this, in a session.";
   const errors = [ERRORS.SESSION_REQUIRED];
@@ -312,7 +312,10 @@ function invited(user: User, token: string, origin: string): object {
   return { user: schema.renderUser(user), link: { url, expires_at: user.link?.expires_at } };
 }
 
-/** Returns the origin for links. A request by an API key can come to any address, so it must not decide it. */
+/**
+ * Returns the origin for links. A request with an API key can arrive at any address, so its address must not determine
+ * the origin.
+ */
 function originOf(host: CoreHost, request: Request): string {
   const { public_url } = host.config.server;
   if (public_url !== null) return requireSecureSite(public_url, request).origin;

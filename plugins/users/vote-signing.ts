@@ -18,7 +18,7 @@ import { assertChallenge, challengeExpiry, createChallenge, useChallenge } from 
 import { advancePasskeyCounter } from "./passkey-counters.ts";
 import type { Site } from "./site.ts";
 
-/** Returns what the actions plugin uses to have votes signed in this session. */
+/** Returns the functions with which the actions plugin has votes signed in this session. */
 export function createSessionPasskeys(
   host: CoreHost,
   site: Site,
@@ -89,7 +89,7 @@ function normal(text: string): string {
   try {
     if (toBase64Url(fromBase64Url(text)) === text) return text;
   } catch {
-    // Reported below.
+    // The check below reports it.
   }
   throw invalid("the passkey's answer is not base64url");
 }

@@ -1,10 +1,13 @@
-/** What a tool needs before it knows anything else of the service: the keys that check permits, and where things are. */
+/**
+ * Documents that a tool needs before it knows anything else about the service: the keys that verify permits, and the
+ * URLs.
+ */
 import { Type } from "@sinclair/typebox";
 import { type CoreHost, defineCorePlugin, PERMIT_ALGORITHMS, PERMIT_TYPE, toBase64Url } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
 
 const TAG = "well-known";
-/** As long as a key that was withdrawn at once may still be believed. Seconds. */
+/** Cache lifetime, during which a client may still trust a key that was withdrawn with --at-once. Seconds. */
 const MAX_AGE = 60;
 
 const Jwks = Type.Object(
@@ -107,7 +110,7 @@ async function configurationOf(host: CoreHost): Promise<object> {
   const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
   return {
     issuer: host.ledger.origin,
-    // What the request calls the host is the client's word: it would be cached for others.
+    // The Host header is chosen by the client, and the response would be cached for others.
     jwks_uri: base === null ? "jwks.json" : `${base}/.well-known/jwks.json`,
     api_base: base === null ? "../v1" : `${base}/v1`,
     api_version: "v1",

@@ -84,7 +84,10 @@ function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): Ver
   }
 }
 
-/** An ID-JAG names the person that the agent acts for. Only a known user can be kept from approving their own actions. */
+/**
+ * An ID-JAG names the person that the agent acts for. Only a known user can be prevented from approving their own
+ * actions.
+ */
 async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {
   const user = findUserByIdentity(await host.users.list(), issuer, subject);
   if (user !== null) return user.id;

@@ -102,7 +102,7 @@ export const Options = Type.Object(
   closed,
 );
 
-/** Names that the plugin fills itself. */
+/** Names of claims that the plugin itself fills. */
 const RESERVED = ["issuer", "subject", "client_id"];
 
 /** Throws an Error for options that no token could satisfy, or that could be read in two ways. */

@@ -1,4 +1,4 @@
-/** The claims of a verified token that conditions can read and that are recorded. */
+/** Selects the claims of a verified token that conditions can read and that are recorded. */
 import { isJsonObject, type JsonObject, type JsonValue } from "../../src/core.ts";
 import type { IssuerOptions } from "./issuer-options.ts";
 

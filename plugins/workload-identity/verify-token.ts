@@ -1,4 +1,4 @@
-/** Verifies the token of a workload. Nothing that an unverified token says is trusted, except to select its issuer. */
+/** Verifies the token of a workload. The content of an unverified token is only used to select its issuer. */
 import { fromBase64Url, type JsonObject, readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
@@ -105,7 +105,7 @@ async function verifySignature(token: string, { options, keys }: Issuer, now: nu
     try {
       return await verify(await keys.current());
     } catch (error) {
-      // The issuer may have a new key.
+      // The issuer may have rotated its key.
       if (!(error instanceof joseErrors.JWKSNoMatchingKey) || !(await keys.refresh())) throw error;
       return await verify(await keys.current());
     }
@@ -116,12 +116,12 @@ async function verifySignature(token: string, { options, keys }: Issuer, now: nu
   }
 }
 
-/** Checks what is stricter here than in the JWT standard. */
+/** Checks that are stricter than the JWT standard. */
 function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOptions, payload: JsonObject, now: number) {
   const { sub, aud, exp, iat, jti, client_id, cnf } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > 500)
     throw invalidToken("its `sub` must be a text of at most 500 characters");
-  // Another service that is an audience too could replay the token here.
+  // Another service in the audience could replay the token here.
   if (aud !== audience && !(Array.isArray(aud) && aud.length === 1 && aud[0] === audience))
     throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} and nothing else`);
   if (iat !== undefined && (typeof iat !== "number" || iat > now / 1000 + CLOCK_TOLERANCE))

@@ -15,14 +15,14 @@ export interface Action {
   meta: Record<string, unknown>;
   /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
   questions: ({
-    /** From 1. */
+    /** Number of the question within the action, starting at 1. */
     number: number;
     /** Principal of the approver. */
     asked_by: string;
-    /** When. */
+    /** When the question was asked. */
     asked_at: string;
     question: string;
-    /** When. */
+    /** When the question was answered; null before. */
     answered_at: string | null;
     /** The agent's answer; null until it answers. */
     answer: string | null;
@@ -72,7 +72,7 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** When. */
+    /** Time of the vote. */
     created_at: string;
   })[];
   reviews?: ({
@@ -144,7 +144,7 @@ export interface Action {
     approver: string;
     approve: boolean;
     reason: string | null;
-    /** When. */
+    /** Time of the vote. */
     created_at: string;
   })[];
   /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
@@ -177,7 +177,7 @@ export interface Action {
       exclude_requester_groups: boolean;
       /** Who may confirm. */
       mode: "maker_checker" | "self_confirm";
-      /** Present if each vote must be signed. */
+      /** Present if each vote must be signed with a passkey. */
       signature?: "passkey";
       stages: ({
         after_ms: number | null;
@@ -185,7 +185,7 @@ export interface Action {
           count: number;
           group: string | null;
         })[];
-        /** Channels notified when it opens. */
+        /** Channels that are notified when the stage opens. */
         notify?: string[];
       })[];
     })[];
@@ -275,7 +275,7 @@ export interface Event {
 }
 
 export interface EventsQuery {
-  /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
+  /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
   after?: number | undefined;
   /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
   type?: string | undefined;

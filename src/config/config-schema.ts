@@ -117,7 +117,10 @@ export const ConfigSchema = Type.Object(
         witnesses: Type.Array(
           Type.Object(
             {
-              url: Type.String({ pattern: "^https?://", description: "Where it is asked: `<url>/add-checkpoint`." }),
+              url: Type.String({
+                pattern: "^https?://",
+                description: "Submission prefix of the witness: requests go to `<url>/add-checkpoint`.",
+              }),
               vkey: Type.String({ minLength: 1, description: "Its verifier key, as `assent witness` prints it." }),
             },
             { additionalProperties: false },
@@ -151,7 +154,8 @@ export const ConfigSchema = Type.Object(
         verify_at_start: Type.Integer({
           default: 65_536,
           minimum: 0,
-          description: "How many of the newest entries are hashed again at start, besides the tree's right edge.",
+          description:
+            "Number of newest entries that are rehashed at startup, in addition to the right edge of the tree.",
         }),
       },
       { default: {}, additionalProperties: false, description: "The ledger." },
@@ -162,7 +166,7 @@ export const ConfigSchema = Type.Object(
           default: 10_000,
           minimum: 1,
           maximum: 1_000_000,
-          description: "How many actions that one key submitted may wait for approval at a time; more get 429.",
+          description: "Maximum number of pending actions of one key; further ones get 429.",
         }),
         rejection_holds_seconds: Type.Integer({
           default: DEFAULT_REJECTION_HOLDS_MS / 1000,

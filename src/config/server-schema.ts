@@ -31,7 +31,7 @@ export const ServerSchema = Type.Object(
       minimum: 4_194_304,
       maximum: 68_719_476_736,
       description:
-        "Bytes of request bodies that are read or worked on at once, over all requests; bodies of more than 64 KiB get half of it. Beyond it 503 with Retry-After.",
+        "Maximum total bytes of request bodies that are being read or processed. Bodies over 64 KiB can use half of it. Above the limit, requests get 503 with Retry-After.",
     }),
     max_response_bytes: Type.Integer({
       default: 67_108_864,

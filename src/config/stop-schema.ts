@@ -7,7 +7,7 @@ export const StopSchema = Type.Object(
       default: 1,
       minimum: 1,
       maximum: 10,
-      description: "How many people it takes to lift a stop. To place one takes one.",
+      description: "Number of people needed to lift a stop. One person can place a stop.",
     }),
     notify: Type.Union([Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 }), Type.Null()], {
       default: null,

@@ -1,4 +1,4 @@
-/** The targets of the fetch handler by path: routes by method, pages and facades. */
+/** Finds the target of a request by its path: routes by method, pages and facades. */
 import type { Facade } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Route } from "../contract/resource.ts";
@@ -13,7 +13,7 @@ export interface Endpoint {
   params: ParameterReader<Record<string, unknown>>;
 }
 
-/** Everything that is served at one path. */
+/** All targets at one path. */
 export interface Address {
   path: string;
   methods: Map<Method, Endpoint>;

@@ -1,4 +1,4 @@
-/** Errors that the core returns on a route, in addition to those of the route's handler. */
+/** Errors that the core can return on a route, in addition to the errors of the route's handler. */
 import { resolveErrorKind, type ErrorCode, type ErrorKind } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 
@@ -30,7 +30,7 @@ export function listRouteErrors(route: Route): ErrorKind[] {
 /** Returns the errors of the core, which a route does not list itself. */
 export function listCoreErrors(route: Route): ErrorCode[] {
   return [
-    // An unexpected body, or a path that is not percent-encoded.
+    // The core refuses an unexpected body, and a path that is not percent-encoded.
     "BAD_REQUEST",
     "VALIDATION_FAILED",
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),

@@ -262,7 +262,7 @@ class RequestHandler {
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
-      // Also counts a token that cannot be verified now, because its issuer's keys cannot be read.
+      // Also count a token that cannot be verified now, because the keys of its issuer cannot be read.
       if (!(error instanceof Refusal)) throw error;
       call.rateLimit = this.limits.address(this.addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));
@@ -270,7 +270,7 @@ class RequestHandler {
     }
   }
 
-  /** For a request without an API key on a route: it may carry a session. Facades accept keys only. */
+  /** A request on a route without an API key can have a session. Facades accept keys only. */
   private async authenticateOtherwise(request: Request, call: Call, info: RequestInfo): Promise<Credential | null> {
     for (const authenticator of this.options.authenticators) {
       let found: Authenticated | null;

@@ -4,7 +4,7 @@
  */
 import { Refusal } from "../contract/errors.ts";
 
-/** The bytes that one request holds. */
+/** The bytes that one request occupies. */
 export interface RequestByteShare {
   /** Throws OVERLOADED if there is no room for a body of this size. Called before the body is read. */
   expect(bytes: number): void;
@@ -64,7 +64,7 @@ export function overloadedRefusal(why: string, headers: Record<string, string> =
 export interface Queue {
   /** Throws OVERLOADED if the queue is full. */
   assertRoom(): void;
-  /** Returns a function that leaves the queue; calling it again does nothing. Throws OVERLOADED. */
+  /** Enters the queue, and returns a function that leaves it; calling that again does nothing. Throws OVERLOADED. */
   enter(): () => void;
   readonly length: number;
 }

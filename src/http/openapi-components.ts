@@ -1,4 +1,4 @@
-/** Schemas as components of the OpenAPI document. */
+/** Writes schemas as components of the OpenAPI document. */
 import type { TSchema } from "@sinclair/typebox";
 
 type Json = Record<string, unknown>;

@@ -13,7 +13,7 @@ export function createParameterReader(
   kind: "query" | "path",
 ): ParameterReader<Record<string, unknown>> {
   const names = Object.keys(schema?.properties ?? {});
-  // The router finds only parameters that the path names. Without a schema they stay text.
+  // Without a schema, the parameters of the path stay text. The router finds only parameters that the path names.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
   return (given) => {

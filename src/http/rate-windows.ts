@@ -1,6 +1,6 @@
 /** Counts uses by name in time windows. A window starts with the first use of a name. Uses a monotonic clock. */
 
-/** Uses of a name in its window, including this one, and the time until the window ends. Milliseconds. */
+/** Number of uses of a name in its window, including this one, and the time until the window ends. Milliseconds. */
 interface RateWindow {
   uses: number;
   endsIn: number;
@@ -11,7 +11,7 @@ export function createRateWindows(
   ms: number,
   clock: () => number = () => performance.now(),
 ): (name: string) => RateWindow {
-  /** In order of their end, because all windows have the same length. */
+  /** Sorted by their end, because all windows have the same length. */
   const windows = new Map<string, { uses: number; end: number }>();
   return (name) => {
     const now = clock();

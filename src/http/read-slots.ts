@@ -23,7 +23,7 @@ export function createReadSlots(
     const begin = now();
     waiting.shift()?.();
     if (waiting.length === 0) return;
-    // The slice itself runs before this callback.
+    // The caller's slice runs before this callback.
     setImmediate(() => {
       const spent = Math.min(now() - begin, MAX_PAUSE_MS);
       if (spent < 1) next();

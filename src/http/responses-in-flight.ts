@@ -5,11 +5,11 @@
 import { Refusal } from "../contract/errors.ts";
 import { overloadedRefusal } from "./in-flight.ts";
 
-/** The bytes that one response holds. */
+/** The bytes that one response occupies. */
 export interface ResponseShare {
-  /** Adds bytes. Throws TOO_MANY_BYTES or OVERLOADED when there is no room for them. */
+  /** Reserves bytes. Throws TOO_MANY_BYTES or OVERLOADED if the limit is reached. */
   hold(bytes: number): void;
-  /** Gives all of them back. Repeated calls do nothing. */
+  /** Releases all reserved bytes. Repeated calls do nothing. */
   release(): void;
 }
 
@@ -35,7 +35,7 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
         hold(more) {
           const ofKey = byKey.get(key) ?? 0;
           if (held + more > SMALL_RESPONSE) {
-            // The only response of a key always fits, or a page larger than the limit could never be read.
+            // The only response of a key always fits: otherwise a page larger than the limit could never be read.
             if (ofKey > held && ofKey + more > limits.perKey)
               throw new Refusal(
                 "TOO_MANY_BYTES",
@@ -65,7 +65,7 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
   };
 }
 
-/** Bytes that are passed to the connection at once. */
+/** Bytes passed to the connection in one step. */
 const PIECE = 65_536;
 
 /**

@@ -7,7 +7,7 @@ import { Refusal } from "../contract/errors.ts";
 
 interface RouteMatch<T> {
   target: T;
-  /** Percent-decoded. */
+  /** Percent-decoded path parameters. */
   params: Record<string, string>;
 }
 

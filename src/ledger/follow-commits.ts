@@ -1,6 +1,6 @@
 /**
- * Follows the commits of other processes. The store announces them if it can, but the head is also read at intervals, because
- * an announcement can be lost. This also finds own commits whose outcome is unknown.
+ * Follows the commits of other processes. The store announces them if it can, but the head is also polled, because an
+ * announcement can be lost. Polling also finds own commits whose outcome is unknown.
  */
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
@@ -19,7 +19,7 @@ interface CommitFollowerOptions {
   tail: Tail;
   /** Null if one process has the store to itself. */
   rollCall: RollCall | null;
-  /** Signs and keeps what other processes committed. */
+  /** Signs heads that other processes committed, and stores the checkpoints outside the store. */
   keepSeen(): Promise<void>;
   log: Logger;
 }
@@ -42,7 +42,7 @@ export class CommitFollower {
     if (storage.watch !== undefined) {
       this.unwatch = await storage.watch((size) => {
         this.announced(size);
-        // The connection was lost, and may lead to another database now.
+        // The connection was lost, and the new one may lead to another database.
         if (size === undefined) this.poll();
       });
     }
@@ -64,7 +64,7 @@ export class CommitFollower {
     await this.keeping;
   }
 
-  /** Reads the head, and again if this is called meanwhile, and reports it to the tail. */
+  /** Reads the head and reports it to the tail. Reads it again if it is called meanwhile. */
   catchUp(): void {
     this.mustReadAgain = true;
     this.reading ??= this.readHeads();
@@ -85,7 +85,7 @@ export class CommitFollower {
 
   private announced(size?: number): void {
     const { tail } = this.options;
-    // Usually the head of this process's own commit, which subscribers already know.
+    // Usually the head of this process's own commit, which subscribers have already received.
     if (size !== undefined && size <= tail.announced()) return;
     if (size === undefined || tail.listening()) this.catchUp();
     else tail.moved(size);

@@ -1,4 +1,4 @@
-/** Reads the committed head for all parts of this process. */
+/** Reads the committed head for all components of this process. */
 import type { LedgerHead, Storage, StoredHead } from "../contract/storage.ts";
 import { createContinuity, type Continuity } from "./commit/continuity.ts";
 import { sharedRead } from "./shared-read.ts";
@@ -6,7 +6,10 @@ import { sharedRead } from "./shared-read.ts";
 export class HeadReader {
   /** Verifies that each head that is read extends the earlier ones. */
   readonly continuity: Continuity;
-  /** The head at the start, then the one that this process committed last; null if the content of the store is uncertain. */
+  /**
+   * Initially the head at the start, then the head that this process committed last; null if the content of the store
+   * is uncertain.
+   */
   lastCommitted: LedgerHead | null = null;
   private readonly isExclusive: boolean;
   private readonly readStored: () => Promise<StoredHead>;

@@ -39,7 +39,7 @@ const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
 export interface LedgerOptions {
   storage: Storage;
-  /** Of the same storage. */
+  /** Reads of the same storage. */
   heads: HeadReader;
   /** Identifies this process among those that share the store. */
   instance: string;
@@ -55,27 +55,29 @@ export interface LedgerOptions {
   verifyAtStart: number;
   /** File that keeps the newest checkpoint outside the store; null for none. */
   keptCheckpoint: string | null;
-  /** A folder outside the data folder that keeps the newest checkpoints of all logs of this machine. Absent: none. */
+  /**
+   * A folder outside the data folder that stores the newest checkpoints of all logs of this machine. If absent, none.
+   */
   stateFolder?: string | null;
-  /** A file that checkpoints are appended to. Absent: none. */
+  /** A file that checkpoints are appended to. If absent, none. */
   checkpointLog?: { path: string; everyMs: number } | null;
   /** Accepts a store that is older than the kept checkpoint. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
-  /** Absent: changes of keys and agents are not read. */
+  /** If absent, changes of keys and agents are not read. */
   follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
-  /** Absent: there are no stops. */
+  /** If absent, there are no stops. */
   stops?: BatchContext["stops"];
-  /** Absent: there are none. */
+  /** If absent, there are no users. */
   users?: BatchContext["users"];
-  /** Absent: there are none. */
+  /** If absent, there are no grants. */
   grants?: BatchContext["grants"];
-  /** Absent: no one signs in. */
+  /** If absent, no one signs in. */
   confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
-  /** Absent: only the core records. */
+  /** If absent, only the core records entries. */
   entryFault?: BatchContext["entryFault"];
 }
 
@@ -105,7 +107,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 /** The ledger of one process. */
 class ProcessLedger implements OpenLedger {
   readonly origin: string;
-  /** Signs the committed head, once for all who ask at the same time. */
+  /** Signs the committed head, once for all concurrent callers. */
   readonly checkpoint: () => Promise<SignedCheckpoint>;
   private readonly options: LedgerOptions;
   private readonly proofs: ProofReader;
@@ -144,7 +146,10 @@ class ProcessLedger implements OpenLedger {
     this.checkpoint = sharedRead(() => this.signHead());
   }
 
-  /** Compares the store with what is kept outside it, then follows other processes. Rejects with LedgerTampered. */
+  /**
+   * Compares the store with the checkpoints stored outside it, then follows other processes. Rejects with
+   * LedgerTampered.
+   */
   async start(start: StoredHead): Promise<void> {
     const { storage, clock } = this.options;
     await this.compareWithKept(start);
@@ -265,7 +270,10 @@ class ProcessLedger implements OpenLedger {
     }
   }
 
-  /** Signs and keeps what other processes committed, because this process may be the only one that remembers it. */
+  /**
+   * Signs the head that other processes committed and stores the checkpoint outside the store, because this process may
+   * be the only one that remembers it.
+   */
   private async keepSeen(): Promise<void> {
     const signed = this.checkpoints.latest()?.size ?? 0;
     const { size } = this.options.heads.continuity.seen();
@@ -328,7 +336,7 @@ class ProcessLedger implements OpenLedger {
 
   subscribe(listener: Listener): () => void {
     const stop = this.tail.subscribe(listener, this.options.heads.continuity.seen().size);
-    // Announcements of other processes' entries were ignored while there were no subscribers.
+    // While there were no subscribers, announcements of other processes' entries were ignored.
     if (!this.options.storage.exclusive) this.follower.catchUp();
     return stop;
   }
@@ -383,7 +391,7 @@ class ProcessLedger implements OpenLedger {
   }
 }
 
-/** Lists the places where this process keeps the newest checkpoint. */
+/** Lists the places outside the store where this process stores the newest checkpoint. */
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
   const kept: CheckpointFile[] = [];
   if (keptCheckpoint !== null) kept.push(openCheckpointFile(keptCheckpoint, log));

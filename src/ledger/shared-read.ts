@@ -1,4 +1,4 @@
-/** One read for all who wait for it. */
+/** Combines concurrent reads of the same value into one. */
 
 /**
  * Returns a function that combines concurrent reads. A call during a read waits for the next read, together with all other

@@ -14,7 +14,7 @@ export interface Tail {
    * sequence number `from`. Returns a function that ends the subscription.
    */
   subscribe(listener: Listener, from?: number): () => void;
-  /** Delivers the entries that this process committed, except if the outcome of the commit was uncertain. */
+  /** Delivers entries that this process committed, unless the outcome of the commit was uncertain. */
   onRecorded(listener: Listener): () => void;
   /** Calls the listener with the possible size of the ledger whenever any process commits. */
   onGrowth(listener: (size: number) => void): () => void;

@@ -11,7 +11,7 @@ interface Source {
   state: StreamState | null;
 }
 
-/** By credential: tabs may be signed in with different ones. */
+/** Streams by credential, because tabs can be signed in with different ones. */
 const sources = new Map<string, Source>();
 
 function join(key: string, port: MessagePort, subscription: number): void {

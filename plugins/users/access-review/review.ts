@@ -1,4 +1,4 @@
-/** The access review: who can approve what, who did, and which keys and users are not used. */
+/** The access review: who can approve what, who approved, and which keys and users are unused. */
 import {
   type CoreHost,
   parseRfc3339,
@@ -14,7 +14,7 @@ import { readActivity, type Votes } from "./votes.ts";
 
 const DAY = 24 * 3_600_000;
 
-/** A user, a live key, or somebody else who voted, such as the owner of a revoked key. */
+/** A user, a live key, or another principal that voted, such as the owner of a revoked key. */
 export interface ReviewRow {
   kind: "user" | "key" | "voter";
   id: string | null;
@@ -23,7 +23,7 @@ export interface ReviewRow {
   roles: string[];
   groups: string[];
   may_approve: boolean;
-  /** Patterns of the agents and tools that they see and approve. Null: all. */
+  /** Patterns of the agents and tools that the user or key can see and approve. Null means all. */
   limits: { agents: string[] | null; tools: string[] | null }[] | null;
   /** The agent that the key is bound to. */
   agent_id: string | null;
@@ -88,7 +88,7 @@ function describeKey(key: KeyRow, rights: Rights, votes: Votes | undefined, sinc
   };
 }
 
-/** Returns a row for each principal that voted and is no user and no live key. */
+/** Returns a row for each principal that voted and is neither a user nor a live key. */
 function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Votes>): ReviewRow[] {
   const known = new Set(rows.map(({ principal }) => principal));
   return [...votes]
@@ -106,7 +106,7 @@ function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Vote
     }));
 }
 
-/** @param rights null if they have none any more */
+/** @param rights null if the principal has no rights any more */
 function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_approve" | "limits"> {
   const may_approve = rights !== null && rights.hasScope("approvals:decide");
   return {
@@ -160,7 +160,10 @@ function describeUse(
   };
 }
 
-/** Returns the newest of the user's entries and of the uses of their sessions. Milliseconds; 0 if there is none. */
+/**
+ * Returns the time of the newest entry of the user, or of the newest use of their sessions. Milliseconds; 0 if there is
+ * none.
+ */
 async function lastUse(sessions: Sessions, { id }: User, recorded: number): Promise<number> {
   const seen = (await sessions.list(id)).map(({ seen_at }) => seen_at);
   return Math.max(recorded, ...seen);

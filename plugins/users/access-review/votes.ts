@@ -12,7 +12,7 @@ export interface Votes {
 }
 
 export interface Activity {
-  /** By principal. */
+  /** Votes by principal. */
   votes: Map<string, Votes>;
   /** Time of the newest entry that a user caused, by user id. Milliseconds. */
   users: Map<string, number>;

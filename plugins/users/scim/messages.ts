@@ -140,7 +140,7 @@ export function plainPath(path: string): string {
 
 export interface PatchOperation {
   op: "add" | "replace" | "remove";
-  /** Lowercase, without the schema's URN. Null: `value` is an object of attributes. */
+  /** Attribute name in lowercase, without the schema's URN. If null, `value` is an object of attributes. */
   path: string | null;
   value: JsonValue | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * What SCIM needs and the ledger does not have: user names, and who was deactivated. Stored as documents with a MAC, so
- * that writing to the database cannot exchange the accounts of two people.
+ * Data that SCIM needs and the ledger does not contain: user names, and who was deactivated. Stored as documents with a
+ * MAC, so that writing to the database cannot swap the accounts of two people.
  */
 import {
   canonicalText,
@@ -92,7 +92,7 @@ export class ScimRecords {
   }
 }
 
-/** Whether two user names are the same: RFC 7643 compares them without case. */
+/** Whether two user names are the same: RFC 7643 compares them without regard to case. */
 export function isSameName(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }

@@ -27,7 +27,7 @@ export interface Group {
 }
 
 const PAGE = 1000;
-/** Members that one request can add or remove, so that it holds the ledger's lock briefly. */
+/** Maximum number of members that one request can add or remove, so that it holds the ledger's lock briefly. */
 const MAX_CHANGES = 1000;
 const MAX_NAME = 200;
 
@@ -56,7 +56,7 @@ export class ScimGroups {
     const { documents } = this.host;
     const document = await (tx === undefined ? documents : documents.within(tx)).get(this.key(id.slice(0, 100)));
     const group = document?.value as unknown as Group | undefined;
-    // The name decides about roles, so a row whose id does not follow from its name does not count.
+    // The name determines roles, so ignore a row whose id does not follow from its name.
     if (group !== undefined && this.idOf(group.name) === id) return group;
     throw new Refusal(ERRORS.SCIM_NOT_FOUND, `there is no group ${id.slice(0, 100)}`);
   }
@@ -112,7 +112,7 @@ export class ScimGroups {
     });
   }
 
-  /** Runs a job that returns a group and its members, and changes the users who came or went. */
+  /** Runs a job that returns a group and its members, and updates the users who joined or left. */
   private run(
     credential: Credential,
     work: (tx: LedgerTransaction) => Promise<{ group: Group; members: readonly string[] }>,
@@ -166,7 +166,7 @@ function applyOperation(group: Group, members: Set<string>, { op, path, value }:
   }
 }
 
-/** The configuration maps groups by name, so a group that changes its name is another group. */
+/** The configuration maps groups by name, so renaming a group makes it another group. */
 function assertSameName(group: Group, name: unknown): void {
   const given = isJsonObject(name) ? member(name, "displayName") : name;
   if (given !== undefined && given !== group.name)

@@ -22,7 +22,7 @@ import type { Sessions } from "../sessions.ts";
 import { member, type PatchOperation, readActive, readText } from "./messages.ts";
 import { ScimRecords, type UserRecord } from "./records.ts";
 
-/** The attributes of a SCIM user that matter here. Absent ones do not change. */
+/** The attributes of a SCIM user that are read. Absent ones do not change. */
 export interface UserChange {
   external_id?: string;
   user_name?: string;
@@ -30,7 +30,7 @@ export interface UserChange {
   active?: boolean;
 }
 
-/** A user of the provider, as the ledger and the SCIM record have them. */
+/** A user of the provider, with the ledger's entry and the SCIM record. */
 export interface ScimUser {
   user: User;
   record: UserRecord;
@@ -38,7 +38,7 @@ export interface ScimUser {
   revoked_keys?: readonly string[];
 }
 
-/** Whether the provider's SCIM client manages the user. Others do not exist for it. */
+/** Whether the provider's SCIM client manages the user. Other users are invisible to it. */
 export function isManagedBy({ managed_by }: User, { id }: ProviderOptions): boolean {
   return managed_by === `scim:${id}`;
 }
@@ -202,7 +202,7 @@ function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): U
   if (path === null) return {};
   if (path === "name" || path === "name.formatted") {
     const formatted = path === "name" && isJsonObject(value) ? fullName(value) : value;
-    // `displayName` is the better one of the two.
+    // `displayName` takes precedence over the name.
     return member(body, "displayName") == null ? nameFrom(formatted) : {};
   }
   if (!KNOWN.test(path)) return {};

@@ -56,7 +56,7 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
       const list = [...served].map(([name, { hash }]) => `${name} ${hash}\n`).sort();
       return { version: sha256Hex(utf8(list.join(""))).slice(0, 16), served };
     })().catch((error: unknown) => {
-      // The next request tries again, because the file may be readable by then.
+      // Let the next request try again, because the file may be readable by then.
       loading = null;
       throw error;
     }));

@@ -10,11 +10,11 @@ export const SpanFields = {
   since: Type.Optional(
     Type.String({
       format: "date-time",
-      description: "A range: actions created at or after; a week before `until` when absent.",
+      description: "Start of the range, inclusive. Default: one week before `until`.",
     }),
   ),
   until: Type.Optional(
-    Type.String({ format: "date-time", description: "A range: actions created before; this moment when absent." }),
+    Type.String({ format: "date-time", description: "End of the range, exclusive. Default: the current time." }),
   ),
   limit: Type.Optional(
     Type.Integer({

@@ -24,7 +24,7 @@ export const Actor = Type.Object(
 );
 
 export const GrantSum = Type.Object(
-  { of: text("CEL that gives a number."), at_most: Type.Number({ minimum: 0 }) },
+  { of: text("CEL expression with a number as its value."), at_most: Type.Number({ minimum: 0 }) },
   { description: "Maximum sum over all uses.", ...closed },
 );
 
@@ -80,7 +80,7 @@ export const Facts = Type.Object(
           id: Type.String(),
           by: text("Principal of the grantor."),
           granted_at: time("When it was granted."),
-          until: time("End of its time."),
+          until: time("When the grant ends."),
           count: count("Number of uses."),
           scope: orNull(text("CEL over the request; null covers every request.")),
           sum: orNull(GrantSum),
@@ -90,9 +90,9 @@ export const Facts = Type.Object(
         { description: "The grant that covers the action.", ...closed },
       ),
     ),
-    past: Type.Optional(digest("Commitment to what limits, and the grant, had used.")),
+    past: Type.Optional(digest("Commitment to the usage of limits and of the grant before the action.")),
   },
-  { title: "Facts", description: "What the decision read besides request, policies and clock.", ...closed },
+  { title: "Facts", description: "Inputs of the decision besides request, policies and clock.", ...closed },
 );
 
 const Mode = oneOfSchema("Who may confirm.", "maker_checker", "self_confirm");
@@ -101,13 +101,17 @@ export const ApproverPlans = Type.Array(
     {
       exclude_requester_groups: Type.Boolean(),
       mode: Mode,
-      signature: Type.Optional(Type.Literal("passkey", { description: "Present if each vote must be signed." })),
+      signature: Type.Optional(
+        Type.Literal("passkey", { description: "Present if each vote must be signed with a passkey." }),
+      ),
       stages: Type.Array(
         Type.Object(
           {
             after_ms: orNull(Type.Integer()),
             approvers: Type.Array(Type.Object({ count: Type.Integer(), group: orNull(Type.String()) }, closed)),
-            notify: Type.Optional(Type.Array(Type.String(), { description: "Channels notified when it opens." })),
+            notify: Type.Optional(
+              Type.Array(Type.String(), { description: "Channels that are notified when the stage opens." }),
+            ),
           },
           closed,
         ),
@@ -118,7 +122,7 @@ export const ApproverPlans = Type.Array(
   { description: "Who must approve, for each rule. The approval satisfies all of them." },
 );
 
-const Effect = oneOfSchema("What the policies say.", "allow", "deny", "require_approval");
+const Effect = oneOfSchema("Decision of the policies.", "allow", "deny", "require_approval");
 export const DecisionMade = Type.Object(
   {
     effect: Effect,
@@ -166,5 +170,5 @@ export const DecisionMade = Type.Object(
       ),
     ),
   },
-  { title: "Decision", description: "What was decided, by which rule and why.", ...closed },
+  { title: "Decision", description: "The decision, its rule and its reason.", ...closed },
 );

@@ -1,4 +1,4 @@
-/** The ledger's entries as schemas, one of each type: for the API's document and for docs/record.md. */
+/** Schemas of the ledger's entries, one for each type, for the OpenAPI document and docs/record.md. */
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import type {
   AgentEntry,
@@ -36,7 +36,7 @@ import {
   DecisionMade,
 } from "./entry-parts.ts";
 
-/** Members of every entry. `Entry` holds the names to the type, so that none is missing and none is made up. */
+/** Members of every entry. The type `Entry` makes the compiler reject missing and unknown names. */
 function entry<Entry extends { type: string; v: number }>(
   title: string,
   type: string,
@@ -45,40 +45,47 @@ function entry<Entry extends { type: string; v: number }>(
   const every = {
     type: Type.Literal(type),
     v: Type.Literal(1, { description: "Version of the entry type." }),
-    seq: Type.Integer({ minimum: 0, description: "Place in the ledger: the index of its leaf." }),
+    seq: Type.Integer({ minimum: 0, description: "Sequence number: position of the entry's leaf in the ledger." }),
   };
   return Type.Object({ ...every, ...(fields as Record<string, TSchema>) }, { title, ...closed });
 }
 
 const ABOUT_ACTION = {
   action_id: Type.String({ format: "uuid", description: "The action." }),
-  at: time("When, by the service's clock: the clock of the decision."),
+  at: time("Time of the entry, by the service's clock, which is also the clock of the decision."),
   agent_id: text("The agent that wants to act."),
-  commitment: digest("SHA-256(salt ‖ request hash): the request, without telling it."),
+  commitment: digest("SHA-256(salt ‖ request hash): commits to the request without revealing it."),
 };
-const POLICY_SET = orNull(digest("Digest of the policy set; null before the first."));
+const POLICY_SET = orNull(digest("Digest of the policy set; null before the first set was activated."));
 const UNTIL = orNull(time("Deadline for starting; null if the action cannot start."));
 
 export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   decision: entry<DecisionEntry>("DecisionEntry", "decision", {
     ...ABOUT_ACTION,
     tool: text("The tool."),
-    operation: text("What the tool is to do."),
+    operation: text("Operation of the tool."),
     submitted_by: Actor,
     policy_set: POLICY_SET,
     facts: Facts,
     decision: DecisionMade,
-    status: oneOfSchema("The action's status with it.", "allowed", "denied", "pending_approval"),
+    status: oneOfSchema("Status of the action after this entry.", "allowed", "denied", "pending_approval"),
     denied_by: orNull(oneOfSchema("What denied the action; null if it was not denied.", ...DENIED_BY)),
-    expires_at: orNull(time("End of the time to approve.")),
+    expires_at: orNull(time("Deadline for approval.")),
     approved_until: UNTIL,
     meta: orNull(digest("Commitment to `meta`; null without `meta`.")),
   }),
   approval: entry<ApprovalEntry>("ApprovalEntry", "approval", {
     ...ABOUT_ACTION,
-    verdict: oneOfSchema("What was said, or happened.", "approve", "deny", "expired", "cancelled", "rejection_lifted"),
+    verdict: oneOfSchema(
+      "A vote, or the event that ended the request or the rejection.",
+      "approve",
+      "deny",
+      "expired",
+      "cancelled",
+      "rejection_lifted",
+    ),
     by: orNull(Actor),
-    comment: orNull(text("Reason that was given.")),
+    comment: orNull(text("Comment of the actor.")),
     self_approval: Type.Boolean({
       description: "The person behind the agent confirmed their own action, in the mode self_confirm.",
     }),
@@ -106,11 +113,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "Signature of the vote with a passkey; null if it was not signed." },
       ),
     ),
-    questions: orNull(digest("Of the questions to the agent and its answers so far; null if there are none.")),
-    approvals: count("People who approved so far, this one included."),
-    quorum: count("How many it takes."),
+    questions: orNull(digest("Digest of the questions to the agent and its answers so far; null if there are none.")),
+    approvals: count("Number of people who have approved, including this one."),
+    quorum: count("Number of approvals required."),
     status: oneOfSchema(
-      "The action's status with it.",
+      "Status of the action after this entry.",
       "pending_approval",
       "approved",
       "denied",
@@ -118,24 +125,26 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "cancelled",
     ),
     approved_until: UNTIL,
-    rejection_until: orNull(time("Until when the rejection refuses the same request; null if it does not.")),
+    rejection_until: orNull(
+      time("End of the time in which the rejection denies duplicate requests; null if it denies none."),
+    ),
   }),
   redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
     ...ABOUT_ACTION,
-    occasion: oneOfSchema("What it was decided again for.", "vote", "start", "permit", "review"),
+    occasion: oneOfSchema("The request or event that caused the new decision.", "vote", "start", "permit", "review"),
     by: orNull(Actor),
     policy_set: POLICY_SET,
     facts: Facts,
     decision: DecisionMade,
-    status: oneOfSchema("The action's status with it.", "denied", "pending_approval", "allowed", "approved"),
-    quorum: orNull(count("Number of approvals required; null if none is.")),
-    expires_at: orNull(time("End of the time to approve; null if no approval is required.")),
+    status: oneOfSchema("Status of the action after this entry.", "denied", "pending_approval", "allowed", "approved"),
+    quorum: orNull(count("Number of approvals required; null if none is required.")),
+    expires_at: orNull(time("Deadline for approval; null if no approval is required.")),
     approvers: orNull(ApproverPlans),
   }),
   question: entry<QuestionEntry>("QuestionEntry", "question", {
     ...ABOUT_ACTION,
     phase: oneOfSchema("An approver's question, or the agent's answer.", "ask", "answer"),
-    number: count("Which question of the action, from 1."),
+    number: count("Number of the question within the action, starting at 1."),
     by: Actor,
     text: digest("Commitment to the text."),
   }),
@@ -157,36 +166,42 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
     phase: oneOfSchema(
-      "Its beginning, its end, or that no result was reported in time.",
+      "The start, the result, or the fact that no result was reported in time.",
       "start",
       "no_result",
       "result",
     ),
     by: orNull(Actor),
-    permit: orNull(digest("SHA-256 of the permit's text, where one was used.")),
+    permit: orNull(digest("SHA-256 of the permit's text; null if no permit was used.")),
     attempt: orNull(digest("SHA-256 of the `attempt` sent with the start; null for a result.")),
-    success: orNull(Type.Boolean({ description: "As it was reported; null unless this is a result." })),
-    result: orNull(digest("Commitment to what was reported; null unless this is a result.")),
-    comment: orNull(text("How whoever settled an unknown outcome knows it; null if this settles none.")),
-    status: oneOfSchema("The action's status with it.", "executing", "unknown", "succeeded", "failed"),
+    success: orNull(
+      Type.Boolean({ description: "Whether the action had its effect, as reported; null unless this is a result." }),
+    ),
+    result: orNull(digest("Commitment to the reported result; null unless this is a result.")),
+    comment: orNull(text("How the person who settled an unknown outcome knows it; null if this settles none.")),
+    status: oneOfSchema("Status of the action after this entry.", "executing", "unknown", "succeeded", "failed"),
   }),
   erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {
     ...ABOUT_ACTION,
-    cause: oneOfSchema("Somebody asked for it, or its time was over.", "asked", "retention"),
-    reason: text("Why."),
+    cause: oneOfSchema(
+      "asked: someone requested the erasure. retention: the retention time was over.",
+      "asked",
+      "retention",
+    ),
+    reason: text("Reason of the erasure."),
     by: orNull(Actor),
   }),
   policy_set: entry<PolicySetEntry>("PolicySetEntry", "policy_set", {
-    at: time("When."),
+    at: time("Time of the entry."),
     previous: POLICY_SET,
     policy_set: POLICY_SET,
-    policy_count: count("Policies of the set."),
+    policy_count: count("Number of policies in the set."),
     policies: orNull(
       Type.Array(Type.Object({ policy: Type.String(), version: Type.Integer() }, closed), {
-        description: "Null above 200, which the digest covers.",
+        description: "Null above 200 policies. The digest covers them anyway.",
       }),
     ),
-    source: Type.Record(Type.String(), Type.String(), { description: "Where the set came from." }),
+    source: Type.Record(Type.String(), Type.String(), { description: "Origin of the set." }),
     changes: Type.Array(
       Type.Object(
         {
@@ -194,19 +209,19 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
           name: Type.String(),
           managed_by: orNull(Type.String()),
           version: Type.Integer(),
-          digest: orNull(digest("Of that version's definition.")),
+          digest: orNull(digest("Digest of that version's definition.")),
           active: orNull(Type.Integer()),
           deleted: Type.Boolean(),
         },
         closed,
       ),
-      { description: "Policies as the change left them." },
+      { description: "The policies after the change." },
     ),
     by: orNull(Actor),
   }),
   api_key: entry<KeyEntry>("KeyEntry", "api_key", {
-    at: time("When."),
-    change: oneOfSchema("What became of it.", "created", "revoked"),
+    at: time("Time of the entry."),
+    change: oneOfSchema("The change.", "created", "revoked"),
     key: Type.Object(
       {
         id: Type.String(),
@@ -217,18 +232,18 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         owner: orNull(Type.String()),
         expires_at: orNull(Type.String()),
       },
-      { description: "The key: its hash, never its value.", ...closed },
+      { description: "The key after the change, with the hash of its value.", ...closed },
     ),
     by: orNull(Actor),
   }),
   agent: entry<AgentEntry>("AgentEntry", "agent", {
-    at: time("When."),
-    change: oneOfSchema("What became of it.", "registered", "updated", "suspended", "resumed"),
-    agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent as the change left it." }),
+    at: time("Time of the entry."),
+    change: oneOfSchema("The change.", "registered", "updated", "suspended", "resumed"),
+    agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent after the change." }),
     by: orNull(Actor),
   }),
   user: entry<UserEntry>("UserEntry", "user", {
-    at: time("When."),
+    at: time("Time of the entry."),
     change: oneOfSchema(
       "The change.",
       "created",
@@ -277,12 +292,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       },
       { description: "The user after the change.", ...closed },
     ),
-    reason: orNull(text("Reason that was given.")),
+    reason: orNull(text("Comment of the actor.")),
     by: orNull(Actor),
   }),
   stop: entry<StopEntry>("StopEntry", "stop", {
-    at: time("When."),
-    change: oneOfSchema("What became of it.", "placed", "lift_asked", "lifted"),
+    at: time("Time of the entry."),
+    change: oneOfSchema("The change.", "placed", "lift_asked", "lifted"),
     stop: Type.Object(
       {
         id: Type.String(),
@@ -292,17 +307,17 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         reason: Type.String(),
         until: orNull(Type.String()),
       },
-      { description: "As it was placed.", ...closed },
+      { description: "The stop as it was placed.", ...closed },
     ),
-    comment: orNull(text("Of whoever lifts it.")),
-    approvals: count("People who asked for it to be lifted so far."),
-    needed: count("How many it takes."),
+    comment: orNull(text("Comment of the person who lifts the stop.")),
+    approvals: count("Number of people who have asked to lift the stop."),
+    needed: count("Number of people needed to lift the stop."),
     by: Actor,
   }),
   grant: entry<GrantEntry>("GrantEntry", "grant", {
-    at: time("When."),
-    change: oneOfSchema("What became of it.", "granted", "ended"),
-    agent_id: text("The agent that may act."),
+    at: time("Time of the entry."),
+    change: oneOfSchema("The change.", "granted", "ended"),
+    agent_id: text("The agent that can use the grant."),
     grant: Type.Object(
       {
         id: Type.String(),
@@ -311,30 +326,34 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         scope: orNull(text("CEL over the request; null covers every request.")),
         count: count("Number of uses."),
         sum: orNull(GrantSum),
-        until: time("End of its time."),
-        ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends it." }),
+        until: time("When the grant ends."),
+        ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
       },
-      { description: "As it was granted.", ...closed },
+      { description: "The grant as it was created.", ...closed },
     ),
-    cause: orNull(oneOfSchema("Why it ended; null when it was granted.", "revoked", "rejection", "flag", "failure")),
-    related_action: orNull(text("The action that it was granted with, that was rejected or flagged, or that failed.")),
-    comment: orNull(text("Of the grantor, or of whoever ended it.")),
+    cause: orNull(
+      oneOfSchema("Why the grant ended; null when it is created.", "revoked", "rejection", "flag", "failure"),
+    ),
+    related_action: orNull(
+      text("The action that the grant was created with, that was rejected or flagged, or that failed."),
+    ),
+    comment: orNull(text("Comment of the grantor, or of the person who ended the grant.")),
     by: Actor,
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
-    at: time("When."),
+    at: time("Time of the entry."),
     public_key: digest("The new key: Ed25519, 32 bytes."),
-    previous: digest("The one before."),
-    previous_until: time("Until when its permits are taken."),
-    by: Type.Null({ description: "An operator at the machine." }),
+    previous: digest("The previous key."),
+    previous_until: time("End of the time in which permits of the previous key are accepted."),
+    by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
   log_key: entry<LogKeyEntry>("LogKeyEntry", "log_key", {
-    at: time("When."),
+    at: time("Time of the entry."),
     vkey: text("The new key, as C2SP vkey."),
-    previous: text("The one before."),
-    previous_until: time("Until when it signs along."),
+    previous: text("The previous key."),
+    previous_until: time("End of the time in which the previous key also signs."),
     handover: text("A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys."),
-    by: Type.Null({ description: "An operator at the machine." }),
+    by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
 };
 
@@ -343,10 +362,12 @@ export const PluginEntrySchema = Type.Object(
     type: Type.String({ pattern: "^[^:]+:.+$", description: "`<plugin>:<type>`" }),
     v: Type.Integer(),
     seq: Type.Integer({ minimum: 0 }),
-    at: time("When."),
+    at: time("Time of the entry."),
     action_id: orNull(Type.String()),
     agent_id: orNull(Type.String()),
-    data: Type.Record(Type.String(), Type.Unknown(), { description: "As the plugin declares it." }),
+    data: Type.Record(Type.String(), Type.Unknown(), {
+      description: "Data of the entry, in the schema that the plugin declares.",
+    }),
     by: orNull(Actor),
   } satisfies Record<keyof PluginEntry | "seq", TSchema>,
   { title: "PluginEntry", ...closed },
@@ -354,11 +375,11 @@ export const PluginEntrySchema = Type.Object(
 
 const CoreEntry = Type.Union(Object.values(ENTRY_SCHEMAS), {
   title: "CoreEntry",
-  description: "A ledger entry of the service's own; `type` says which (docs/record.md).",
+  description: "A ledger entry of the core; `type` identifies its schema (docs/record.md).",
   discriminator: { propertyName: "type" },
 });
 
-/** Any entry. One of a plugin has a colon in its type. */
+/** Any entry. The type of a plugin's entry contains a colon. */
 export const LedgerEntry = Type.Unsafe<Record<string, unknown>>(
   Type.Union([CoreEntry, PluginEntrySchema], { title: "LedgerEntry" }),
 );

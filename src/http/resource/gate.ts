@@ -114,7 +114,7 @@ export async function submitAndStartAll(
   return { passed: true, outcomes: started.map((action) => ({ kind: "go", action })) };
 }
 
-/** Returns `may` if the submitted action can be started, else the outcome. */
+/** Returns `may` if the submitted action can be started, otherwise the outcome. */
 function readDecision(
   submitted: ApiResponse,
 ): Exclude<GateOutcome, { kind: "go" }> | { kind: "may"; action: GateAction } {

@@ -1,6 +1,6 @@
 /**
- * Turns a request that a gateway asks about into an action. The decided request must be the one that runs, so requests
- * that two servers could interpret differently are refused, and so are requests with an incomplete body.
+ * Turns an authorization request of a gateway into an action. The decided request must be the one that runs, so
+ * requests that two servers could interpret differently are refused, and so are requests with an incomplete body.
  */
 import { canonicalText } from "../../domain/canonical.ts";
 import type { JsonObject, JsonValue } from "../../domain/json.ts";
@@ -18,7 +18,7 @@ export interface GatewayRequest {
   headers: Headers;
   /** Names of headers that the gateway sets itself, overwriting those of the client. */
   gatewayHeaders: readonly string[];
-  /** Null if the gateway did not forward it. */
+  /** Null if the gateway did not forward the body. */
   body: Uint8Array | null;
   /** Content-Length that the client sent, or null if unknown. */
   declaredLength: string | null;

@@ -12,7 +12,7 @@ import type { JsonValue } from "../../domain/json.ts";
 
 export interface IdempotentCall {
   key: string;
-  /** Method and path template. */
+  /** Method and path template of the route. */
   route: string;
   /** SHA-256 of the canonical body in hex, or "" if the resource itself compares the request with the first one. */
   bodyHash: string;
@@ -33,7 +33,7 @@ export function readIdempotencyKey(headers: Headers): string | null {
   return key;
 }
 
-/** @param body everything in the request that determines what is created */
+/** Reads the header. @param body all parts of the request that determine what is created */
 export function readIdempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
   const key = readIdempotencyKey(headers);
   return key === null ? null : { key, route, bodyHash: sha256Hex(utf8(canonicalText(body as JsonValue))) };
@@ -64,7 +64,7 @@ export function idempotencyConflict({ key }: IdempotentCall, created: string): R
   );
 }
 
-/** @param createdAt time when the resource was created, if not in this transaction */
+/** @param createdAt creation time of the resource; absent if it is created in this transaction */
 export async function recordCreatedResource(
   tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
   credential: Credential,

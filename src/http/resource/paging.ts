@@ -46,7 +46,7 @@ export function decodeCursor(list: string, cursor: string): string {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(cursor));
     if (text.startsWith(`${list}:`) && text.length > list.length + 1) return text.slice(list.length + 1);
   } catch {
-    // Reported below.
+    // The check below reports it.
   }
   throw invalidCursor(cursor);
 }
@@ -58,7 +58,7 @@ export function decodeSeqCursor(list: string, cursor: string): number {
   return Number(position);
 }
 
-/** For a cursor whose position does not have the form of the list. */
+/** Reports a cursor whose position does not have the form of the list. */
 export function invalidCursor(cursor: string): Refusal {
   return new Refusal("INVALID_CURSOR", `"${cursor}" is not a cursor of this list; use next_cursor unchanged`, {
     errors: [{ parameter: "cursor", detail: "next_cursor of a page of this list" }],
@@ -103,7 +103,7 @@ export function cutPage<Row>(
 
 /** Rows of the first read of a page, enough for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
-/** Limits of each further read. Its bytes are estimated from the rows so far. */
+/** Bounds of each further read. Its bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
 /** Approximate bytes of a rendered row in addition to `size`. */
 const OVERHEAD = 1024;
@@ -153,7 +153,7 @@ export async function readPage<Row>(
     hold(rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0));
     let since = bytes;
     for (const row of rows) {
-      // The rows of the first read can be large, because their size was not known.
+      // The rows of the first read can be large, because their size was unknown.
       if (bytes - since > READ_BYTES) {
         await turn();
         since = bytes;

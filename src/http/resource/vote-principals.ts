@@ -1,4 +1,4 @@
-/** Determines which principals a vote counts for: the voter, and the makers of the voter's keys. */
+/** Determines which principals a vote counts for: the voter, and the creators of the voter's keys. */
 import type { CoreHost } from "../../contract/core-host.ts";
 import type { Actor } from "../../domain/entries.ts";
 import { listKeyMakers, principalsOfKeys } from "../../domain/standing.ts";

@@ -28,20 +28,20 @@ import { createJobTransaction, type BatchMembers, type JobTransaction } from "./
 import { JobTimeout, type JobOutcome, type QueuedJob } from "./job.ts";
 import { runJobs, type PendingWrite } from "./run-jobs.ts";
 
-/** An entry of the batch at hand. */
+/** An entry of the current batch. */
 interface Recorded {
   seq: number;
   body: EntryBody;
 }
 
-/** Writes what follows from a batch's entries, in its transaction. */
+/** Writes the rows that follow from a batch's entries, in its transaction. */
 export type AfterEntries = (tx: StorageTransaction, entries: readonly Recorded[], now: number) => Promise<void>;
 
 export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
-  /** `committed`: the epoch is that of the stored head, and not of this batch. */
+  /** `committed`: the epoch is the epoch of the stored head, not of this batch. */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** Returns the stops as of the head that the batch starts from. */
   stops(): Stops;
@@ -169,8 +169,8 @@ class Batch {
   }
 
   /**
-   * Returns a function that returns true if the head has moved without a new entry. Other processes could not distinguish
-   * that from a forked history.
+   * Returns a function that returns true if the head has moved without a new entry. Other processes could not
+   * distinguish such a head from a forked history.
    */
   watchHead(): () => boolean {
     const { policySet, epoch } = this;
@@ -178,7 +178,7 @@ class Batch {
     return () => this.rows.length === length && (this.policySet !== policySet || this.epoch !== epoch);
   }
 
-  /** Reads what the jobs are known to need, for all jobs at once. */
+  /** Prefetches what the jobs are known to need, for all jobs at once. */
   async prefetch(jobs: readonly QueuedJob[]): Promise<void> {
     if (jobs.every((pending) => pending.prefetch === undefined)) return;
     const view = await this.makeView();
@@ -205,7 +205,7 @@ class Batch {
     return this.view;
   }
 
-  /** Returns what a job can do besides reading and writing rows. */
+  /** Returns the members of a job's transaction that do more than read and write rows. */
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
     const stops = (): Stops => this.stops;

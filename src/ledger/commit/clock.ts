@@ -1,10 +1,9 @@
 /**
- * The service's clock: the time of day, but never earlier than the last entry of the ledger, whichever process wrote it. If
- * the time of day jumped ahead and back, entries would otherwise be out of order, and expired permits and approvals would be
- * valid again.
- *
- * While the last entry is ahead of the time of day, this clock continues from that entry, slower than real time. If it
- * stood still, nothing would expire meanwhile; at normal speed it would stay ahead forever.
+ * The service's clock: the time of day, but never earlier than the last entry of the ledger, whichever process wrote
+ * it. If the time of day jumped ahead and back, entries would otherwise be out of order, and expired permits and
+ * approvals would be valid again.
+ * While the last entry is ahead of the time of day, this clock continues from that entry, slower than real time. If the
+ * clock stopped, nothing would expire meanwhile; at normal speed it would stay ahead forever.
  */
 import type { Logger } from "../../contract/host.ts";
 
@@ -17,7 +16,9 @@ export interface LedgerClock {
   ahead(): number;
 }
 
-/** Speed while the clock is ahead. It loses a day in ten days, and what should last an hour lasts 67 minutes. */
+/**
+ * Speed while the clock is ahead. It catches up a day in ten days, and an interval of an hour then takes 67 minutes.
+ */
 const SLOWED_RATE = 0.9;
 /** Minimum lead that is logged, because clocks of several machines always differ a little. Milliseconds. */
 const MIN_LOGGED_LEAD_MS = 2_000;

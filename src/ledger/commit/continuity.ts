@@ -1,7 +1,7 @@
 /**
- * Detects that the database was replaced by another history. After a failover to a standby that lacks the newest entries,
- * answers and signatures are lost, and continuing would fork the log. So every head that is read must extend the heads that
- * were read before, and this is verified on every new connection.
+ * Detects that the database was replaced by another history. After a failover to a standby that lacks the newest
+ * entries, decisions and signatures are lost, and continuing would fork the log. So every head that is read must extend
+ * the heads that were read before, and this is verified on every new connection.
  */
 import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
@@ -47,7 +47,10 @@ export interface TrustedHistory {
   seen(): LedgerHead;
 }
 
-/** Up to this many entries of other processes, their leaf hashes are read to verify a head. For more, a proof is read. */
+/**
+ * Maximum number of entries of other processes whose leaf hashes are read to verify a head. For more entries, a proof
+ * is read.
+ */
 const MAX_HASHES_READ = 4096;
 
 /**
@@ -77,7 +80,7 @@ export async function extendsTrustedHead(
   const hashes = missing === 0 ? [] : await reader.leafHashes(trusted.size, head.size);
   if (hashes.length !== missing) return false;
   let edge = trusted.edge;
-  // The trusted tree contains every smaller tree.
+  // The trusted tree contains the tree of every smaller size.
   for (const [i, hash] of hashes.entries()) {
     edge = appendToEdge(edge, trusted.size + i, hash);
     const size = trusted.size + i + 1;

@@ -13,7 +13,7 @@ import type {
 } from "../../contract/storage.ts";
 import type { Prefetched } from "./prefetch.ts";
 
-/** Transaction of a job of the core. Plugins access documents through their host, which knows who owns them. */
+/** Transaction of a core job. Plugins access documents through their host, which knows the documents' owner. */
 export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
 
 type Withheld = "head" | "append" | "putCheckpoint";

@@ -1,4 +1,4 @@
-/** A job that waits for a batch, and the errors that remove it from one. */
+/** A job that waits for a batch, and the errors that remove a job from its batch. */
 import type { Refusal } from "../../contract/errors.ts";
 import type { Job, PreparationRequired, Prefetch } from "../../contract/ledger.ts";
 
@@ -11,7 +11,7 @@ export interface QueuedJob {
   reject(error: unknown): void;
 }
 
-/** Returns the jobs of the next batch. Urgent jobs have a batch of their own, because they run without policies. */
+/** Returns the jobs of the next batch. Urgent jobs get a batch to themselves, because they run without policies. */
 export function takeBatch(queue: readonly QueuedJob[], most: number): QueuedJob[] {
   const urgent = queue[0]?.urgent === true;
   const end = queue.findIndex((pending) => pending.urgent !== urgent);

@@ -1,6 +1,6 @@
 /**
- * Reads the ledger as a job sees it: entries that the stored head covers, and the batch's own, which are stored at its end.
- * Rows beyond the head are ignored, because they were not written under the ledger's lock.
+ * Reads the ledger as a job sees it: the entries that the stored head covers, and the entries of the current batch,
+ * which are stored at its end. Rows beyond the head are ignored, because they were not written under the ledger's lock.
  */
 import type { EntryRow, FollowedType, LedgerReads } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";

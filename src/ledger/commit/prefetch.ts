@@ -106,7 +106,7 @@ export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): P
 
 /** Rows of the requested actions, by id. Rows that cannot be read are absent, so that only the job that needs them fails. */
 interface ActionRows {
-  /** Null where there is none. */
+  /** Null if there is no such row. */
   actions: Map<string, ActionRow | null>;
   entries: Map<string, readonly EntryRow[]>;
   keys: Map<string, KeyRow>;

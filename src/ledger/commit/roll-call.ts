@@ -1,17 +1,15 @@
 /**
- * Several processes share a database. After a failover or a restore that database may lack entries that one of them has
- * signed or seen, while another process, which has seen less, would find nothing wrong with it. So after each restart,
- * failover and restore (a new "incarnation") the processes compare before anything is appended or signed:
- *
+ * Lets processes that share a database compare their histories. After a failover or a restore, the database can lack
+ * entries that one process has signed or seen; a process that has seen less would find no fault. So after each restart,
+ * failover and restore (a new "incarnation"), the processes compare before any of them appends or signs:
  * 1. Every process writes a row: size and root of the newest ledger that it has signed or seen.
- * 2. Under the ledger's lock one of them verifies that the stored tree contains every row of this incarnation, and then
- *    records the incarnation as settled. Whoever takes the lock reads that in the same statement.
- * 3. It does so no sooner than GRACE after the first row, and waits up to LONGEST_WAIT for each process that is known to
- *    have been alive: from the rows in the database, and from its own memory, because a restored database has old rows.
- * 4. A row that the tree does not contain keeps the incarnation unsettled for good: no process appends or signs.
- *
- * A crash before 2 leaves the incarnation unsettled, and any other process goes on. A process that comes after 2 and has
- * seen more refuses the database for itself (continuity.ts).
+ * 2. Under the ledger's lock, one process verifies that the stored tree contains every row of this incarnation, and
+ * records the incarnation as settled. Every process that acquires the lock reads this in the same statement.
+ * 3. It does so no sooner than GRACE after the first row. It waits up to LONGEST_WAIT for each process that is known to
+ * have been alive: from the rows in the database, and from its own memory, because a restored database has old rows.
+ * 4. A row that the tree does not contain keeps the incarnation unsettled permanently: no process appends or signs.
+ * After a crash before step 2 the incarnation stays unsettled, and any other process continues. A process that arrives
+ * after step 2 and has seen more refuses to use the database (continuity.ts).
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Logger } from "../../contract/host.ts";
@@ -29,17 +27,17 @@ import { createProofReader } from "../reader.ts";
 const MIN_WAIT_MS = 1_000;
 /** Maximum wait for a process that was alive before and does not report. Milliseconds. */
 const MAX_WAIT_MS = 5_000;
-/** A process whose row is older than this is not alive. Milliseconds. */
+/** A process counts as ended if its row is older than this. Milliseconds. */
 const ALIVE_MS = 15_000;
 /** How often a process renews its row. Milliseconds. */
 const RENEW_INTERVAL_MS = 5_000;
-/** The process of a row that is older than this does not count as alive before the restart. Milliseconds. */
+/** A process counts as ended before the restart if its row is older than this. Milliseconds. */
 const FORGOTTEN_AFTER_MS = 60_000;
 /** Interval at which the rows are read again. Milliseconds. */
 const POLL_INTERVAL_MS = 100;
 /** Time limit for a decision that waits for the processes to agree. Milliseconds. */
 const TIMEOUT_MS = 8_000;
-/** With `acceptRollback`, a process whose row is this old has ended. Milliseconds. */
+/** With `acceptRollback`, a process counts as ended if its row is this old. Milliseconds. */
 const ENDED_AFTER_MS = 2_000;
 
 /** Size and root of a ledger. */

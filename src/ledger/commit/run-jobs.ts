@@ -77,6 +77,6 @@ function batchError(pending: QueuedJob, error: unknown): Error | null {
   if (error instanceof PreparationRequired) return new JobNotPrepared(pending, error);
   if (error instanceof JobTimeout)
     return new JobFailed(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
-  // A value that cannot be stored is the job's fault. Other storage errors affect the whole batch.
+  // The job is at fault for a value that cannot be stored. Other storage errors affect the whole batch.
   return error instanceof StorageError && error.kind !== "invalid" ? error : null;
 }

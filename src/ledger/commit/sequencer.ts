@@ -97,7 +97,8 @@ export class Sequencer {
   /** The newest signed checkpoint that `trusted` is known to extend. */
   private base: SignedCheckpoint | null;
   /**
-   * True if the last batch found entries of another process. The next batch then reads such entries together with the lock.
+   * True if the last batch found entries of another process. The next batch then prefetches such entries together with
+   * the lock.
    */
   private othersWrite = false;
   private isClosed = false;
@@ -334,7 +335,7 @@ export class Sequencer {
     await this.assertContinuity(tx, head);
     const last = this.options.heads.lastCommitted;
     this.othersWrite = last === null || !isSameHead(head, last);
-    // The last entry may be of another process whose clock is ahead.
+    // Another process, whose clock is ahead, may have written the last entry.
     if (head.size > 0 && this.othersWrite) {
       const [newest] = await tx.entries(head.size - 1, head.size);
       if (newest !== undefined) this.options.clock.observeEntryTime(newest.created_at);

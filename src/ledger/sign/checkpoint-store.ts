@@ -43,7 +43,7 @@ export class CheckpointStore {
       });
       this.checkpoints.stored(waiting.size);
     } catch (error) {
-      // It stays in memory, and the next batch stores it.
+      // The signature stays in memory, and the next batch stores it.
       this.log.warn("the newest checkpoint could not be stored yet", { size: waiting.size, error: String(error) });
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Signs committed heads, each at most once, and only if a head extends the last signed one. A signature is returned only
- * after it was kept outside the store, so that neither a crash nor a restore makes this process forget it.
+ * Signs committed heads, each at most once, and only if a head extends the last signed one. A signature is returned
+ * only after it was stored outside the store, so that neither a crash nor a restore makes this process forget it.
  */
 import type { Vault } from "../../contract/core-host.ts";
 import type { SignedCheckpoint } from "../../contract/ledger.ts";
@@ -33,11 +33,11 @@ export interface Checkpoints {
 
 export interface CheckpointOptions {
   origin: string;
-  /** Returns the signers of a checkpoint of this size. Throws StorageError if this process may not sign it. */
+  /** Returns the signers of a checkpoint of this size. Throws StorageError if this process must not sign it. */
   signers(size: number): readonly NoteSigner[];
   proofs: ProofReader;
   start: SignedCheckpoint | null;
-  /** Keeps the note durably outside the store. Rejects if that fails. */
+  /** Stores the note durably outside the store. Rejects if that fails. */
   keep(note: string): Promise<void>;
   /** Called after each new checkpoint. */
   signed(): void;
@@ -123,12 +123,12 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     },
     extendsHistory: (head) => extendsCheckpoint(head, latest),
     async sign(read) {
-      // Read ahead of the head, because an older head need not contain a newer checkpoint.
+      // Read the checkpoint before the head, because an older head need not contain a newer checkpoint.
       const before = latest;
       const head = await read();
       if (!(await extendsCheckpoint(head, before))) throw doesNotExtend(head, before);
       return inTurn(async () => {
-        // Under load a newer checkpoint is signed during each read. It also extends `before`.
+        // Under load, a newer checkpoint is signed during each read. It also extends `before`.
         if (latest !== null && latest !== before) {
           if (latest.size > head.size) return latest;
           if (!(await extendsCheckpoint(head, latest))) throw doesNotExtend(head, latest);

@@ -1,6 +1,6 @@
 /**
- * Keeps the newest signed checkpoint in a file outside the store. A store cannot detect that it was replaced by an older copy
- * of itself; a process that knows a later checkpoint can.
+ * Stores the newest signed checkpoint in a file outside the store. A store cannot detect that it was replaced by an
+ * older copy of itself; a process that knows a later checkpoint can.
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";
@@ -27,11 +27,11 @@ export function stateCheckpointPath(stateFolder: string, firstKey: string): stri
 
 export interface CheckpointFile {
   readonly path: string;
-  /** Returns the kept note; null if there is none. Throws if the file cannot be read. */
+  /** Returns the stored note; null if there is none. Throws if the file cannot be read. */
   read(): string | null;
   /**
-   * Writes the note durably, unless another process keeps a newer one at this path. Rejects with StorageError on failure; the
-   * note must then not be returned to anyone.
+   * Writes the note durably, unless another process stored a newer one at this path. Rejects with StorageError on
+   * failure; the note must then not be returned to anyone.
    */
   keep(note: string): Promise<void>;
   /** Renames the file, and returns the new name, which contains the size. */
@@ -39,8 +39,7 @@ export interface CheckpointFile {
 }
 
 /**
- * Opens the file.
- * @param optional the operator did not configure this path: if it cannot be used, that is logged once and ignored
+ * Opens the file. @param optional whether the path is a default: if it cannot be used, that is logged once and ignored
  */
 export function openCheckpointFile(
   path: string,
@@ -80,7 +79,7 @@ export function openCheckpointFile(
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   } catch {
-    // The first write reports it.
+    // The first write reports the problem.
   }
 
   return {
@@ -181,8 +180,8 @@ export interface StoredHistory {
 }
 
 /**
- * Compares a store with a checkpoint that was kept outside it. `fault` is null if the store contains the signed tree. Throws
- * LedgerTampered for an invalid note.
+ * Compares a store with a checkpoint that was stored outside it. `fault` is null if the store contains the signed tree.
+ * Throws LedgerTampered for an invalid note.
  */
 export async function verifyCheckpointFile(
   { path, note }: { path: string; note: string },
@@ -228,7 +227,9 @@ export interface CheckpointComparison extends StoredHistory {
   log: Logger;
 }
 
-/** Rejects with LedgerTampered if the store does not contain the kept checkpoint, unless that is accepted. */
+/**
+ * Rejects with LedgerTampered if the store does not contain the checkpoint stored outside it, unless that is accepted.
+ */
 export async function compareWithCheckpointFile(kept: CheckpointFile, comparison: CheckpointComparison): Promise<void> {
   const note = kept.read();
   if (note === null) return;

@@ -33,7 +33,7 @@ export interface LogKeyBook {
    * if this process does not have the log's key.
    */
   signers(size: number): NoteSigner[];
-  /** Throws StorageError if this process does not have the log's present key. */
+  /** Throws StorageError if this process does not have the log's current key. */
   assertHeld(): void;
 }
 
@@ -138,7 +138,7 @@ export async function proveLogKeys(
   return proven;
 }
 
-/** Every key, the present one first. */
+/** Every key, the current one first. */
 export function viewLogKeys({ first, changes }: LogKeys): LogKeyView[] {
   return [{ seq: null, vkey: first }, ...changes]
     .map(({ seq, vkey }, i) => ({ vkey, since: seq, until: changes[i]?.previous_until ?? null }))

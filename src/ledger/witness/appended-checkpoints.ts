@@ -1,7 +1,7 @@
 /**
  * Appends signed checkpoints to a file. On a medium that its writer cannot change (an append-only file system, another
- * party's disk) the file proves which history was signed, and when. If the medium is unavailable, the service continues; a
- * later checkpoint covers the missed ones.
+ * party's disk), the file proves which history was signed, and when. If the medium is unavailable, the service
+ * continues; a later checkpoint covers the missed ones.
  */
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -90,7 +90,9 @@ export function appendCheckpoints(
   };
 }
 
-/** A file that only permits appending might be unreadable. It counts as incomplete, because an empty line is harmless. */
+/**
+ * A file that only permits appending might be unreadable. Treat it as incomplete, because an empty line is harmless.
+ */
 async function endsInsideLine(path: string): Promise<boolean> {
   let file: FileHandle;
   try {

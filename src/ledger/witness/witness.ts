@@ -21,14 +21,14 @@ import { parseAddCheckpoint, type AddCheckpoint } from "../../domain/witness-pro
 /** The tree that was cosigned last. */
 export interface WitnessedTree {
   size: number;
-  /** 32 bytes. */
+  /** Root of the cosigned tree, 32 bytes. */
   root: Uint8Array;
 }
 
 export interface WitnessState {
   /** Returns the last cosigned tree; null for a log that was never cosigned. */
   read(origin: string): Promise<WitnessedTree | null>;
-  /** Durable when it resolves. */
+  /** Stores the cosigned tree; it is durable when this resolves. */
   write(origin: string, tree: WitnessedTree): Promise<void>;
 }
 

@@ -39,7 +39,7 @@ export interface WitnessesOptions {
 export interface Witnesses {
   start(): void;
   stop(): Promise<void>;
-  /** Requests cosignatures of the present checkpoint from all witnesses. Never rejects. */
+  /** Requests cosignatures of the current checkpoint from all witnesses. Never rejects. */
   round(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** The client behind one request, for as long as the proxy works on that request. */
+/** The client that sent a request, for as long as the proxy works on that request. */
 import type { JsonObject, Reply } from "../transport/rpc-message.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 

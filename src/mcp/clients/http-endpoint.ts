@@ -41,7 +41,7 @@ interface HttpEndpointOptions {
   token: string | null;
   /** Host names that clients may use, in addition to the loopback names. */
   hosts: readonly string[];
-  /** Returns the reply to a body that is not an unambiguous message. */
+  /** Returns the reply to a body that is invalid or ambiguous. */
   replyTo(fault: MessageError): Reply;
   log(line: string): void;
 }

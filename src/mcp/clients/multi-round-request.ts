@@ -1,6 +1,6 @@
 /**
- * One request of 2026-07-28 over all its rounds. To ask the client for input, the proxy ends the response with the
- * questions; the client then sends the request again with the answers.
+ * One request of protocol revision 2026-07-28 over all its rounds. To ask the client for input, the proxy ends the
+ * response with the questions; the client then sends the request again with the answers.
  */
 import type { Caller } from "./caller.ts";
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
@@ -90,7 +90,7 @@ export function createMultiRoundRequest(
       return new Promise((resolve, reject) => {
         connected = { notify, token, settle: resolve };
         const disconnect = (): void => {
-          // A client that left to answer a question is expected back. A client that left without a question has
+          // A client that received questions is expected to return. A client that left without a question has
           // disconnected.
           if (connected?.settle !== resolve) return;
           connected = null;

@@ -1,7 +1,7 @@
 /**
- * Serves clients of 2026-07-28, which send no `initialize`: each request contains all it needs. The proxy asks such a
- * client by a result of type `input_required`, and the client repeats the request with its answers. Until then the
- * proxy holds the request in memory.
+ * Serves clients of protocol revision 2026-07-28, which send no `initialize`: each request contains everything it
+ * needs. The proxy asks such a client by a result of type `input_required`, and the client repeats the request with its
+ * answers. Until then the proxy stores the request in memory.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -193,7 +193,7 @@ export function createStatelessEndpoint(options: SessionOptions, onEnded: (reaso
 }
 
 /**
- * Digest that a repeated request shares with the first one: all parameters except `_meta`, which differs between
+ * Returns a digest that is equal for repetitions of a request: all parameters except `_meta`, which differs between
  * rounds.
  */
 function requestDigest(method: string, { _meta, ...params }: JsonObject): string {

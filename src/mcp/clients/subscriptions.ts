@@ -1,6 +1,6 @@
 /**
- * Serves `subscriptions/listen` of 2026-07-28: a request that stays open and carries the notifications that it asked
- * for.
+ * Serves `subscriptions/listen` of protocol revision 2026-07-28: a request that stays open and receives the
+ * notifications that it asked for.
  */
 import {
   META_KEY,

@@ -160,7 +160,7 @@ function expandVariables(value: unknown, env: Environment, path: string): unknow
 const RUNNER_NAME =
   /^(?:npx|pnpx|bunx|uvx|pipx|uv|npm|pnpm|yarn|bun|deno|node|python3?|docker|podman|cmd|\/c|exec|run|dlx|x|tool)(?:\.exe|\.cmd)?$/;
 
-/** Names that say nothing about the program. */
+/** Names that do not identify the program. */
 const GENERIC_NAME = /^(?:index|main|server|cli|app|dist|build|out|src|bin|lib|)$/;
 
 /** Derives a server's name from its command or URL. */

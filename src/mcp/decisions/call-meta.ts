@@ -1,6 +1,6 @@
 /**
  * Splits the `_meta` of a call. A server may act on `_meta` (for example on a tenant's name), so the server receives
- * only members that the policy has seen, and the trace context.
+ * only members that the policy has evaluated, and the trace context.
  */
 import { isTraceparent } from "../../domain/meta.ts";
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
@@ -16,7 +16,7 @@ const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
 interface CallMeta {
-  /** What the receiver gets: `decided`, and the trace context. */
+  /** The members that the receiver gets: `decided`, and the trace context. */
   sent: JsonObject;
   /** The forwarded members that policies see. */
   decided: JsonObject;

@@ -34,8 +34,8 @@ type CallDecision =
   | { mayRun: false; refusal: Refusal };
 
 /**
- * Checks, just before the start, that the call is still what was decided. Resolves to a refusal if not; otherwise to
- * null. `needsApproval` says whether a person approved it.
+ * Checks, immediately before the start, that the call still matches the decision. Resolves to a refusal if not;
+ * otherwise to null. `needsApproval` says whether a person approved it.
  */
 export type Recheck = (needsApproval: boolean) => Promise<Refusal | null>;
 
@@ -138,7 +138,7 @@ export function createCallGate({
       if (action.status !== "allowed" && action.status !== "approved")
         return { mayRun: false, refusal: callRefusal(action) };
       await caller.whenAttached();
-      // An action that was approved earlier may be just as outdated.
+      // An action that was approved earlier can also be outdated.
       const refusal = await recheck(needsApproval || action.status === "approved");
       if (refusal !== null) return { mayRun: false, refusal };
       caller.signal.throwIfAborted();

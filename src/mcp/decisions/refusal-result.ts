@@ -17,7 +17,7 @@ import type { Tool } from "../tools/tool-catalog.ts";
 export interface Refusal {
   /** For the model. */
   text: string;
-  /** The same for programs. */
+  /** The same facts for programs. */
   facts: {
     status: RefusalOutcome | "pending_approval" | "unavailable" | "refused";
     action_id: string | null;
@@ -26,7 +26,7 @@ export interface Refusal {
     code: string | null;
     /** Present if a person rejected the call: who, and why. */
     rejection?: ActionRecord["rejection"];
-    /** What an approver asks about the call that waits. */
+    /** The approver's question about the pending call. */
     question?: { number: number; text: string };
   };
 }
@@ -94,12 +94,12 @@ export function serviceErrorRefusal(error: AssentError, actionId: string | null)
   };
 }
 
-/** Of a call that the proxy itself does not pass on. */
+/** Returns the refusal for a call that the proxy itself does not forward. */
 export function proxyRefusal(why: string, code: string): Refusal {
   return { text: `${NOT_RUN} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
 }
 
-/** Of a tool that is not to be asked about. */
+/** Returns the refusal for a tool that no one should approve. */
 export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
   const what = held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
   return proxyRefusal(
@@ -109,7 +109,7 @@ export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "wi
   );
 }
 
-/** Of a tool whose server is away. */
+/** Returns the refusal for a tool whose server is disconnected. */
 export function serverGoneRefusal(server: string, what: string): Refusal {
   const { text, facts } = proxyRefusal(
     `The server "${server}" of this tool ${what}. It is not refused: the same call may go through when the server is ` +
@@ -120,8 +120,8 @@ export function serverGoneRefusal(server: string, what: string): Refusal {
 }
 
 /**
- * A refusal as the result of a tool. Clients check `structuredContent` by the tool's output schema, also beside
- * `isError`: where there is one, the facts stand in `_meta` alone.
+ * Returns a refusal as the result of a tool. Clients check `structuredContent` against the tool's output schema even if
+ * `isError` is set. If there is an output schema, the facts are only in `_meta`.
  */
 export function refusalToolResult({ text, facts }: Refusal, hasOutputSchema: boolean): JsonObject {
   return {

@@ -35,7 +35,10 @@ import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
 /** The client of the session. Messages that belong to one request go to that request's `Caller` instead. */
 interface SessionClient {
   notify(method: string, params: JsonObject | undefined): void;
-  /** Asks the client outside of a request; null since 2026-07-28, which allows questions only as part of a request. */
+  /**
+   * Asks the client outside of a request; null since revision 2026-07-28, which allows questions only as part of a
+   * request.
+   */
   askClient: AskClient | null;
   /** Called when the only server has closed. */
   ended(reason: string): void;
@@ -62,7 +65,7 @@ const PROXY_NOTIFICATIONS = new Set([
  */
 const UNDECIDED_METHODS = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
 
-/** The only revision with built-in tasks; later revisions have them as an extension. */
+/** The only revision with built-in tasks; later revisions have tasks as an extension. */
 const TASKS_VERSION = "2025-11-25";
 
 export type ClientSession = ReturnType<typeof createClientSession>;
@@ -101,8 +104,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
   }
 
   /**
-   * Handles a request of a server to the client. It needs a decision, unless the configuration lists its method in
-   * `open`.
+   * Handles a server's request to the client. It needs a decision, unless the configuration lists its method in `open`.
    */
   async function askClient(
     upstream: Upstream,

@@ -50,7 +50,7 @@ interface RoutingDependencies {
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
   /** Whether clients are offered the proxy's tool that answers approvers. */
   offersAnswers(): boolean;
-  /** Calls that tool. Resolves to its result. */
+  /** Calls the proxy's tool for answering approvers. Resolves to its result. */
   answer(input: JsonObject, signal: AbortSignal): Promise<JsonObject>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tasks of 2025-11-25: a call that runs in the background while the client polls its status. The proxy stores tasks
- * itself, so that a call can wait for approval as a task even if its server does not support tasks.
+ * Tasks of protocol revision 2025-11-25: a call runs in the background while the client polls its status. The proxy
+ * stores tasks itself, so that a call can wait for approval as a task even if its server does not support tasks.
  */
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../clients/caller.ts";

@@ -46,7 +46,7 @@ export function toDefinition(tool: JsonObject): Definition {
   return { digest: createHash("sha256").update(canonicalText(definition)).digest("hex"), definition };
 }
 
-/** Returns all that a model reads of a server: its instructions and tools. */
+/** Returns everything that a model reads of a server: its instructions and tools. */
 export function toDefinitions(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
   const definitions = new Map<string, Definition>();
   if (instructions !== null) definitions.set(INSTRUCTIONS_KEY, toDefinition({ instructions }));
@@ -88,8 +88,8 @@ export function createDefinitionStore(folder: string) {
   return {
     folder,
     /**
-     * Returns the accepted definitions; null if there are none yet. @throws Error with a sentence if the file cannot
-     * be read
+     * Returns the accepted definitions; null if there are none yet. @throws Error whose message can be shown to the
+     * user, if the file cannot be read
      */
     read(server: ServerConfig): AcceptedDefinitions | null {
       const file = fileOf(server);

@@ -25,7 +25,7 @@ import { readTaskSupport } from "../session/tasks.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 
 export interface Tool extends NamedItem<ListedItem> {
-  /** Digest of the definition that the server currently gives. */
+  /** Digest of the server's current definition. */
   digest: string;
   /** Why the tool cannot be called; null if it can. */
   withheld: "new" | "changed" | null;
@@ -43,7 +43,7 @@ export function createToolCatalog(
 ) {
   const listCache = createListCache<CheckedTool>(({ digest, withheld }) => `${digest} ${withheld}`, changed, log);
   const lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
-  /** Checked tools of each list, valid until the accepted definitions change. */
+  /** Verified tools of each list, valid until the accepted definitions change. */
   const comparisons = new WeakMap<JsonObject[], { accepted: AcceptedDefinitions | null; tools: CheckedTool[] }>();
   const assignments: NameAssignments = new Map();
 
@@ -63,7 +63,7 @@ export function createToolCatalog(
         ),
     );
     lists.set(upstream, list);
-    // Forget a failed request, so that the next caller repeats it.
+    // Evict a failed request, so that the next caller repeats it.
     list.catch(() => lists.get(upstream) === list && lists.delete(upstream));
     return list;
   }
@@ -119,7 +119,10 @@ export function createToolCatalog(
 
   return {
     invalidate: (upstream: Upstream): void => void lists.delete(upstream),
-    /** Lists the tools for a client. Asks all servers, and does not wait for slow ones if there are several. */
+    /**
+     * Lists the tools for a client. Requests them from all servers, and does not wait for slow ones if there are
+     * several.
+     */
     list: (upstreams: readonly Upstream[]): Promise<Tool[]> =>
       listUnique(upstreams, (upstream) =>
         upstreams.length === 1 ? checkedTools(upstream, true) : listCache(upstream, checkedTools(upstream, true)),
@@ -169,7 +172,7 @@ export function createToolCatalog(
 export function toClientTool(tool: Tool, withTasks: boolean): JsonObject {
   const { exposedName, withheld } = tool;
   if (withheld === null) {
-    // Declare task support for every tool: the task that waits is the proxy's.
+    // Declare task support for every tool, because the waiting task is the proxy's.
     const { execution } = tool.item;
     if (!withTasks || readTaskSupport(tool.item) === "required") return toClientItem(tool);
     return { ...toClientItem(tool), execution: { ...(isObject(execution) ? execution : {}), taskSupport: "optional" } };

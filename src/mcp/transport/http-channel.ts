@@ -47,7 +47,7 @@ export async function openHttpChannel(
     async send(message, { signal, headers: extraHeaders, credentialHeaders } = {}) {
       const modern = isRequest(message) && META_KEY.version in readMeta(message.params);
       isModern ||= modern;
-      // Servers of 2026-07-28 accept only requests.
+      // Servers of revision 2026-07-28 accept only requests.
       if (isModern && !isRequest(message)) return;
       const reference = credentialHeaders === undefined ? null : randomUUID();
       if (reference !== null && credentialHeaders !== undefined) credentials.set(reference, credentialHeaders);

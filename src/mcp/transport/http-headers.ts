@@ -1,4 +1,6 @@
-/** HTTP headers of 2026-07-28. They repeat parts of the body for intermediaries that do not parse it. */
+/**
+ * HTTP headers of protocol revision 2026-07-28. They repeat parts of the body for intermediaries that do not parse it.
+ */
 import { META_KEY, isObject, readMeta, type JsonObject, type JsonValue, type Request } from "./rpc-message.ts";
 
 /** Member of `params` that the Mcp-Name header repeats, by method. */
@@ -9,8 +11,8 @@ const NAME_MEMBER: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns how the headers contradict the body; null if they agree. They must agree because the body is what is
- * decided.
+ * Returns how the headers contradict the body; null if they agree. They must agree because the decision covers the
+ * body.
  */
 export function headerMismatch(headers: Headers, { method, params }: Request): string | null {
   if (headers.get("mcp-protocol-version") !== readMeta(params)[META_KEY.version])

@@ -11,7 +11,9 @@ import type { ProcessTarget } from "../config/server-config.ts";
 /** Time for a server to exit after its input has ended, and again after SIGTERM. Milliseconds. */
 const EXIT_TIMEOUT_MS = 2000;
 
-/** Resolves when the process has started. @throws Error with a sentence if it cannot be started */
+/**
+ * Resolves when the process has started. @throws Error whose message can be shown to the user, if it cannot be started
+ */
 export async function startServerProcess(
   name: string,
   { command, args, env, cwd }: ProcessTarget,

@@ -45,7 +45,7 @@ export const ERROR_CODE = {
 export const MODERN_VERSION = "2026-07-28";
 export const LEGACY_VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/** Keys of `_meta`. Every request of 2026-07-28 carries the first three. */
+/** Keys of `_meta`. Every request of protocol revision 2026-07-28 contains the first three. */
 export const META_KEY = {
   version: "io.modelcontextprotocol/protocolVersion",
   client: "io.modelcontextprotocol/clientInfo",

@@ -11,9 +11,9 @@ export interface ListedItem {
 }
 
 export type NamedItem<T extends ListedItem> = T & {
-  /** Name at the server. */
+  /** Name of the item at the server. */
   name: string;
-  /** As the client sees it. */
+  /** The item as the client sees it. */
   exposedName: string;
 };
 
@@ -133,7 +133,7 @@ export function assignUniqueNames<T extends ListedItem>(
   });
 }
 
-/** As the client sees it, under its own name. */
+/** The item as the client sees it, under its own name. */
 export const toClientItem = ({ item, exposedName }: NamedItem<ListedItem>): JsonObject => ({
   ...item,
   name: exposedName,

@@ -5,7 +5,7 @@ import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream, type ClientFacts, type ServerQuestion, type Upstream } from "./upstream.ts";
 
 interface UpstreamPoolHandlers {
-  /** Forwards a question of a server to the client. */
+  /** Forwards a server's question to the client. */
   askClient(upstream: Upstream, question: ServerQuestion, signal: AbortSignal): Promise<Reply>;
   onnotification(upstream: Upstream, notification: Notification): void;
   /** Called when a server connects or disconnects, because the lists change. */
@@ -115,8 +115,8 @@ export function createUpstreamPool(servers: readonly ServerConfig[], handlers: U
 
   return {
     /**
-     * Connects to all servers. With several, does not wait for slow ones. @throws Error with a sentence if no server
-     * is connected
+     * Connects to all servers. With several, does not wait for slow ones. @throws Error whose message can be shown to
+     * the user, if no server is connected
      */
     async open(facts: ClientFacts): Promise<void> {
       client = facts;

@@ -17,7 +17,7 @@ export interface Grant {
   count: number;
   /** Maximum sum over all uses. */
   sum: {
-    /** CEL that gives a number. */
+    /** CEL expression with a number as its value. */
     of: string;
     at_most: number;
   } | null;
@@ -37,12 +37,12 @@ export interface Grant {
   granted_at: string;
   /** The action that was approved together with it. */
   granted_with: string | null;
-  /** Of the grantor. */
+  /** Comment of the grantor. */
   comment: string | null;
   ended: {
     /** rejection: of an action of the same agent, tool and operation. */
     cause: "revoked" | "rejection" | "flag" | "failure" | "stop" | "time";
-    /** When. */
+    /** When the grant ended. */
     at: string;
     /** Principal; null for the end of its time. */
     by: string | null;
@@ -64,14 +64,14 @@ export interface Action {
   meta: Record<string, unknown>;
   /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
   questions: ({
-    /** From 1. */
+    /** Number of the question within the action, starting at 1. */
     number: number;
     /** Principal of the approver. */
     asked_by: string;
-    /** When. */
+    /** When the question was asked. */
     asked_at: string;
     question: string;
-    /** When. */
+    /** When the question was answered; null before. */
     answered_at: string | null;
     /** The agent's answer; null until it answers. */
     answer: string | null;
@@ -121,7 +121,7 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** When. */
+    /** Time of the vote. */
     created_at: string;
   })[];
   reviews?: ({
@@ -193,7 +193,7 @@ export interface Action {
     approver: string;
     approve: boolean;
     reason: string | null;
-    /** When. */
+    /** Time of the vote. */
     created_at: string;
   })[];
   /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
@@ -226,7 +226,7 @@ export interface Action {
       exclude_requester_groups: boolean;
       /** Who may confirm. */
       mode: "maker_checker" | "self_confirm";
-      /** Present if each vote must be signed. */
+      /** Present if each vote must be signed with a passkey. */
       signature?: "passkey";
       stages: ({
         after_ms: number | null;
@@ -234,7 +234,7 @@ export interface Action {
           count: number;
           group: string | null;
         })[];
-        /** Channels notified when it opens. */
+        /** Channels that are notified when the stage opens. */
         notify?: string[];
       })[];
     })[];
@@ -314,7 +314,7 @@ export interface Facts {
     by: string;
     /** When it was granted. */
     granted_at: string;
-    /** End of its time. */
+    /** When the grant ends. */
     until: string;
     /** Number of uses. */
     count: number;
@@ -322,7 +322,7 @@ export interface Facts {
     scope: string | null;
     /** Maximum sum over all uses. */
     sum: {
-      /** CEL that gives a number. */
+      /** CEL expression with a number as its value. */
       of: string;
       at_most: number;
     } | null;
@@ -331,12 +331,12 @@ export interface Facts {
     /** Whether the grantor is in none of the requester's groups. */
     independent: boolean;
   };
-  /** Commitment to what limits, and the grant, had used. */
+  /** Commitment to the usage of limits and of the grant before the action. */
   past?: string;
 }
 
 export interface Decision {
-  /** What the policies say. */
+  /** Decision of the policies. */
   effect: "allow" | "deny" | "require_approval";
   reason: string;
   reason_code: string;
@@ -350,7 +350,7 @@ export interface Decision {
       exclude_requester_groups: boolean;
       /** Who may confirm. */
       mode: "maker_checker" | "self_confirm";
-      /** Present if each vote must be signed. */
+      /** Present if each vote must be signed with a passkey. */
       signature?: "passkey";
       stages: ({
         after_ms: number | null;
@@ -358,7 +358,7 @@ export interface Decision {
           count: number;
           group: string | null;
         })[];
-        /** Channels notified when it opens. */
+        /** Channels that are notified when the stage opens. */
         notify?: string[];
       })[];
     })[];
@@ -384,7 +384,7 @@ export interface Decision {
     policy: string;
     policy_version: number;
     rule: string | null;
-    /** What the policies say. */
+    /** Decision of the policies. */
     effect: "allow" | "deny" | "require_approval";
     reason_code: string;
   })[];
@@ -394,26 +394,26 @@ export interface DecisionEntry {
   type: "decision";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
   /** The action. */
   action_id: string;
-  /** When, by the service's clock: the clock of the decision. */
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
   at: string;
   /** The agent that wants to act. */
   agent_id: string;
-  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
   /** The tool. */
   tool: string;
-  /** What the tool is to do. */
+  /** Operation of the tool. */
   operation: string;
   submitted_by: Actor;
-  /** Digest of the policy set; null before the first. */
+  /** Digest of the policy set; null before the first set was activated. */
   policy_set: string | null;
   facts: Facts;
   decision: Decision;
-  /** The action's status with it. */
+  /** Status of the action after this entry. */
   status: "allowed" | "denied" | "pending_approval";
   /** What denied the action; null if it was not denied. */
   denied_by: "policy" | "person" | "reviewer" | "earlier_rejection" | "stop" | null;
@@ -429,20 +429,20 @@ export interface ApprovalEntry {
   type: "approval";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
   /** The action. */
   action_id: string;
-  /** When, by the service's clock: the clock of the decision. */
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
   at: string;
   /** The agent that wants to act. */
   agent_id: string;
-  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
-  /** What was said, or happened. */
+  /** A vote, or the event that ended the request or the rejection. */
   verdict: "approve" | "deny" | "expired" | "cancelled" | "rejection_lifted";
   by: Actor | null;
-  /** Reason that was given. */
+  /** Comment of the actor. */
   comment: string | null;
   /** The person behind the agent confirmed their own action, in the mode self_confirm. */
   self_approval: boolean;
@@ -470,17 +470,17 @@ export interface ApprovalEntry {
     /** Base64url. */
     signature: string;
   } | null;
-  /** Of the questions to the agent and its answers so far; null if there are none. */
+  /** Digest of the questions to the agent and its answers so far; null if there are none. */
   questions: string | null;
-  /** People who approved so far, this one included. */
+  /** Number of people who have approved, including this one. */
   approvals: number;
-  /** How many it takes. */
+  /** Number of approvals required. */
   quorum: number;
-  /** The action's status with it. */
+  /** Status of the action after this entry. */
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /** Deadline for starting; null if the action cannot start. */
   approved_until: string | null;
-  /** Until when the rejection refuses the same request; null if it does not. */
+  /** End of the time in which the rejection denies duplicate requests; null if it denies none. */
   rejection_until: string | null;
 }
 
@@ -488,15 +488,15 @@ export interface RedecisionEntry {
   type: "redecision";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
   /** The action. */
   action_id: string;
-  /** When, by the service's clock: the clock of the decision. */
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
   at: string;
   /** The agent that wants to act. */
   agent_id: string;
-  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
   /** What it was decided again for. */
   occasion: "vote" | "start" | "permit" | "review";
@@ -505,18 +505,18 @@ export interface RedecisionEntry {
   policy_set: string | null;
   facts: Facts;
   decision: Decision;
-  /** The action's status with it. */
+  /** Status of the action after this entry. */
   status: "denied" | "pending_approval" | "allowed" | "approved";
-  /** Number of approvals required; null if none is. */
+  /** Number of approvals required; null if none is required. */
   quorum: number | null;
-  /** End of the time to approve; null if no approval is required. */
+  /** Deadline for approval; null if no approval is required. */
   expires_at: string | null;
   /** Who must approve, for each rule. The approval satisfies all of them. */
   approvers: ({
     exclude_requester_groups: boolean;
     /** Who may confirm. */
     mode: "maker_checker" | "self_confirm";
-    /** Present if each vote must be signed. */
+    /** Present if each vote must be signed with a passkey. */
     signature?: "passkey";
     stages: ({
       after_ms: number | null;
@@ -524,7 +524,7 @@ export interface RedecisionEntry {
         count: number;
         group: string | null;
       })[];
-      /** Channels notified when it opens. */
+      /** Channels that are notified when the stage opens. */
       notify?: string[];
     })[];
   })[] | null;
@@ -534,19 +534,19 @@ export interface QuestionEntry {
   type: "question";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
   /** The action. */
   action_id: string;
-  /** When, by the service's clock: the clock of the decision. */
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
   at: string;
   /** The agent that wants to act. */
   agent_id: string;
-  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
   /** An approver's question, or the agent's answer. */
   phase: "ask" | "answer";
-  /** Which question of the action, from 1. */
+  /** Number of the question within the action, starting at 1. */
   number: number;
   by: Actor;
   /** Commitment to the text. */
@@ -597,30 +597,30 @@ export interface ExecutionEntry {
   type: "execution";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
   /** The action. */
   action_id: string;
-  /** When, by the service's clock: the clock of the decision. */
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
   at: string;
   /** The agent that wants to act. */
   agent_id: string;
-  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
-  /** Its beginning, its end, or that no result was reported in time. */
+  /** The start, the result, or the fact that no result was reported in time. */
   phase: "start" | "no_result" | "result";
   by: Actor | null;
-  /** SHA-256 of the permit's text, where one was used. */
+  /** SHA-256 of the permit's text; null if no permit was used. */
   permit: string | null;
   /** SHA-256 of the `attempt` sent with the start; null for a result. */
   attempt: string | null;
-  /** As it was reported; null unless this is a result. */
+  /** Whether the action had its effect, as reported; null unless this is a result. */
   success: boolean | null;
-  /** Commitment to what was reported; null unless this is a result. */
+  /** Commitment to the reported result; null unless this is a result. */
   result: string | null;
-  /** How whoever settled an unknown outcome knows it; null if this settles none. */
+  /** How the person who settled an unknown outcome knows it; null if this settles none. */
   comment: string | null;
-  /** The action's status with it. */
+  /** Status of the action after this entry. */
   status: "executing" | "unknown" | "succeeded" | "failed";
 }
 
@@ -628,19 +628,19 @@ export interface ErasureEntry {
   type: "erasure";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
   /** The action. */
   action_id: string;
-  /** When, by the service's clock: the clock of the decision. */
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
   at: string;
   /** The agent that wants to act. */
   agent_id: string;
-  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
-  /** Somebody asked for it, or its time was over. */
+  /** asked: someone requested the erasure. retention: the retention time was over. */
   cause: "asked" | "retention";
-  /** Why. */
+  /** Reason of the erasure. */
   reason: string;
   by: Actor | null;
 }
@@ -649,30 +649,30 @@ export interface PolicySetEntry {
   type: "policy_set";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
-  /** Digest of the policy set; null before the first. */
+  /** Digest of the policy set; null before the first set was activated. */
   previous: string | null;
-  /** Digest of the policy set; null before the first. */
+  /** Digest of the policy set; null before the first set was activated. */
   policy_set: string | null;
-  /** Policies of the set. */
+  /** Number of policies in the set. */
   policy_count: number;
-  /** Null above 200, which the digest covers. */
+  /** Null above 200 policies. The digest covers them anyway. */
   policies: {
     policy: string;
     version: number;
   }[] | null;
-  /** Where the set came from. */
+  /** Origin of the set. */
   source: Record<string, unknown>;
-  /** Policies as the change left them. */
+  /** The policies after the change. */
   changes: ({
     id: string;
     name: string;
     managed_by: string | null;
     version: number;
-    /** Of that version's definition. */
+    /** Digest of that version's definition. */
     digest: string | null;
     active: number | null;
     deleted: boolean;
@@ -684,13 +684,13 @@ export interface KeyEntry {
   type: "api_key";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
-  /** What became of it. */
+  /** The change. */
   change: "created" | "revoked";
-  /** The key: its hash, never its value. */
+  /** The key after the change, with the hash of its value. */
   key: {
     id: string;
     name: string;
@@ -707,13 +707,13 @@ export interface AgentEntry {
   type: "agent";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
-  /** What became of it. */
+  /** The change. */
   change: "registered" | "updated" | "suspended" | "resumed";
-  /** The agent as the change left it. */
+  /** The agent after the change. */
   agent: Record<string, unknown>;
   by: Actor | null;
 }
@@ -722,9 +722,9 @@ export interface UserEntry {
   type: "user";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The change. */
   change: "created" | "updated" | "link_created" | "passkey_added" | "passkey_removed" | "recovery_codes_created" | "ended" | "resumed";
@@ -768,7 +768,7 @@ export interface UserEntry {
     /** When the user was ended. */
     ended_at: string | null;
   };
-  /** Reason that was given. */
+  /** Comment of the actor. */
   reason: string | null;
   by: Actor | null;
 }
@@ -777,13 +777,13 @@ export interface StopEntry {
   type: "stop";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
-  /** What became of it. */
+  /** The change. */
   change: "placed" | "lift_asked" | "lifted";
-  /** As it was placed. */
+  /** The stop as it was placed. */
   stop: {
     id: string;
     agent: string | null;
@@ -792,11 +792,11 @@ export interface StopEntry {
     reason: string;
     until: string | null;
   };
-  /** Of whoever lifts it. */
+  /** Comment of the person who lifts the stop. */
   comment: string | null;
-  /** People who asked for it to be lifted so far. */
+  /** Number of people who have asked to lift the stop. */
   approvals: number;
-  /** How many it takes. */
+  /** Number of people needed to lift the stop. */
   needed: number;
   by: Actor;
 }
@@ -805,15 +805,15 @@ export interface GrantEntry {
   type: "grant";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
-  /** What became of it. */
+  /** The change. */
   change: "granted" | "ended";
-  /** The agent that may act. */
+  /** The agent that can use the grant. */
   agent_id: string;
-  /** As it was granted. */
+  /** The grant as it was created. */
   grant: {
     id: string;
     tool: string;
@@ -824,20 +824,20 @@ export interface GrantEntry {
     count: number;
     /** Maximum sum over all uses. */
     sum: {
-      /** CEL that gives a number. */
+      /** CEL expression with a number as its value. */
       of: string;
       at_most: number;
     } | null;
-    /** End of its time. */
+    /** When the grant ends. */
     until: string;
-    /** Whether a failed result of a use ends it. */
+    /** Whether a failed result of a use ends the grant. */
     ends_on_failure: boolean;
   };
-  /** Why it ended; null when it was granted. */
+  /** Why the grant ended; null when it is created. */
   cause: "revoked" | "rejection" | "flag" | "failure" | null;
-  /** The action that it was granted with, that was rejected or flagged, or that failed. */
+  /** The action that the grant was created with, that was rejected or flagged, or that failed. */
   related_action: string | null;
-  /** Of the grantor, or of whoever ended it. */
+  /** Comment of the grantor, or of the person who ended the grant. */
   comment: string | null;
   by: Actor;
 }
@@ -846,17 +846,17 @@ export interface PermitKeyEntry {
   type: "permit_key";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The new key: Ed25519, 32 bytes. */
   public_key: string;
-  /** The one before. */
+  /** The previous key. */
   previous: string;
-  /** Until when its permits are taken. */
+  /** End of the time in which permits of the previous key are accepted. */
   previous_until: string;
-  /** An operator at the machine. */
+  /** Null: only an operator on the host can rotate the key. */
   by: null;
 }
 
@@ -864,19 +864,19 @@ export interface LogKeyEntry {
   type: "log_key";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The new key, as C2SP vkey. */
   vkey: string;
-  /** The one before. */
+  /** The previous key. */
   previous: string;
-  /** Until when it signs along. */
+  /** End of the time in which the previous key also signs. */
   previous_until: string;
   /** A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys. */
   handover: string;
-  /** An operator at the machine. */
+  /** Null: only an operator on the host can rotate the key. */
   by: null;
 }
 
@@ -885,11 +885,11 @@ export interface PluginEntry {
   type: string;
   v: number;
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   action_id: string | null;
   agent_id: string | null;
-  /** As the plugin declares it. */
+  /** Data of the entry, in the schema that the plugin declares. */
   data: Record<string, unknown>;
   by: Actor | null;
 }
@@ -950,21 +950,21 @@ export interface Analytics {
     rule: string | null;
     count: number;
   })[];
-  /** Actions of what the lists leave out. */
+  /** Actions of the items that the lists leave out. */
   others: {
     tools: number;
     agents: number;
     rules: number;
   };
-  /** How long people took, from the submission to the verdict. Expired and withdrawn ones have no verdict. */
+  /** Time from the submission to the vote that settled the action. Expired and cancelled actions are left out. */
   approvals: {
     decided: number;
-    /** Half of the verdicts came within so long. */
+    /** Median time. */
     p50_ms: number | null;
-    /** 95 % of the verdicts came within so long. */
+    /** 95th percentile of the time. */
     p95_ms: number | null;
   };
-  /** One for each interval, empty ones included. The first and the last are cut to the range. */
+  /** One item for each interval, including empty ones. The first and the last interval are cut to the range. */
   series: {
     start: string;
     end: string;
@@ -1048,14 +1048,14 @@ export interface LinkedAction {
   context: Record<string, unknown>;
   /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
   questions: ({
-    /** From 1. */
+    /** Number of the question within the action, starting at 1. */
     number: number;
     /** Principal of the approver. */
     asked_by: string;
-    /** When. */
+    /** When the question was asked. */
     asked_at: string;
     question: string;
-    /** When. */
+    /** When the question was answered; null before. */
     answered_at: string | null;
     /** The agent's answer; null until it answers. */
     answer: string | null;
@@ -1090,7 +1090,7 @@ export interface LinkedAction {
     approver: string;
     approve: boolean;
     reason: string | null;
-    /** When. */
+    /** Time of the vote. */
     created_at: string;
   })[];
   /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
@@ -1104,7 +1104,7 @@ export interface LinkedAction {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** When. */
+    /** Time of the vote. */
     created_at: string;
   })[];
   /** Quorum; null if no approval was required. */
@@ -1181,7 +1181,7 @@ export interface EventPage {
 }
 
 export interface Me {
-  /** As in records: `owner:<owner>` or `key:<id>`. */
+  /** The key as records name it: `owner:<owner>` or `key:<id>`. */
   principal: string;
   /** All scopes of this key, with presets and `admin` expanded. */
   scopes: string[];
@@ -1203,7 +1203,7 @@ export interface PolicyDefinition {
   mode?: "enforce" | "shadow";
   /** true: tools, operations and agents match case-sensitively. Case is ignored when absent. */
   case_sensitive?: boolean;
-  /** Actions that the policy speaks of, by tool and agent; both must match. */
+  /** Actions that the policy applies to, by tool and agent; both must match. */
   applies_to?: {
     /** Tools that the policy applies to; all when absent. */
     tools?: string[];
@@ -1223,17 +1223,17 @@ export interface PolicyDefinition {
   let?: Record<string, unknown>;
   /** Names of the shared data that conditions read, such as [limits] for data.limits.small. A JSON policy can contain the values instead. */
   data?: string[] | Record<string, unknown>;
-  /** In order: the first match decides. Empty only beside limits. */
+  /** Rules in order: the first match decides. Can be empty only if the policy has limits. */
   rules: ({
     /** Unique inside the policy; recorded with every decision the rule makes. */
     name: string;
     /** For readers. */
     description?: string;
-    /** Tool that the rule is about; absent: every tool; one glob or a list. */
+    /** Tool that the rule applies to. Default: every tool; one glob or a list. */
     tool?: string | string[];
-    /** Operation that the rule is about; absent: every operation; one glob or a list. */
+    /** Operation that the rule applies to. Default: every operation; one glob or a list. */
     operation?: string | string[];
-    /** Agent that the rule is about; absent: every agent; one glob or a list. */
+    /** Agent that the rule applies to. Default: every agent; one glob or a list. */
     agent?: string | string[];
     /** Condition in CEL over agent, tool, operation, params, context, principal and now. */
     when?: string;
@@ -1253,7 +1253,7 @@ export interface PolicyDefinition {
       approvers?: {
         /** Group, from the configuration or the sign-in; people of any group or none when absent. */
         group?: string;
-        /** How many different people; 1 when absent. */
+        /** Number of different people. Default: 1. */
         count?: number;
       }[];
       /** Stages that are met in order, instead of approvers. */
@@ -1264,7 +1264,7 @@ export interface PolicyDefinition {
         approvers: {
           /** Group, from the configuration or the sign-in; people of any group or none when absent. */
           group?: string;
-          /** How many different people; 1 when absent. */
+          /** Number of different people. Default: 1. */
           count?: number;
         }[];
         /** Channels to notify when the stage opens. */
@@ -1302,7 +1302,7 @@ export interface PolicyDefinition {
       show?: string[];
     };
   })[];
-  /** Each is looked at, in addition to the rules; the strictest effect wins. */
+  /** Every limit is evaluated in addition to the rules; the strictest effect wins. */
   limits?: ({
     /** Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes. */
     name: string;
@@ -1344,7 +1344,7 @@ export interface PolicyDefinition {
       approvers?: {
         /** Group, from the configuration or the sign-in; people of any group or none when absent. */
         group?: string;
-        /** How many different people; 1 when absent. */
+        /** Number of different people. Default: 1. */
         count?: number;
       }[];
       /** Stages that are met in order, instead of approvers. */
@@ -1355,7 +1355,7 @@ export interface PolicyDefinition {
         approvers: {
           /** Group, from the configuration or the sign-in; people of any group or none when absent. */
           group?: string;
-          /** How many different people; 1 when absent. */
+          /** Number of different people. Default: 1. */
           count?: number;
         }[];
         /** Channels to notify when the stage opens. */
@@ -1420,7 +1420,7 @@ export interface Policy {
   digest: string;
   /** Key that made the version; null when a source did. */
   created_by: string | null;
-  /** What the policy can hardly mean: channels that it tells and that the configuration does not have. */
+  /** Warnings about probable mistakes, such as channels that the configuration does not define. */
   warnings: string[];
 }
 
@@ -1581,11 +1581,11 @@ export interface Stop {
   id: string;
   /** ended: its own end has passed. */
   status: "holds" | "ended" | "lifted";
-  /** Null: every agent. */
+  /** Glob of the agents that are stopped; null for all. */
   agent: string | null;
-  /** Null: every tool. */
+  /** Glob of the tools that are stopped; null for all. */
   tool: string | null;
-  /** Null: whatever policies answer. */
+  /** Policy whose answers are stopped; null for all policies. */
   policy: string | null;
   /** When it ends by itself; null: never. */
   until: string | null;
@@ -1593,16 +1593,16 @@ export interface Stop {
   placed_at: string;
   /** Null for keys that see only what agents may. */
   reason: string | null;
-  /** Principal; null likewise. */
+  /** Principal; null for keys that see only what agents can see. */
   placed_by: string | null;
   lift: {
-    /** How many people it takes to lift it. */
+    /** Number of people needed to lift the stop. */
     needed: number;
     /** Who asked for that, in order; empty for keys that see only what agents may. */
     asked: ({
       /** Principal. */
       by: string;
-      /** When. */
+      /** Time of the request to lift the stop. */
       at: string;
       reason: string | null;
     })[];
@@ -1724,7 +1724,7 @@ export interface Api {
         scope?: string | undefined;
         /** Absent: no such cap. */
         sum?: {
-          /** CEL that gives a number, such as `params.amount`. */
+          /** CEL expression with a number as its value, such as `params.amount`. */
           of: string;
           /** Maximum sum over all uses. */
           at_most: number;
@@ -1759,7 +1759,7 @@ export interface Api {
         seq: number;
         hash: string;
         type: string;
-        /** When. */
+        /** Time of the entry. */
         at: string;
         action_id: string | null;
         entry: Record<string, unknown>;
@@ -2100,7 +2100,7 @@ export interface Api {
   };
   "GET /v1/events": {
     query: {
-      /** Only events with a greater sequence number; -1 for all events. A stream without it begins now. `Last-Event-ID` wins over it. */
+      /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
       /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
       type?: string | undefined;
@@ -2205,7 +2205,7 @@ export interface Api {
       scope?: string | undefined;
       /** Absent: no such cap. */
       sum?: {
-        /** CEL that gives a number, such as `params.amount`. */
+        /** CEL expression with a number as its value, such as `params.amount`. */
         of: string;
         /** Maximum sum over all uses. */
         at_most: number;
@@ -2271,7 +2271,7 @@ export interface Api {
         latest_version: number;
         created_at: string;
         updated_at: string;
-        /** How many rules the newest version has. */
+        /** Number of rules in the newest version. */
         rules: number;
       })[];
       next_cursor: string | null;
@@ -2287,7 +2287,7 @@ export interface Api {
   };
   "GET /v1/policies/{id}": {
     query: {
-      /** Version; grows by one with every change, and never changes itself. */
+      /** Number of the version. Every change creates a new version, and versions are immutable. */
       version?: number | undefined;
     };
     body: never;
@@ -2309,7 +2309,7 @@ export interface Api {
   "POST /v1/policies/{id}/activate": {
     query: never;
     body: {
-      /** Version; grows by one with every change, and never changes itself. */
+      /** Number of the version. Every change creates a new version, and versions are immutable. */
       version?: number | undefined;
     };
     response: Policy;
@@ -2321,9 +2321,9 @@ export interface Api {
   };
   "GET /v1/policies/{id}/diff": {
     query: {
-      /** Version; grows by one with every change, and never changes itself. */
+      /** Number of the version. Every change creates a new version, and versions are immutable. */
       from?: number | undefined;
-      /** Version; grows by one with every change, and never changes itself. */
+      /** Number of the version. Every change creates a new version, and versions are immutable. */
       to?: number | undefined;
     };
     body: never;
@@ -2334,9 +2334,9 @@ export interface Api {
       changes: ({
         kind: "policy_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
         rule: string | null;
-        /** Place among the rules, from 1. */
+        /** Position among the rules, from 1. */
         before: number | null;
-        /** Place among the rules, from 1. */
+        /** Position among the rules, from 1. */
         after: number | null;
         fields: {
           field: string;
@@ -2350,9 +2350,9 @@ export interface Api {
   };
   "GET /v1/policies/{id}/shadow": {
     query: {
-      /** A range: actions created at or after; a week before `until` when absent. */
+      /** Start of the range, inclusive. Default: one week before `until`. */
       since?: string | undefined;
-      /** A range: actions created before; this moment when absent. */
+      /** End of the range, exclusive. Default: the current time. */
       until?: string | undefined;
       /** Maximum number of decisions in a range, newest first; 10,000 when absent. */
       limit?: number | undefined;
@@ -2495,7 +2495,7 @@ export interface Api {
       })[];
       /** Digest of the active set after the import. */
       policy_set: string | null;
-      /** What the policy can hardly mean: channels that it tells and that the configuration does not have. */
+      /** Warnings about probable mistakes, such as channels that the configuration does not define. */
       warnings: string[];
     };
   };
@@ -2516,7 +2516,7 @@ export interface Api {
   };
   "GET /v1/provenance/{hash}/proof": {
     query: {
-      /** Under the newest checkpoint that a witness cosigned, instead of this moment's. */
+      /** Use the newest checkpoint that a witness cosigned instead of the current one. */
       witnessed?: boolean | undefined;
     };
     body: never;
@@ -2540,20 +2540,20 @@ export interface Api {
         index: number;
         path: string[];
       }[];
-      /** What opens the commitment of an entry that is about an action, for keys that may read the action (`actions:read`); null else. */
+      /** Opening of the commitment, if the entry is about an action and the key can read actions (`actions:read`); otherwise null. */
       opening: {
         /** SHA-256, lowercase hex. */
         salt: string | null;
         /** Canonical JSON: SHA-256(salt ‖ SHA-256(request)) is the entry's `commitment`. */
         request: string | null;
-        /** When salt and request were erased: nobody can open the commitment any more. */
+        /** When salt and request were erased. After that, no one can open the commitment. */
         erased_at: string | null;
       } | null;
     };
   };
   "GET /v1/provenance/{hash}/proof.tlog-proof": {
     query: {
-      /** Under the newest checkpoint that a witness cosigned, instead of this moment's. */
+      /** Use the newest checkpoint that a witness cosigned instead of the current one. */
       witnessed?: boolean | undefined;
     };
     body: never;
@@ -2561,7 +2561,7 @@ export interface Api {
   };
   "GET /v1/provenance/checkpoint": {
     query: {
-      /** Under the newest checkpoint that a witness cosigned, instead of this moment's. */
+      /** Use the newest checkpoint that a witness cosigned instead of the current one. */
       witnessed?: boolean | undefined;
     };
     body: never;
@@ -2591,7 +2591,7 @@ export interface Api {
     body: never;
     response: {
       origin: string;
-      /** Every key that the log has had, the present one first. */
+      /** All keys that the log has had, the current one first. */
       keys: ({
         /** C2SP verifier key: pin this. */
         vkey: string;
@@ -2600,10 +2600,10 @@ export interface Api {
         public_key: string;
         /** Index of the `log_key` entry that made it the log's; null for the first. */
         since: number | null;
-        /** Until when it signs along, of one that another has followed; null for the log's key. */
+        /** For a replaced key, the end of the time in which it also signs; null for the current key. */
         until: string | null;
       })[];
-      /** C2SP signed checkpoint of this moment. */
+      /** The current C2SP signed checkpoint. */
       checkpoint: string;
       /** The `log_key` entries that the checkpoint covers, each with its inclusion path. A client that pinned an earlier key uses them to verify the key that signed the checkpoint. */
       log_keys: {
@@ -2624,9 +2624,9 @@ export interface Api {
       policy?: Record<string, unknown> | undefined;
       /** Decides with the active set instead. */
       policy_set?: "current" | undefined;
-      /** A range: actions created at or after; a week before `until` when absent. */
+      /** Start of the range, inclusive. Default: one week before `until`. */
       since?: string | undefined;
-      /** A range: actions created before; this moment when absent. */
+      /** End of the range, exclusive. Default: the current time. */
       until?: string | undefined;
       /** Maximum number of decisions in a range, newest first; 10,000 when absent. */
       limit?: number | undefined;
@@ -2648,9 +2648,9 @@ export interface Api {
       policy?: Record<string, unknown> | undefined;
       /** Decides with the active set instead. */
       policy_set?: "current" | undefined;
-      /** A range: actions created at or after; a week before `until` when absent. */
+      /** Start of the range, inclusive. Default: one week before `until`. */
       since?: string | undefined;
-      /** A range: actions created before; this moment when absent. */
+      /** End of the range, exclusive. Default: the current time. */
       until?: string | undefined;
       /** Maximum number of decisions in a range, newest first; 10,000 when absent. */
       limit?: number | undefined;
@@ -2676,7 +2676,7 @@ export interface Api {
     query: never;
     body: never;
     response: {
-      /** Those that hold and that this key may see, oldest first. */
+      /** Active stops that this key can see, oldest first. */
       stops: Stop[];
     };
   };
@@ -2685,13 +2685,13 @@ export interface Api {
     body: {
       /** Recorded permanently in the ledger. */
       reason: string;
-      /** Stops these agents alone. Glob: `*` stands for any characters, `?` for one; without regard to case. */
+      /** Stops only these agents. Glob: `*` stands for any characters, `?` for one; without regard to case. */
       agent?: string | undefined;
-      /** Stops the use of these tools alone. Glob: `*` stands for any characters, `?` for one; without regard to case. */
+      /** Stops only the use of these tools. Glob: `*` stands for any characters, `?` for one; without regard to case. */
       tool?: string | undefined;
-      /** Stops what this policy's rules or limits answer alone: its name. */
+      /** Name of a policy. Stops only actions that its rules or limits decide. */
       policy?: string | undefined;
-      /** When it ends by itself; never when absent. */
+      /** When the stop expires. Default: never. */
       until?: string | undefined;
     };
     response: Stop;

@@ -1,8 +1,8 @@
-/** The only way to the service: typed operations, a time-out for each request, and the service's clock. */
+/** The only access to the service: typed operations, a timeout for each request, and the service's clock. */
 import type { Api } from "./api-types.ts";
 import { authorize, key, signOutAfterRefusal } from "./session.ts";
 
-/** A request that takes longer has failed. Milliseconds. */
+/** Request timeout. Milliseconds. */
 const TIMEOUT_MS = 20_000;
 /** Interval of health checks while the service is unreachable. Milliseconds. */
 const HEALTH_CHECK_MS = 3000;
@@ -70,7 +70,7 @@ export function whenReach(watcher: (since: number | null) => void): () => void {
   return () => void watchers.delete(watcher);
 }
 
-/** Calls `retry` when the service answers again, which may be at once. */
+/** Calls `retry` when the service is reachable again, which may be immediately. */
 export function whenBack(retry: () => void): () => void {
   const timer = downSince === null ? setTimeout(retry, HEALTH_CHECK_MS) : undefined;
   const watcher = (since: number | null): void => {
@@ -83,7 +83,7 @@ export function whenBack(retry: () => void): () => void {
   };
 }
 
-/** Checks whether the service answers, because something failed that may mean that it does not. */
+/** Checks whether the service is reachable, after a failure that could mean that it is not. */
 export async function suspect(): Promise<void> {
   if (isChecking) return;
   isChecking = true;
@@ -198,7 +198,7 @@ async function exchange<T>(
     if (signal?.aborted) throw error;
     if (error instanceof ApiError) {
       if (error.status === 401 && given === undefined) signOutAfterRefusal(error.message);
-      // A proxy answers for a service that does not.
+      // A proxy responded in place of the service.
       if (error.status === 502 || error.status === 504) void suspect();
       throw error;
     }
@@ -261,7 +261,7 @@ export function url(path: string, query: Record<string, string | number | boolea
   return all === "" ? path : `${path}?${all}`;
 }
 
-/** Returns a value as one segment of a path. */
+/** Returns a value encoded as one segment of a path. */
 export function at(id: string): string {
   return encodeURIComponent(id);
 }

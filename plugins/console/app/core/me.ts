@@ -1,4 +1,4 @@
-/** Who is signed in, what the credential permits, and the names of keys that records identify by id. */
+/** The signed-in credential: who it is, what it permits, and the names of keys that records identify by id. */
 import { signal } from "@preact/signals";
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
@@ -8,7 +8,7 @@ export type Me = Api["GET /v1/me"]["response"];
 
 /** Null until it is loaded. */
 const current = signal<Me | null>(null);
-/** Names by id; null for a key that is being requested, or of which nothing is known. */
+/** Names by id; null for a key that is being requested, or that is unknown. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let wanted = new Set<string>();
@@ -25,7 +25,7 @@ export async function loadMe(signal?: AbortSignal): Promise<Me> {
   return loaded;
 }
 
-/** Stores what the service told at the sign-in. */
+/** Stores the identity that the service returned at the sign-in. */
 export function takeMe(loaded: Me): void {
   current.value = loaded;
   names.set(loaded.key.id, loaded.key.name);
@@ -70,7 +70,7 @@ async function fetchNames(): Promise<void> {
       const { keys } = await request("GET /v1/api-keys/names", { query });
       for (const { id, name } of keys) names.set(id, name);
     } catch {
-      // The page shows the ids instead.
+      // Without names, the page shows the ids.
     }
   }
   for (const watcher of watchers) watcher();

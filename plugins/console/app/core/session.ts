@@ -22,7 +22,7 @@ type Message = { type: "ask" } | { type: "key"; key: string } | { type: "out"; k
 const listeners = new Set<Listener>();
 let channel: BroadcastChannel | null = null;
 
-/** Returns the credential; null if nobody is signed in. */
+/** Returns the credential; null if no one is signed in. */
 export function key(): string | null {
   return sessionStorage.getItem(STORE) ?? localStorage.getItem(STORE);
 }
@@ -34,7 +34,7 @@ export function authorize(credential: string | null): {
 } {
   // The header cannot be sent by a form of another site, which would carry the cookie too.
   if (credential === COOKIE) return { credentials: "same-origin", headers: { "assent-session": "1" } };
-  // Never a credential that the browser adds by itself.
+  // Never send a credential that the browser adds by itself.
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }
 

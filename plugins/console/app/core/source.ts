@@ -1,10 +1,10 @@
 /**
- * Where this tab gets the ledger's events: from a worker that all tabs share; without shared workers from the tab that
- * holds a lock and reads for the others; without locks from a stream of its own.
+ * The source of the ledger's events in this tab. Normally a worker that all tabs share; without shared workers, the tab
+ * that holds a lock and reads for the others; without locks, a separate stream.
  */
 import { readStream, type LedgerEvent, type StreamListener, type StreamState } from "./stream.ts";
 
-/** A worker that could not be loaded reports nothing. Milliseconds. */
+/** Time after which a worker counts as not loaded, because a failed load reports nothing. Milliseconds. */
 const WORKER_START_MS = 5000;
 
 export async function listen(key: string, signal: AbortSignal, listener: StreamListener): Promise<void> {
@@ -90,7 +90,7 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
   let isReading = false;
   const deliver = (message: Delivered): void => {
     if (message.event !== undefined) {
-      // The tab that read before may have delivered it already.
+      // The tab that read before may already have delivered it.
       if (last !== undefined && message.event.seq <= last) return;
       last = message.event.seq;
       onEvent(message.event);

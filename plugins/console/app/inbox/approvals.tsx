@@ -225,7 +225,7 @@ interface Selection {
   ids: ReadonlySet<string>;
   /** Selected requests that can still be voted on. */
   chosen: readonly Item[];
-  /** What became of the last votes. */
+  /** Results of the last votes. */
   summary: string;
   toggle(id: string, isRange: boolean): void;
   set(ids: readonly string[], isSelected: boolean): void;

@@ -6,7 +6,7 @@ import { Who } from "../ui/person.tsx";
 export interface Outcome {
   kind: "good" | "bad" | "busy";
   text: string;
-  /** Principal, rendered in front of the text. */
+  /** Principal, rendered ahead of the text. */
   by?: string | undefined;
   reason?: string | null | undefined;
   /** Whether this browser's vote settled it. */

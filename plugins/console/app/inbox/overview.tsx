@@ -10,7 +10,7 @@ import { GroupTable } from "./table.tsx";
 import { castVotes, summarize, type Counts, type VoteResult } from "./vote.ts";
 import { VoteBar } from "./vote-bar.tsx";
 
-/** Tables on one page, and requests of all of them. */
+/** Maximum tables on one page, and maximum requests in all of them. */
 const MAX_GROUPS = 6;
 const MAX_GROUPED = 200;
 

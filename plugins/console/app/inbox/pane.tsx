@@ -1,4 +1,6 @@
-/** The open request, in this order: what happens, why a person is asked, what is unusual, parameters, votes, proof. */
+/**
+ * The open request, in this order: what happens, why approval is required, what is unusual, parameters, votes, proof.
+ */
 import type { ComponentChildren, Ref } from "preact";
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
@@ -86,7 +88,7 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
   );
 }
 
-/** Renders the vote bar, or why there is none. It is not part of the scrolled request. */
+/** Renders the vote bar, or the reason why there is none. It does not scroll with the request. */
 function Answer({ item, standing, handle, onVoted, onLeave }: Omit<Props, "onAsked"> & { standing: Standing }) {
   const { action } = item;
   const left = (action.approvals_needed ?? 1) - approvalsGiven(action);
@@ -129,7 +131,7 @@ function Answer({ item, standing, handle, onVoted, onLeave }: Omit<Props, "onAsk
   );
 }
 
-/** Whether a rule refuses votes that no passkey signed. */
+/** Whether a rule accepts only votes that are signed with a passkey. */
 function requiresSignature({ approval_terms }: Action): boolean {
   return approval_terms?.approvers.some(({ signature }) => signature === "passkey") === true;
 }
@@ -166,7 +168,7 @@ export function Chip({ icon, children }: { icon: "bot" | "clock" | "users"; chil
   );
 }
 
-/** Whether the agent is still there to continue after an approval. */
+/** Whether the agent is still connected and will continue after an approval. */
 export function Waiting({ action }: { action: Action }) {
   return (
     <span class="quiet">

@@ -15,18 +15,18 @@ const MAX_PAGE = 1000;
 const COLLECT_MS = 150;
 /** Minimum time between two reads that events cause, however many events there are. Milliseconds. */
 const READ_EVERY_MS = 2000;
-/** Without events. Milliseconds. */
+/** Poll interval without events. Milliseconds. */
 const POLL_MS = 5000;
-/** Whether an agent waits changes without an event. Milliseconds. */
+/** Poll interval for waiting agents, which change without an event. Milliseconds. */
 const WAITING_EVERY_MS = 15_000;
 
 export interface Item {
   action: Action;
   outcome: Outcome | null;
-  /** Whether it was read by itself: only then votes and the token are complete. */
+  /** Whether the request was read individually: only then votes and token are complete. */
   isFull: boolean;
   error: unknown;
-  /** A link led to it after it was settled. */
+  /** Whether a link led to the request after it was settled. */
   isPast?: boolean;
 }
 
@@ -73,7 +73,7 @@ function place(state: QueueState, action: Action): QueueState {
   if (state.order.includes(action.id) || state.held.includes(action.id)) return put(state, action);
   const last = state.items.get(state.order.at(-1) ?? "")?.action;
   if (last === undefined || compare(action, last) > 0) {
-    // It is on a page that was not loaded.
+    // The request is on a page that was not loaded.
     if (last !== undefined && state.cursor !== null) return state;
     return { ...put(state, action), order: [...state.order, action.id] };
   }
@@ -167,7 +167,7 @@ export function useQueue(open: string | null): Queue {
   }, [open, state.loading]);
 
   const isRead = state.order.length === 0 && !state.loading && state.error === null;
-  // Everything that was listed is settled and cleared: load what is pending next.
+  // All listed requests are settled and cleared: load the next pending ones.
   useEffect(() => {
     if (isRead && (state.total ?? 0) > 0) void load();
   }, [isRead, state.total]);
@@ -214,7 +214,7 @@ export function useQueue(open: string | null): Queue {
   };
 }
 
-/** Stores a request that was read by itself. */
+/** Stores a request that was read individually. */
 function putRead(state: QueueState, action: Action, open: string | null): QueueState {
   const { id } = action;
   const outcome = outcomeOf(action);
@@ -273,7 +273,7 @@ function followQueue({ load, reread, setLive, setState, isOpen }: Following): ()
   let soon: ReturnType<typeof setTimeout> | undefined;
   let next: ReturnType<typeof setTimeout> | undefined;
   let readAt = -Infinity;
-  /** Shows at once what the entries themselves tell. */
+  /** Apply immediately what the entries themselves contain. */
   const applySettled = (): void => {
     soon = undefined;
     const outcomes = new Map(settled);

@@ -1,4 +1,7 @@
-/** A person's rejection of an action: who, why, until when it holds for the same request, and the button that lifts it. */
+/**
+ * Shows a person's rejection of an action: who, why, how long it denies duplicate requests, and the button that lifts
+ * it.
+ */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";

@@ -1,4 +1,4 @@
-/** Finds requests of the same shape, and in what they differ. Pure. */
+/** Finds requests of the same shape, and the members in which they differ. Pure. */
 import { clipText } from "../../../../src/domain/text.ts";
 
 /** The part of an action that this module reads. */
@@ -20,7 +20,7 @@ export interface Group<T extends Comparable> {
   operation: string;
   /** Names of the members whose values differ, the policy's first. */
   columns: readonly string[];
-  /** Names of members that differ, too, and have no column. */
+  /** Names of other members that differ, which have no column. */
   moreColumns: readonly string[];
   /** Members with the same value in all requests. */
   common: readonly { name: string; text: string }[];
@@ -136,7 +136,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Says how much of a long value is not in the table. */
+/** Returns a note about the part of a long value that is not in the table. */
 function clip(text: string): string {
   const clipped = clipText(text, MAX_CELL);
   return text.length <= MAX_CELL ? text : `${clipped} ${(text.length - MAX_CELL).toLocaleString("en")} more characters`;

@@ -70,7 +70,7 @@ async function sign(options: Challenge["options"]): Promise<Signature> {
     allowCredentials: allowCredentials.map(({ id }) => ({ id: toBytes(id), type: "public-key" })),
   };
   const credential = await navigator.credentials.get({ publicKey }).catch((error: unknown) => {
-    // The person cancelled, waited too long, or has no device with this passkey at hand.
+    // The person cancelled, the ceremony timed out, or no device with this passkey is available.
     throw new Error(NOT_SIGNED, { cause: error });
   });
   if (!(credential instanceof PublicKeyCredential)) throw new Error(NOT_SIGNED);

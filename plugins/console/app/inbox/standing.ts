@@ -1,4 +1,4 @@
-/** What the person who is signed in can do with a request. */
+/** What the signed-in person can do with a request. */
 import { now } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { may, me } from "../core/me.ts";

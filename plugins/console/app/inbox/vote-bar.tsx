@@ -14,7 +14,7 @@ interface Props {
   subject: string;
   /** Votes. Resolves to whether the vote is recorded: only then the reason is cleared. */
   cast(approve: boolean, reason: string): Promise<boolean>;
-  /** Number of requests; Ctrl+Enter votes on one only. */
+  /** Number of requests. Ctrl+Enter votes only if it is one. */
   count?: number;
   onLeave?(): void;
   handle?: Ref<VoteBarHandle>;
@@ -72,7 +72,7 @@ export function VoteBar({ subject, cast, count = 1, onLeave, handle }: Props) {
           if (event.key === "Escape") onLeave?.();
           if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
           event.preventDefault();
-          // Many requests are answered with the button only, which shows their number.
+          // Votes on many requests need a click on the button, which shows their number.
           if (count !== 1) return;
           if (chosen === null) setHint(TEXTS.chooseFirst);
           else void vote(chosen);

@@ -139,7 +139,7 @@ export interface Counts {
   failed: number;
 }
 
-/** Returns what became of several votes: "3 approved; 1 was settled by someone else or expired." */
+/** Returns a summary of several votes: "3 approved; 1 was settled by someone else or expired." */
 export function summarize({ settled, recorded, late, failed }: Counts, approve: boolean): string {
   const parts = [
     settled === 0 && recorded > 0 ? "" : `${settled} ${approve ? "approved" : "denied"}`,

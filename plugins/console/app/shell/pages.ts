@@ -7,9 +7,9 @@ import type { IconName } from "../ui/icons.tsx";
 export type PageView = ComponentType<{ id: string | null; query: URLSearchParams }>;
 
 export interface PageEntry {
-  /** In the address. */
+  /** Name in the address. */
   name: string;
-  /** In the menu. */
+  /** Label in the menu. */
   title: string;
   icon: IconName;
   /** Loads its module when the page is opened for the first time. */

@@ -10,7 +10,7 @@ import { Field, values } from "../ui/forms.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Who } from "../ui/person.tsx";
 
-/** A stop that another person places appears within this time. Milliseconds. */
+/** Poll interval, within which a stop of another person appears. Milliseconds. */
 const POLL_MS = 5000;
 const HOUR = 3_600_000;
 const READ_SCOPES = [

@@ -1,4 +1,4 @@
-/** Elements of every page. Text from the API passes `Text` or `Data`, which show what hides in it. */
+/** Elements of every page. Text from the API is rendered by `Text` or `Data`, which make hidden characters visible. */
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -72,7 +72,7 @@ export function TimeLeft({ at, short = false }: { at: string; short?: boolean })
   );
 }
 
-/** As `TimeLeft`, for pages that have the time. */
+/** Like `TimeLeft`, for pages that pass the time. */
 export function Left({ at, time }: { at: string | null; time: number }) {
   if (at === null) return null;
   const ms = Date.parse(at) - time;
@@ -136,7 +136,7 @@ export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChi
   );
 }
 
-/** Renders an error with the faults that it names. */
+/** Renders an error with its list of faults. */
 export function Problem({ error, again }: { error: unknown; again?: () => void }) {
   if (error === null || error === undefined) return null;
   const problem = error instanceof ApiError ? error : null;
@@ -171,7 +171,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
   );
 }
 
-/** Returns where a fault is: its line, or the member that it names. */
+/** Returns the location of a fault: line and column, or the pointer of the member. */
 export function formatFaultLocation({ line, column, pointer, parameter }: Fault): string {
   if (line !== undefined) return `line ${line}${column === undefined ? "" : `, column ${column}`}`;
   return pointer ?? parameter ?? "";
@@ -212,7 +212,7 @@ export function Banner() {
   );
 }
 
-/** An empty list: what is not there, and what to do next. */
+/** Renders an empty list: what is missing, and what to do next. */
 export function Empty({ text, children }: { text: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

@@ -1,4 +1,7 @@
-/** Text for people. Text from outside passes `markText`, so that nothing in it hides, reorders or imitates what is around it. */
+/**
+ * Formats text for people. Text from outside passes `markText`, so that it cannot hide, reorder or imitate the text
+ * around it.
+ */
 import { markedText, markText } from "../../../../src/domain/visible-text.ts";
 
 export { markText };

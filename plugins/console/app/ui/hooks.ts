@@ -11,7 +11,7 @@ export interface Loaded<T> {
   set(change: (data: T | null) => T | null): void;
 }
 
-/** Loads when the page opens, when `deps` change, and again when an unreachable service is back. */
+/** Loads when the page opens, when `deps` change, and when the service is reachable again. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<{ data: T | null; error: unknown; loading: boolean }>({
     data: null,

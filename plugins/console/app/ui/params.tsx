@@ -1,11 +1,13 @@
-/** What an action does: its parameters, those that the policy names first, each level folded, each fold counted. */
+/**
+ * Renders the parameters of an action: the members that the policy names first, each level folded, each fold counted.
+ */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/domain/outline.ts";
 import { Data, Text } from "./elements.tsx";
 import { plain } from "./format.ts";
 
-/** Lines that one click unfolds. */
+/** Number of lines that one click unfolds. */
 const STEP = 50;
 
 type Unfold = (pointer: string, lines: number) => void;
@@ -15,7 +17,7 @@ interface FoldProps {
   /** Name of the member, for the button's label. */
   of: string;
   unfold: Unfold;
-  /** The maximum is drawn: nothing more can be unfolded. */
+  /** The maximum number of lines is reached: nothing more can be unfolded. */
   isFull: boolean;
 }
 
@@ -127,7 +129,10 @@ interface Described {
   shown_first?: readonly string[] | undefined;
 }
 
-/** Returns the member that tells an action from others of its kind, such as "amount" and "120"; null without one. */
+/**
+ * Returns the member that distinguishes an action from others of its kind, such as "amount" and "120"; null if there is
+ * none.
+ */
 export function headlineOf({ params, shown_first: first }: Described): { name: string; value: string } | null {
   const node = outline(params, { root: "/params", lines: 1, ...(first === undefined ? {} : { first }) });
   const member = node.kind === "members" ? node.members[0] : undefined;

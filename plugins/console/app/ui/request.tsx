@@ -1,4 +1,4 @@
-/** A request as the person who votes must see it: complete, in an order that its author cannot influence. */
+/** Renders a request for the person who votes: complete, in an order that its author cannot influence. */
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/domain/request.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
@@ -29,7 +29,10 @@ export function Risk({ risk }: { risk: string | null }) {
   return risk === null ? null : <Badge value={risk} label={`${risk} risk`} />;
 }
 
-/** Renders what will happen: the policy's sentence, in which the service marked misleading characters, or tool, operation and the value that tells it from others. */
+/**
+ * Renders what will happen: the policy's sentence, in which the service marked misleading characters. Without one, the
+ * tool, the operation and the value that distinguishes the request.
+ */
 export function Preview({ action }: { action: Shown }) {
   if (typeof action.preview === "string" && action.preview !== "") return <p class="preview">{action.preview}</p>;
   const value = action.erased_at ? null : headlineOf(action);
@@ -50,7 +53,7 @@ export function Preview({ action }: { action: Shown }) {
   );
 }
 
-/** Renders why a person is asked: the rule, its reason, and a link to the policy. */
+/** Renders why approval is required: the rule, its reason, and a link to the policy. */
 export function Why({ action }: { action: Shown }) {
   return (
     <div class="why">
@@ -72,7 +75,10 @@ export function Why({ action }: { action: Shown }) {
   );
 }
 
-/** Sentences about what is unusual that are not folded. The agent causes them, so more could push the parameters out of view. */
+/**
+ * Maximum number of sentences that are not folded. The agent causes them, so more could push the parameters out of
+ * view.
+ */
 const SENTENCES = 3;
 
 /** Renders what is unusual about the action. Differences from the agent's last similar action, and votes on such actions, are collapsed. */
@@ -209,7 +215,7 @@ export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?
   );
 }
 
-/** Renders who asks and which policy decided. */
+/** Renders who submitted the request and which policy decided. */
 export function Origin({ action }: { action: Shown }) {
   return (
     <Facts

@@ -35,7 +35,7 @@ const Approvers = Type.Array(
         }),
       ),
       count: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: 20, description: "How many different people; 1 when absent." }),
+        Type.Integer({ minimum: 1, maximum: 20, description: "Number of different people. Default: 1." }),
       ),
     },
     { additionalProperties: false, description: "People of one group." },
@@ -158,9 +158,9 @@ export const RuleSchema = Type.Object(
   {
     name: Name("Unique inside the policy; recorded with every decision the rule makes."),
     description: Description,
-    tool: Type.Optional(Globs("Tool that the rule is about; absent: every tool")),
-    operation: Type.Optional(Globs("Operation that the rule is about; absent: every operation")),
-    agent: Type.Optional(Globs("Agent that the rule is about; absent: every agent")),
+    tool: Type.Optional(Globs("Tool that the rule applies to. Default: every tool")),
+    operation: Type.Optional(Globs("Operation that the rule applies to. Default: every operation")),
+    agent: Type.Optional(Globs("Agent that the rule applies to. Default: every agent")),
     when: Type.Optional(
       Type.String({ description: "Condition in CEL over agent, tool, operation, params, context, principal and now." }),
     ),
@@ -294,7 +294,7 @@ export const PolicySchema = Type.Object(
         },
         {
           additionalProperties: false,
-          description: "Actions that the policy speaks of, by tool and agent; both must match.",
+          description: "Actions that the policy applies to, by tool and agent; both must match.",
         },
       ),
     ),
@@ -326,13 +326,13 @@ export const PolicySchema = Type.Object(
     ),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,
-      description: "In order: the first match decides. Empty only beside limits.",
+      description: "Rules in order: the first match decides. Can be empty only if the policy has limits.",
     }),
     limits: Type.Optional(
       Type.Array(LimitSchema, {
         minItems: 1,
         maxItems: 50,
-        description: "Each is looked at, in addition to the rules; the strictest effect wins.",
+        description: "Every limit is evaluated in addition to the rules; the strictest effect wins.",
       }),
     ),
     metadata: Type.Optional(
@@ -373,7 +373,7 @@ const Principal = Type.Object(
 );
 
 const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), {
-  description: "What was used of limits before, by their names: actions, or the sum. Nothing when absent.",
+  description: "Usage of limits before the action, by name of the limit: number of actions, or the sum. Default: none.",
 });
 
 /** A file with one action and the key that submits it. */
@@ -384,7 +384,7 @@ export const SampleActionSchema = Type.Object(
 
 const ExpectedApproval = Type.Object(
   {
-    quorum: Type.Optional(Type.Integer({ minimum: 1, description: "How many different people must approve." })),
+    quorum: Type.Optional(Type.Integer({ minimum: 1, description: "Number of different people who must approve." })),
     mode: Type.Optional(
       Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], { description: "Who can approve." }),
     ),
