@@ -51,8 +51,8 @@ export async function createGrant(
 }
 
 /**
- * Creates a grant for later actions of the same kind, together with the vote that approves this one. @param largest
- * caps of the rules that require this approval; null if they allow no grants, or require more approvers
+ * Creates a grant for later actions of the same kind, together with the vote that approves this one.
+ * @param largest caps of the rules that require this approval; null if they allow no grants, or require more approvers
  */
 export function recordGrantWithVote(
   tx: LedgerTransaction,

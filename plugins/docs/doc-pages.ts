@@ -23,8 +23,8 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Headers of a frame's document; also if someone opens it directly. @param styles lets scripts write style elements,
- * which Redoc needs
+ * Headers of a frame's document; also if someone opens it directly.
+ * @param styles lets scripts write style elements, which Redoc needs
  */
 export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Record<string, string> {
   return {

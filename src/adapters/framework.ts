@@ -5,7 +5,7 @@
 export interface SupportedVersions {
   /** Oldest version that the adapter works with. */
   oldest: string;
-  /** First major version that it is not known to work with. */
+  /** First major version that is not known to work. */
   below: number;
 }
 
@@ -74,7 +74,7 @@ function findPackage(name: string, startFolders: readonly string[]): { folder: s
         };
         if (typeof version === "string" && /^\d+\.\d+\.\d+/.test(version)) return { folder: candidate, version };
       } catch {
-        // Not here, or not readable (Deno asks for permission): the framework itself reports what it lacks.
+        // The package is missing or unreadable (Deno asks for permission). The framework's own import reports this.
       }
       if (path.dirname(folder) === folder) break;
     }

@@ -24,8 +24,8 @@ export interface GateOptions {
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
   /**
-   * Why and for whom. Part of the request, so it must be the same when a call is resumed: leave out session and run
-   * ids.
+   * Reason and beneficiary of the call. Part of the request, so it must be the same when a call is resumed: leave out
+   * session and run ids.
    */
   context?: Json | undefined;
   /** Seconds that a call waits for approval. Default 0 if the framework can suspend calls, else 30. */
@@ -55,7 +55,7 @@ export interface Call {
 /** Thrown when the tool did not run. The message tells the model why, and whether to retry. */
 export class NotRun extends Error {
   readonly state: "pending" | "refused" | "unavailable";
-  /** Which refusal it is; null unless `state` is "refused". */
+  /** Kind of refusal; null unless `state` is "refused". */
   readonly outcome: RefusalOutcome | null;
   readonly action: ActionRecord | null;
   constructor(

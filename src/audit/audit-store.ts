@@ -25,14 +25,17 @@ const PAGE = 256;
 
 interface StoreAuditOptions {
   verify: Vault["verify"];
-  /** A present or former key of the log, from which the checkpoint signatures are verified. Absent: they are not checked. */
+  /**
+   * A current or former key of the log, with which the checkpoint signatures are verified. If absent, they are not
+   * verified.
+   */
   vkey?: string;
   progress?(part: "entries" | "actions" | "policy sets", done: number, total: number): void;
 }
 
 export interface StoreAuditReport extends AuditReport {
   actions: number;
-  /** Number of those actions whose parameters were erased. Their requests are not compared. */
+  /** Number of actions whose requests were erased, so that they could not be compared. */
   erased: number;
   policySets: number;
   keys: number;
@@ -88,7 +91,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     }
   }
 
-  /** Reads the entries that were recorded since, for example of a key that was created during the audit. */
+  /** Reads entries that were recorded meanwhile, for example the one of a key that was created during the audit. */
   async function catchUp(): Promise<void> {
     for (;;) {
       const rows = await store.entries(folded, folded + PAGE);

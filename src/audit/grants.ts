@@ -89,7 +89,7 @@ function createGrantors(): Grantors {
   };
 }
 
-/** Throws RangeError unless the terms that a decision names are those of the grant's entry. */
+/** Throws RangeError unless the terms in a decision equal those of the grant's entry. */
 function assertTerms(grant: Grant, fact: GrantFact): void {
   const recorded = {
     by: grant.by.principal,

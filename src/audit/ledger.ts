@@ -27,8 +27,8 @@ export interface AuditOptions {
   /** The first entry whose bytes are hashed again. 0 checks all. */
   from: number;
   /**
-   * Returns the keys of the log. Called after all entries were passed to `onEntry`. Absent: the newest checkpoint is not
-   * verified.
+   * Returns the keys of the log. Called after all entries were passed to `onEntry`. If absent, the newest checkpoint is
+   * not verified.
    */
   keys?: () => LogKeys;
   verify: Vault["verify"];

@@ -11,7 +11,7 @@ import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { reportUnreadable } from "./ledger.ts";
 import { withSubject, reportDifferences, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
 
-/** Compiled sets that are kept. */
+/** Number of cached compiled sets. */
 const MAX_CACHED_SETS = 16;
 
 interface KnownPolicy {

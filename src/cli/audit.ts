@@ -62,7 +62,8 @@ examples:
       await assertCurrent(storage);
       const storedKey = await storage.meta("log_vkey");
       const vkey = values.key ?? storedKey;
-      // Read before the store: a running service appends entries, so the store must contain these checkpoints.
+      // Read the saved checkpoints before the store: a running service appends entries, so the store must contain these
+      // checkpoints.
       const kept = keptCheckpoints(config, [storedKey, vkey]);
       if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {

@@ -17,7 +17,7 @@ interface StoredLogin {
   apiKey: string;
 }
 
-/** Path of the file that `assent login` writes; null where the home folder is not known. */
+/** Path of the file that `assent login` writes; null if the home folder is unknown. */
 function loginFile(env: Variables = process.env): string | null {
   const folder = userFolder(env);
   return folder === null ? null : join(folder, "login.json");

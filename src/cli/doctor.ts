@@ -20,10 +20,10 @@ const EXPIRES_SOON_MS = 7 * 86_400_000;
 
 interface Finding {
   check: string;
-  /** `note`: works, and is worth knowing. */
+  /** `note`: it works, but the operator should know it. */
   state: "ok" | "problem" | "note";
   text: string;
-  /** What to do about it. */
+  /** Advice on how to fix the problem. */
   fix?: string;
 }
 

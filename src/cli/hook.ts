@@ -1,4 +1,4 @@
-/** `assent hook` and `assent hookd`: coding agents ask before each tool they run. */
+/** `assent hook` and `assent hookd`: coding agents request a decision before each tool call. */
 import { runHookd } from "../hook/hookd.ts";
 import { HOSTS } from "../hook/hosts/answers.ts";
 import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";

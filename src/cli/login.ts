@@ -7,9 +7,9 @@ import { CommandError, EXIT, parse, safe, usage, type Command } from "./command.
 import { withServiceErrors, type Me } from "./remote.ts";
 import { readSecret } from "./secret-input.ts";
 
-/** Seconds. Someone waits at a terminal. */
+/** Timeout in seconds, short because a person waits at a terminal. */
 const TIMEOUT = 10;
-/** No key is longer. */
+/** Maximum length of a key. */
 const MAX_INPUT = 1000;
 
 export const login: Command = {

@@ -23,7 +23,7 @@ export async function client(): Promise<Assent> {
   return createAssent({ url, apiKey: await keyFor(url, false), timeout: REQUEST_TIMEOUT });
 }
 
-/** The same for commands that vote, stop, erase or manage keys, which a stored key cannot do. */
+/** Like `createRemote`, for commands that vote, stop, erase or manage keys, which a stored key cannot do. */
 export async function privilegedClient(): Promise<Assent> {
   const url = serviceUrl();
   return createAssent({ url, apiKey: await keyFor(url, true), timeout: REQUEST_TIMEOUT });

@@ -1,4 +1,7 @@
-/** `assent audit --repair`: cuts back what a lost connection of an earlier version could leave behind the head. */
+/**
+ * `assent audit --repair`: deletes rows after the head, which a lost connection of an earlier version could leave
+ * behind.
+ */
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
@@ -17,11 +20,11 @@ interface Repair {
   entries: number;
   rows: number;
   copy: string;
-  /** Of the copy's bytes, hex. */
+  /** SHA-256 of the copy's bytes, hex. */
   sha256: string;
 }
 
-/** Null when nothing stood behind the head. Rejects with CommandError. */
+/** Resolves to null if there were no rows after the head. Rejects with CommandError. */
 export async function repairStore(config: Config, file: string | undefined, io: Output): Promise<Repair | null> {
   return withStore(config, {}, async (storage) => {
     await assertCurrent(storage);
@@ -60,7 +63,7 @@ function lineOf({ table, row }: RemovedRow): string {
   return JSON.stringify({ table, row }, bytes);
 }
 
-/** On the disk before anything is cut. Never over a file that is there. */
+/** Sync the copy before anything is deleted. Never overwrite an existing file. */
 function writeCopy(path: string, text: string): void {
   try {
     const fd = openSync(path, "wx", 0o600);

@@ -91,7 +91,7 @@ examples:
       publicUrl: config.server.public_url,
     };
     try {
-      // Only after the server listens, because a failed start would store keys that nobody has seen.
+      // Create the keys only after the server listens, because a failed start would store keys that no one has seen.
       await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));
     } catch (error) {
       await listening.stop();
@@ -102,7 +102,7 @@ examples:
       );
     }
     return new Promise<number>((resolve) => {
-      // Installed before the address is printed, because a reader may send a signal as soon as it appears.
+      // Install the handlers before the address is printed, because a reader may send a signal as soon as it appears.
       onSignals(async () => {
         // First end long-polling requests and report unready, then close connections, then the ledger.
         runtime.beginStop();

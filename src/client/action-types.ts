@@ -26,7 +26,7 @@ export interface SubmitOptions extends CallOptions {
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for approval. */
   wait?: number | undefined;
-  /** Whether to request a permit. Null in the answer: none could be issued. */
+  /** Whether to request a permit. If the permit in the response is null, none could be issued. */
   permit?: boolean | undefined;
   /** The same idempotency key with the same request always returns the same action. */
   idempotencyKey?: string | undefined;
@@ -45,7 +45,7 @@ export interface StartOptions extends CallOptions {
 }
 
 export interface AnswerOptions extends CallOptions {
-  /** Which question, from 1. Default: the first one without an answer. */
+  /** Number of the question, starting at 1. Default: the first one without an answer. */
   number?: number | undefined;
 }
 
@@ -55,15 +55,15 @@ export interface VoteOptions extends CallOptions {
 
 /** Terms of a grant, which allows later actions of the same agent, tool and operation in advance. */
 export interface GrantTerms {
-  /** Time from now to its end, such as `8h`. */
+  /** Time from now to the end of the grant, such as `8h`. */
   for: string;
   /** Number of uses. */
   count: number;
-  /** Condition in CEL. Absent: covers every request. */
+  /** Condition in CEL. If absent, the grant covers every request. */
   scope?: string;
   /** Maximum sum of a CEL expression over all uses. */
   sum?: { of: string; at_most: number };
-  /** Whether a failed result of a use ends it. */
+  /** Whether a failed result of a use ends the grant. */
   ends_on_failure?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** An approver's question about a pending action, as its agent is told. */
+/** An approver's question about a pending action, as text for its agent. */
 import { approverName, toSingleLine } from "./refusal.ts";
 import type { ActionRecord } from "./action-types.ts";
 
@@ -12,7 +12,7 @@ export function openQuestion({ status, questions }: Pick<ActionRecord, "status" 
 
 /**
  * Returns a sentence that asks the agent the open question; empty if there is none.
- * @param how how the agent answers: completes "Answer it …"
+ * @param how how the agent answers; completes "Answer it …"
  */
 export function questionText(action: ActionRecord, how: string): string {
   const question = openQuestion(action);

@@ -16,7 +16,7 @@ export interface VerifyPermitOptions {
   jwks: string | URL | PermitKeySet | (() => PermitKeySet | Promise<PermitKeySet>);
   /** The tool's own name, which must be the permit's audience. */
   audience: string;
-  /** Required issuer, which is the name of the log. Absent: any issuer with a key in the set. */
+  /** Required issuer, which is the name of the log. If absent, any issuer with a key in the set. */
   issuer?: string;
   /** Seconds by which the service's clock may be ahead. Does not extend a permit's expiry. Default 5. */
   clockTolerance?: number;
@@ -40,20 +40,20 @@ export interface PermitClaims {
 }
 
 export type PermitRefusedReason =
-  /** Not a permit, or malformed claims. */
+  /** The text is not a permit, or its claims are malformed. */
   | "malformed"
-  /** Signed with an algorithm that permits do not use. */
+  /** The permit uses an algorithm that permits do not use. */
   | "wrong_algorithm"
   | "wrong_type"
-  /** Signed by a key that is not in the set. */
+  /** The signing key is not in the set. */
   | "unknown_key"
   | "bad_signature"
   | "wrong_issuer"
-  /** For another tool. */
+  /** The permit is for another tool. */
   | "wrong_audience"
   | "not_yet_valid"
   | "expired"
-  /** For another agent, operation or other parameters. */
+  /** The permit is for another agent, operation or other parameters. */
   | "wrong_request"
   /** The request has no canonical JSON. */
   | "unreadable_request"

@@ -8,7 +8,7 @@ import { isObject } from "./transport.ts";
 
 export interface ProvenEntry {
   entry: Record<string, unknown>;
-  /** Its index in the log. */
+  /** Index of the entry in the log. */
   index: number;
   /** Size of the signed checkpoint. */
   size: number;

@@ -1,4 +1,4 @@
-/** Why an action may not run, and what its agent may do next. Each outcome asks for something else of the agent. */
+/** Explains why an action cannot run, and what its agent can do next, which differs for each outcome. */
 import type { AssentError } from "./client-errors.ts";
 import type { ActionRecord } from "./action-types.ts";
 
@@ -27,8 +27,8 @@ const SUBMIT_AGAIN = "It was not refused: the same request can be submitted agai
 const NO_DETOUR = "Do not look for another way to do the same";
 
 /**
- * Of an action that cannot run now.
- * @param error why it could not be started, where its status does not say
+ * Returns the refusal of an action that cannot run now.
+ * @param error why it could not be started, if its status does not say
  */
 export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError, "code" | "message">): Refusal {
   switch (action.status) {
@@ -104,7 +104,7 @@ function deniedRefusal(action: ExplainedAction): Refusal {
   };
 }
 
-/** A principal as a person reads it. */
+/** Returns a principal in the form that people read. */
 export function approverName(principal: string | undefined): string {
   if (principal === undefined) return "a person";
   return toSingleLine(

@@ -29,7 +29,7 @@ export interface Call {
   wait?: number | undefined;
   /** Whether the call can be retried if its answer is missing. Default: only a GET. */
   repeatable?: boolean;
-  /** Seconds after which it is no longer retried. */
+  /** Seconds after which the call is no longer retried. */
   repeatFor?: number;
 }
 
@@ -45,7 +45,7 @@ export function createTransport(options: TransportOptions) {
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     return options.fetch(base + path + queryOf(call.query), {
       method,
-      // Never send the key to another address than the configured one.
+      // Never send the key to an address other than the configured one.
       redirect: "error",
       credentials: "omit",
       signal,

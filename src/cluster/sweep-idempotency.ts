@@ -18,7 +18,7 @@ const START_CURSOR: IdempotencyCursor = { created_at: -1, key_id: "", route: "",
 
 interface IdempotencySweep {
   start(): void;
-  /** Deletes the keys that have expired. Resolves to their number. Rejects with StorageError. */
+  /** Deletes the keys that have expired. Resolves to the number of deleted keys. Rejects with StorageError. */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }

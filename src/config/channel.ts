@@ -1,4 +1,4 @@
-/** Schema of a channel in `assent.yaml`: whom it notifies. */
+/** Schema of a channel in `assent.yaml`: the people and places that it notifies. */
 import { Type } from "@sinclair/typebox";
 
 const To = Type.String({

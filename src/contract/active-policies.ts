@@ -1,6 +1,6 @@
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 
-/** The policy set that decides now, or did at another time. */
+/** A policy set that is active, or was active at another time. */
 export interface ActivePolicies {
   /** Null before the first activation. */
   readonly digest: string | null;

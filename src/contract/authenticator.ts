@@ -7,9 +7,9 @@ import type { Credential } from "./host.ts";
 export interface Authenticator {
   name: string;
   /**
-   * Called for requests without an `Authorization` header. Resolves to null if the request carries nothing that this
-   * authenticator knows; the next one is called then. Rejects with a `Refusal` (`MISSING_CREDENTIAL` or another 401 or 403) if
-   * what the request carries is not valid.
+   * Called for requests without an `Authorization` header. Resolves to null if the request has no credential that this
+   * authenticator knows; the next one is called then. Rejects with a `Refusal` (`MISSING_CREDENTIAL` or another 401 or
+   * 403) if the credential is not valid.
    */
   authenticate?(request: Request): Promise<Authenticated | null>;
   /**

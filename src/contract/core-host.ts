@@ -42,9 +42,9 @@ export interface Keys {
     token: Pick<Workload, "claims" | "expires_at">,
   ): Promise<Credential | null>;
   /**
-   * Returns the rights that a key or a user has now, without a credential of theirs. Null if the key was revoked, has
-   * expired or was altered in the store, or if the user was ended.
-   * @param tx a ledger transaction, or reads of one moment
+   * Returns the current rights of a key or a user, without a credential. Null if the key was revoked, has expired or
+   * was altered in the store, or if the user was ended.
+   * @param tx a ledger transaction, or reads on one snapshot
    */
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null>;
   /** Creates a key's row and its secret value. The value is stored nowhere else. */
@@ -59,12 +59,12 @@ export interface Keys {
   }): { row: KeyRow; value: string };
 }
 
-/** What a key or a user may do. */
+/** The rights of a key or a user. */
 export type Rights = Pick<Credential, "key" | "principal" | "groups" | "visibility" | "hasScope">;
 
 /** The reads that `Keys.rightsOf` needs. */
 export interface RightsReader extends Pick<LedgerTransaction, "key" | "users"> {
-  /** Milliseconds. */
+  /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
@@ -78,13 +78,15 @@ export interface LeaderLease {
 
 /** The groups of the configuration. */
 export interface Groups {
-  /** Returns the groups that the configuration gives this principal. Sorted. */
+  /** Returns the groups that the configuration assigns to this principal. Sorted. */
   of(principal: string): readonly string[];
-  /** Whether members of the group may see and approve actions of this agent and tool. True for a group without limits. */
+  /**
+   * Whether members of the group can see and approve actions of this agent and tool. True for a group without limits.
+   */
   covers(group: string, action: GroupSubject): boolean;
   /**
-   * Returns what a member of these groups can see. If some of the groups have limits, the member sees what at least one
-   * of those allows; a group without limits does not lift the limits of another.
+   * Returns what a member of these groups can see. If some of the groups have limits, the result is the union of those
+   * limits; a group without limits does not lift the limits of another.
    */
   visibility(groups: readonly string[]): Visibility;
   /** The rotas of the configuration, by name. No group has the name of a rota. */
@@ -184,7 +186,7 @@ export interface CoreHost extends Host {
     bodyBytes(): number;
     /** Bytes of large responses that are being built or sent. */
     responseBytes(): number;
-    /** Agent requests in the ledger's queue. */
+    /** Requests of agents in the ledger's queue. */
     queued(): number;
   };
   /**
@@ -196,32 +198,32 @@ export interface CoreHost extends Host {
   readonly scopes: readonly Scope[];
   /** This plugin's private documents. After start. */
   readonly documents: Documents;
-  /** After start. */
+  /** Available after start. */
   readonly storage: HostStorage;
-  /** After start. */
+  /** Available after start. */
   readonly ledger: Ledger;
-  /** After start. */
+  /** Available after start. */
   readonly policies: Policies;
-  /** After start. */
+  /** Available after start. */
   readonly keys: Keys;
   readonly groups: Groups;
-  /** After start. */
+  /** Available after start. */
   readonly users: UserList;
-  /** After start. */
+  /** Available after start. */
   readonly agents: Agents;
-  /** After start. */
+  /** Available after start. */
   readonly stops: StopList;
-  /** After start. */
+  /** Available after start. */
   readonly grants: GrantList;
   readonly containment: Containment;
-  /** After start. */
+  /** Available after start. */
   readonly vault: Vault;
-  /** After start. */
+  /** Available after start. */
   readonly permits: Permits;
   readonly channels: Channels;
   /** Issuers of all plugins. After start. */
   readonly credentialIssuers: readonly CredentialIssuer[];
-  /** After start. */
+  /** Available after start. */
   readonly reviewers: Reviewers;
   /** After start. */
   readonly processes: Processes;

@@ -15,12 +15,13 @@ export interface CredentialAction {
 }
 
 export interface IssuedCredential {
-  /** What the tool receives, such as a user name and a password. Stored nowhere, at most 16 KiB as JSON. */
+  /** The secret for the tool, such as a user name and a password. Stored nowhere, at most 16 KiB as JSON. */
   readonly secret: JsonObject;
   /** When the credential stops working by itself. Milliseconds since the epoch, at most a day ahead. */
   readonly expires_at: number;
   /**
-   * What `revoke` needs to end the credential, at most 8 KiB. Stored encrypted until then. Null if only time ends it.
+   * The value that `revoke` needs to end the credential, at most 8 KiB. Stored encrypted until then. Null if the
+   * credential can only expire.
    */
   readonly revocation: string | null;
 }
@@ -28,13 +29,13 @@ export interface IssuedCredential {
 export interface CredentialIssuer {
   /** Unique among all issuers. Recorded with each credential. */
   readonly name: string;
-  /** Patterns as in policies, ignoring case. An action must match one of each. */
+  /** Patterns as in policies, ignoring case. An action must match one pattern of each list. */
   readonly tools: readonly string[];
   readonly operations: readonly string[];
   /**
    * Creates a credential for exactly this action. Called again if the start is repeated after a lost response. If it
-   * rejects, or does not resolve before `signal` aborts, the action does not start. A credential that was created
-   * nevertheless must end by itself.
+   * rejects, or does not resolve before `signal` aborts, the action does not start. If a credential was created anyway,
+   * it must expire by itself.
    */
   issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
   /**

@@ -17,14 +17,14 @@ export interface Facade {
   keyHeader?: string;
   /** Also accepts the key as the HTTP Basic password, for callers that can be configured only with a URL. */
   acceptsBasicAuth?: boolean;
-  /** Bytes. Default: the configured limit. */
+  /** Maximum body size in bytes. Default: the configured limit. */
   bodyLimit?: number;
   serve(call: FacadeCall): Promise<Reply> | Reply;
-  /** Returns the response when `serve` was not reached or failed. It must never be readable as permission. */
+  /** Returns the response if `serve` was not reached or failed. It must not look like an allow. */
   fault(fault: FacadeFault): Reply;
 }
 
-/** The error that the core would return as problem details. */
+/** The error, as the core would return it in problem details. */
 export interface FacadeFault {
   status: number;
   code: string;

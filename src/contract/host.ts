@@ -48,7 +48,7 @@ export interface Workload {
   readonly claims: JsonObject;
   /** When the token is no longer accepted. Milliseconds. */
   readonly expires_at: number;
-  /** The user that the agent acts for. Null for a workload that has a key of its own. */
+  /** The user that the agent acts for. Null for a workload that has its own key. */
   readonly user_id: string | null;
 }
 
@@ -91,9 +91,9 @@ export interface ApiDescription {
   tags: Readonly<Record<string, string>>;
 }
 
-/** Reads actions that one credential may see. */
+/** Reads the actions that one credential can see. */
 export interface VisibleActions {
-  /** Rejects with ACTION_NOT_FOUND if the action does not exist or the credential may not see it. */
+  /** Rejects with ACTION_NOT_FOUND if the action does not exist or the credential cannot see it. */
   get(id: string): Promise<ActionRow>;
   /** Lists actions, newest first. */
   list(filter: Omit<ActionFilter, "visibility">): Promise<ActionRow[]>;
@@ -112,7 +112,7 @@ export interface VisibleActions {
 export interface OwnEntry {
   /** One of the types in the plugin's `entries`. */
   type: PluginEntryType;
-  /** The action that the entry is about, read in this job. Keys that may see the action may see the entry. */
+  /** The action that the entry is about, read in this job. Keys that can see the action can see the entry. */
   action?: { readonly id: string };
   /** Must match the schema that the plugin declares for the type. */
   data: JsonObject;
@@ -120,11 +120,11 @@ export interface OwnEntry {
 
 /** A job's access to the ledger's batch. All members throw after the job has ended. */
 export interface Transaction<Caller extends Credential | null = Credential | null> {
-  /** The credential as of now, read again under the ledger's lock. */
+  /** The current credential, read again under the ledger's lock. */
   readonly caller: Caller;
   /** The service's time in milliseconds, read once per batch. Never earlier than the last ledger entry. */
   readonly now: number;
-  /** Reads an action. Rejects with ACTION_NOT_FOUND if it does not exist or the caller may not see it. */
+  /** Reads an action. Rejects with ACTION_NOT_FOUND if it does not exist or the caller cannot see it. */
   action(id: string): Promise<ActionRow>;
   /** The plugin's own documents. Writes commit with the job or not at all. */
   readonly documents: DocumentWriter;

@@ -1,4 +1,4 @@
-/** The ledger as plugins and the rest of the core use it. */
+/** The ledger's interface for plugins and the rest of the core. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import type { Grants } from "../domain/grants.ts";
@@ -93,13 +93,13 @@ export interface PrefetchKeys {
   limits?: readonly LimitSpan[];
 }
 
-/** Called before each run of the job's batch. An error is ignored here, because the job will meet it again. */
+/** Called before each run of the job's batch. An error is ignored here, because the job will encounter it again. */
 export type Prefetch = (tx: Pick<LedgerTransaction, "now" | "activePolicies">) => PrefetchKeys;
 
 export interface SignedCheckpoint {
   size: number;
   root: Uint8Array;
-  /** Signed-note text. */
+  /** The checkpoint as signed-note text. */
   note: string;
 }
 
@@ -108,57 +108,67 @@ interface InclusionProof {
   size: number;
   path: Uint8Array[];
   checkpoint: SignedCheckpoint;
-  /** Proofs of the log's key changes below that size, in order. A client that pinned an earlier key follows them. */
+  /**
+   * Proofs of the log's key changes that the checkpoint covers, in order. A client that pinned an earlier key follows
+   * them.
+   */
   log_keys: LogKeyProof[];
 }
 
-/** A key that checkpoints are signed with, or were. */
+/** A current or former key that signs checkpoints. */
 export interface LogKeyView {
   /** C2SP verifier key. */
   vkey: string;
-  /** Of the entry that made it the log's; null for the first. */
+  /** Sequence number of the entry that introduced the key; null for the first key. */
   since: number | null;
-  /** Until when it signs along, of one that another has followed. Milliseconds; null for the log's key. */
+  /** For a replaced key, the end of the time in which it also signs; null for the current key. Milliseconds. */
   until: number | null;
 }
 
 export interface Ledger {
   /** Resolves after the job's batch is committed. Rejects with the job's Refusal, or StorageError when the outcome is unknown or negative. */
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T>;
-  /** The same in a batch of its own, before every job that waits. */
+  /** Like `transact`, in a separate batch ahead of all waiting jobs. */
   transactFirst<T>(job: UrgentJob<T>): Promise<T>;
-  /** The committed head: the last one this process knows when the store is exclusive, else a fresh read. */
+  /** Returns the committed head: from memory if one process has the store to itself, otherwise from the store. */
   head(): Promise<LedgerHead>;
-  /** Signed checkpoint of the committed head. */
+  /** Returns the signed checkpoint of the committed head. */
   checkpoint(): Promise<SignedCheckpoint>;
-  /** Under the checkpoint of this moment, or under another of this log. */
+  /** Returns an inclusion proof under the current checkpoint, or under another checkpoint of this log. */
   inclusion(index: number, under?: SignedCheckpoint): Promise<InclusionProof>;
-  /** The newest checkpoint that a witness cosigned, with its cosignatures; null where there is none. */
+  /** Returns the newest checkpoint that a witness cosigned, with its cosignatures; null if there is none. */
   witnessed(): Promise<SignedCheckpoint | null>;
-  /** Proof that `second` extends `first`. RFC 6962 section 2.1.2. */
+  /** Returns the proof that the tree of size `second` extends the tree of size `first`. RFC 6962 section 2.1.2. */
   consistency(first: number, second: number): Promise<Uint8Array[]>;
   rootAt(size: number): Promise<Uint8Array>;
-  /** Committed entries that this process's subscribers have not been given yet; 0 without any. Rejects with StorageError. */
+  /**
+   * Returns the number of committed entries that this process's subscribers have not received yet; 0 without
+   * subscribers. Rejects with StorageError.
+   */
   lag(): Promise<number>;
-  /** By how much the service's clock is ahead of this machine's, because the last entry is. Milliseconds; mostly 0. */
+  /**
+   * Returns how far the service's clock is ahead of this machine's, because of the last entry. Milliseconds; usually 0.
+   */
   clockAhead(): number;
-  /** Verifier key of the log, as C2SP vkey, as far as this process has followed the ledger. */
+  /** Verifier key of the log, as C2SP vkey. Current as of the last entry that this process has followed. */
   readonly vkey: string;
-  /** Every key the log has had, its present one first. Rejects with StorageError. */
+  /** Returns all keys of the log, the current one first. Rejects with StorageError. */
   logKeys(): Promise<LogKeyView[]>;
-  /** Resolves to the proofs of the log's key changes below that size, in order. Rejects with StorageError. */
+  /** Returns the proofs of the log's key changes that the checkpoint covers, in order. Rejects with StorageError. */
   logKeyProofs(under: SignedCheckpoint): Promise<LogKeyProof[]>;
   readonly origin: string;
   /**
-   * Calls `listener` with committed entries, in order, from about now on. Returns a function that stops it. While
-   * anybody subscribes, this process reads what the others write.
+   * Calls `listener` with committed entries of all processes, in order, from now on. Returns a function that stops it.
+   * While there is a subscriber, this process reads the entries of other processes.
    */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
-  /** The same with those that this process committed; one whose commit seemed to fail is not among them. */
+  /**
+   * Calls `listener` with the entries that this process committed. Leaves out entries whose commit reported a failure.
+   */
   onRecorded(listener: (entries: readonly EntryRow[]) => void): () => void;
   /**
-   * Calls `listener` after each batch of this process, committed or not, with the milliseconds for which it held the lock
-   * of the ledger's head. Returns a function that stops it.
+   * Calls `listener` after each batch of this process, committed or not, with the milliseconds for which it held the
+   * lock of the ledger's head. Returns a function that stops it.
    */
   onBatch(listener: (lockedMs: number) => void): () => void;
   /**

@@ -21,16 +21,16 @@ export interface MessageAction {
   risk_level: string | null;
   policy: string | null;
   rule: string | null;
-  /** Principal that submitted it. */
+  /** Principal of the submitter. */
   submitted_by: string;
   request_hash: string;
   /** What the action does, in the words of the policy, in one line that is safe to display; null if the rule has no preview. */
   preview: string | null;
   /** JSON pointers of the members of `params` and `context` that the policy wants displayed first. */
   shown_first: readonly string[];
-  /** What approvers asked the agent, and its answers. */
+  /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
-  /** How many people must approve. */
+  /** Number of people who must approve. */
   quorum: number;
   votes: readonly { approver: string; approve: boolean; reason: string | null; at: string }[];
   created_at: string;
@@ -40,7 +40,7 @@ export interface MessageAction {
 export interface MessageBase {
   /** The same for every attempt, so that receivers can detect duplicates. */
   id: string;
-  /** From 1. */
+  /** Number of the attempt, starting at 1. */
   attempt: number;
   kind: DeliveryKind;
   /** The recipient, as named in `assent.yaml` or the feed. */
@@ -87,7 +87,7 @@ export interface StopMessage extends MessageBase {
     id: string;
     /** `lift_asked`: too few people have asked so far, and the stop is still in effect. */
     change: "placed" | "lift_asked" | "lifted";
-    /** Two globs and a policy name. All that are not null must match. */
+    /** Two globs and a policy name. An action must match all that are not null. */
     agent: string | null;
     tool: string | null;
     policy: string | null;
@@ -135,9 +135,9 @@ export interface Notifier {
   readonly name: string;
   readonly feeds?: readonly Feed[];
   /**
-   * Checks a `to` of the configuration at startup. Returns an error message, or null if it is valid. With a `person`
-   * (an owner), messages to this address contain a link that votes as that person, so no one else may read them. Null
-   * for an address that several people read.
+   * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. With a `person`
+   * (an owner), messages to this address contain a link that votes as that person, so no one else may read them.
+   * `person` is null for an address that several people read.
    */
   check?(to: string, person: string | null): string | null;
   /** Makes one attempt. Rejects if it fails. `signal` aborts on timeout and when the service stops. */

@@ -10,7 +10,7 @@ export interface Document {
 
 export interface DocumentReader {
   get(key: string): Promise<Document | null>;
-  /** Lists documents by ascending key. @param after only keys after this one. @param limit 100 by default */
+  /** Lists documents by ascending key. @param after only keys after this one @param limit 100 by default */
   list(filter?: { prefix?: string; after?: string; limit?: number }): Promise<Document[]>;
 }
 

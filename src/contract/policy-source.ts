@@ -17,7 +17,7 @@ export interface PolicyBundle {
 export interface PolicyOffer {
   /** Name of the source. */
   name: string;
-  /** As in `PolicyBundle`, such as kind and commit; empty if unknown. */
+  /** Source as in `PolicyBundle`, such as kind and commit; empty if unknown. */
   source: Readonly<Record<string, string>>;
   accepted: boolean;
 }

@@ -14,14 +14,14 @@ export interface RequestContext<
 > {
   readonly request: Request;
   readonly requestId: string;
-  /** Percent-decoded. */
+  /** Percent-decoded parameters of the path. */
   readonly params: Params;
-  /** Numbers and booleans are converted. */
+  /** Parameters of the query. Numbers and booleans are converted. */
   readonly query: Query;
   /** The parsed and validated JSON body, or the text for a non-JSON body type; undefined if the route accepts none. */
   readonly body: Body;
   readonly contentType: string | null;
-  /** Null only if the route's `scope` is null. */
+  /** The caller. Null only if the route's `scope` is null. */
   readonly credential: Who;
   readonly headers: Headers;
   /** Aborts when the client disconnects or the service stops. Creating it has a cost, so read it only to wait. */
@@ -63,17 +63,19 @@ export interface Route {
   summary: string;
   description?: string;
   tag: string;
-  /** Scope the credential must hold (one of them, when a list); null when no credential is needed. */
+  /** Required scope (one of them if it is a list); null if the route needs no credential. */
   scope: Scope | readonly Scope[] | null;
   params?: TObject;
   query?: TObject;
-  /** Request headers that the handler reads, for the documentation: the handler checks them. */
+  /** Request headers that the handler reads, for the documentation. The handler itself validates them. */
   headers?: TObject;
-  /** Schema of the JSON body. An empty body counts as `{}` if the schema accepts that. Absent: a body is refused. */
+  /**
+   * Schema of the JSON body. An empty body counts as `{}` if the schema accepts that. If absent, a body is rejected.
+   */
   body?: TSchema;
   /** Media types that are passed on as text instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
-  /** Excludes the route from rate limits, except for wrong keys. For health probes. */
+  /** Excludes the route from rate limits, except for invalid keys. For health probes. */
   exemptFromRateLimit?: boolean;
   /** Counts requests against `ledger.max_queue` until the response. While the queue is full, refuses with OVERLOADED before reading the body. For requests of agents, not for votes. */
   queued?: boolean;
@@ -87,7 +89,7 @@ export interface Route {
    * emergencies. Set a small `bodyLimit`.
    */
   urgent?: boolean;
-  /** Bytes. Default: the configured limit. */
+  /** Maximum body size in bytes. Default: the configured limit. */
   bodyLimit?: number;
   /** Documents that the handler reads the `Idempotency-Key` header. */
   idempotent?: boolean;
@@ -99,7 +101,7 @@ export interface Route {
   handle(context: RequestContext): Promise<Reply> | Reply;
 }
 
-/** Names of a path's parameters: `id` for `/v1/actions/:id`. */
+/** Returns the names of a path's parameters: `id` for `/v1/actions/:id`. */
 type Names<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | Names<`/${Rest}`>
   : Path extends `${string}:${infer Name}+`
@@ -164,7 +166,7 @@ export function defineRoute<
   return route as Route;
 }
 
-/** A request that was answered. */
+/** A request and its response, for observers. */
 export interface CompletedRequest {
   method: string;
   /** The route's path template, e.g. `/v1/actions/:id`; null if no route matched. */

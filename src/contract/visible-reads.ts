@@ -12,7 +12,7 @@ import type {
 
 export type VisibleFilter<Filter> = Omit<Filter, "visibility"> & { visibility: Visibility };
 
-/** Members are properties, so that the compiler rejects a store's own reads in their place. */
+/** Members are properties, so that the compiler does not accept a store's own reads in their place. */
 export interface VisibleReads {
   readonly actions: (filter: VisibleFilter<ActionFilter>) => Promise<ActionRow[]>;
   readonly pendingActions: (visibility: Visibility, after: PendingCursor, limit: number) => Promise<ActionRow[]>;

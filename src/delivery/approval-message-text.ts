@@ -31,7 +31,9 @@ export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage):
   return `${words}: ${operationOf(action)}${risk}`;
 }
 
-/** How it ended. An approved action may already run or be done when people hear of the approval. */
+/**
+ * The outcome in words. An approved action may already be running or finished when people are notified of the approval.
+ */
 function closedOutcome({ status }: MessageAction): ClosedOutcome {
   return status === "denied" || status === "expired" || status === "cancelled" ? status : "approved";
 }
@@ -85,7 +87,7 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
   return action.preview === null ? rendered : [["Request", action.preview], ...rendered];
 }
 
-/** Lines of the parameters and of the context: the approval page shows the rest. */
+/** Maximum lines of the parameters and of the context. The approval page shows the rest. */
 const MAX_PARAMETERS = 60;
 const MAX_CONTEXT = 20;
 
@@ -124,7 +126,7 @@ export function renderText(text: string, max: number): string {
   return clipText(markedText(text), max);
 }
 
-/** To the second, in UTC: a message is read anywhere. */
+/** A time to the second, in UTC, because readers are in different time zones. */
 export function formatTime(rfc3339: string): string {
   return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 19)} UTC`;
 }

@@ -22,7 +22,7 @@ export type ChannelRecipient = Recipient & { member: string | null };
 export interface Channel {
   name: string;
   recipients: readonly ChannelRecipient[];
-  /** Of the people only those on call are notified. Null: all of them. */
+  /** If set, only people on call are notified. Null notifies all of them. */
   rota: Rota | null;
   /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
   remindBefore: number | null;

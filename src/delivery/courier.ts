@@ -64,7 +64,7 @@ class StoreCourier implements Courier {
   private readonly destinations = createDestinations();
   /** Running attempts by destination. */
   private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
-  /** Each ends one pause early. Called when the service stops. */
+  /** Functions that end one pause each. Called when the service stops. */
   private readonly pauseEnders = new Set<() => void>();
   private stopping = false;
   private timer: ReturnType<typeof setTimeout> | null = null;

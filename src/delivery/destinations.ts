@@ -7,7 +7,7 @@
 /** Maximum time between probes for messages that expire, give or take a quarter. Milliseconds. */
 export const MAX_PROBE_PAUSE_MS = 60_000;
 
-/** Until when the messages of a failed destination wait, in milliseconds since the epoch. */
+/** Time until which the messages of a failed destination wait, in milliseconds since the epoch. */
 export interface ClosedDestination {
   until: number;
   events: number;
@@ -20,9 +20,12 @@ interface Destinations {
   /** Returns the number of consecutive failures, including this one. */
   recordFailure(destination: string): number;
   close(destination: string, closed: ClosedDestination): void;
-  /** Returns which waiting messages to send now: those with at most this many attempts. Null if none has to be hastened. */
+  /**
+   * Selects which waiting messages to send now: those with at most this many attempts. Null if none needs to be sent
+   * earlier.
+   */
   recordSuccess(destination: string): { attempts: number } | null;
-  /** Forgets all destinations, because another process delivers now. */
+  /** Resets the state of all destinations, because another process delivers now. */
   clear(): void;
 }
 
@@ -47,7 +50,8 @@ export function createDestinations(): Destinations {
       failing.set(destination, 0);
       closed.delete(destination);
       if (failures === 0) return null;
-      // After a single failure that message itself may be at fault: it waits for its retry, and only untried messages go.
+      // After a single failure the message itself may be at fault: it waits for its retry, and only untried messages
+      // are sent.
       return { attempts: failures === 1 ? 0 : ANY_NUMBER };
     },
     clear() {

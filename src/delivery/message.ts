@@ -11,7 +11,7 @@ import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type Mac } from "../domain/tokens.ts";
 
-/** A message that no longer needs to be sent, and why. */
+/** A message that no longer needs to be sent, with the reason. */
 export interface ObsoleteMessage {
   obsoleteReason: string;
 }

@@ -26,7 +26,7 @@ import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
 import { isApprovalRequest } from "./message.ts";
 
 export interface Outbox {
-  /** Null if nothing is configured that could be notified: batches then skip this step. */
+  /** Null if no channel or feed is configured: batches then skip this step. */
   write: AfterEntries | null;
 }
 
@@ -41,7 +41,7 @@ interface OutboxOptions {
 }
 
 type NewDelivery = Omit<DeliveryRow, "position">;
-/** What a request for approval is about. `decision` is null if a vote opened the next stage. */
+/** The subject of a request for approval. `decision` is null if a vote opened the next stage. */
 type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
 /** A stage of an approval, with the channels that are notified when it opens. */
 type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][number];
@@ -205,7 +205,10 @@ function approversIn(entry: ActionEntry): readonly ApproverPlan[] {
   return entry.type === "redecision" ? (entry.approvers ?? []) : [];
 }
 
-/** Returns the requests that are still open. Drops scheduled messages to channels of which nobody is asked any more. */
+/**
+ * Returns the requests that are still open. Drops scheduled messages to channels whose people are no longer asked to
+ * approve.
+ */
 async function openRequests(
   tx: StorageTransaction,
   actionId: string,
@@ -304,8 +307,8 @@ function approvalRequests(
 }
 
 /**
- * Returns whom a channel notifies, and when. Of a channel with a rota, whoever is on call at `from`, and those who take
- * over later.
+ * Returns the people that a channel notifies, and when. If the channel has a rota, the person on call at `from`, and
+ * those who take over later.
  */
 function recipientsOf(
   { recipients, rota }: Channel,
@@ -344,7 +347,7 @@ function requestAndReminder(
   const { now } = cause;
   const kind = at > firstAt ? "approval_escalated" : "approval_requested";
   const request = { action_id, channel: channel.name };
-  // The courier sends first what expires first.
+  // The courier sends the message that expires first.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
   const scheduled = (time: number): Partial<NewDelivery> => ({
     ...request,

@@ -46,8 +46,8 @@ export function linkFor(token: string, now: number): NonNullable<User["link"]> {
 }
 
 /**
- * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones. @param before the user
- * before the entry; null if there was none
+ * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones.
+ * @param before the user before the entry; null if there was none
  */
 export function applyUserEntry(before: User | null, { change, user }: UserEntry): User {
   const who = `the user ${user.id}`;

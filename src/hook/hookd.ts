@@ -22,7 +22,8 @@ const PROBE_TIMEOUT_MS = 2_000;
 
 /**
  * Runs hookd. Resolves to true when it has ended, and to false if another one already serves the socket. The folder
- * must exist: hookd does not create it, so that a deleted folder ends it. @throws the system's error
+ * must exist: hookd does not create it, so that a deleted folder ends it.
+ * @throws the system's error
  */
 export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdOptions): Promise<boolean> {
   if (await isServed(path)) return false;

@@ -1,4 +1,4 @@
-/** Sentences for the agent. Each outcome (refused, waits, could not be asked) asks for something else of it. */
+/** Sentences for the agent. Each outcome (refused, pending, undecided) asks the agent to do something else. */
 import { AssentError, explainRefusal, questionText, Unauthorized, type ActionRecord } from "../client/index.ts";
 
 export function refusalText(action: ActionRecord): string {

@@ -1,6 +1,6 @@
 /**
- * Reads what a decision needs to know about an agent. The cache is valid for one epoch of the ledger, which grows with every
- * change of an agent, so a suspension applies from the next request on.
+ * Reads the facts about an agent that a decision needs. The cache is valid for one epoch of the ledger, which grows
+ * with every change of an agent, so a suspension applies from the next request on.
  */
 import type { Agents } from "../contract/core-host.ts";
 import type { AgentFacts } from "../contract/ledger.ts";

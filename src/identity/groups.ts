@@ -1,4 +1,4 @@
-/** The groups and rotas of the configuration: their members, and what the members may see and approve. */
+/** The groups and rotas of the configuration: their members, and what members can see and approve. */
 import type { Groups } from "../contract/core-host.ts";
 import {
   type GroupDefinition,

@@ -7,7 +7,7 @@ import type { Logger } from "../contract/host.ts";
 /** Part of error messages: how to create a suitable key. */
 export const CREATE_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519`";
 
-/** Names the secret that cannot be used, and the reason. Never contains the secret. */
+/** The error names the secret that cannot be used, and the reason. It never contains the secret. */
 export class VaultError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);

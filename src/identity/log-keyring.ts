@@ -30,7 +30,7 @@ const NEXT_FILE = "log-key.next.pem";
 export const isLogKeyFile = (name: string): boolean => /^log-key(?:\.next|\.[0-9a-f]{8})?\.pem$/.test(name);
 
 const NAME = "ledger key";
-/** How long a missing key is not searched for again. Milliseconds. */
+/** Time for which a missing key is not searched for again. Milliseconds. */
 const MISSED_FOR = 1000;
 
 export interface LogKeyring {

@@ -39,7 +39,10 @@ const NAME = "permit key";
 export interface PermitRotation {
   /** PEM of the new key, or its file's path; null creates one in the data folder. */
   key: string | null;
-  /** Seconds for which permits of the present key are still signed and accepted; 0 if this process does not have that key. */
+  /**
+   * Seconds for which permits of the current key are still signed and accepted; 0 if this process does not have that
+   * key.
+   */
   overlap: number;
 }
 
@@ -165,7 +168,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         throw new VaultError(
           `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
         );
-      // If the data folder's key was lost, this start has just created the next one.
+      // If the key in the data folder was lost, this start has just created the next one.
       const given = key ?? readOrCreate(lost ? files.now : files.next, log, generatePrivateKey);
       const next = publicHex(given);
       const until = await ledger.transact(async (tx) => {

@@ -37,8 +37,7 @@ export async function pinLog(storage: Storage, configured: string | null, public
 
 /**
  * Throws VaultError if this process does not have the log's key.
- * @param held whether this process has it
- * @param own the key that was configured for this process
+ * @param held whether this process has the key @param own the key that was configured for this process
  */
 export function assertLogKey(keys: LogKeys, held: boolean, own: string): void {
   if (held) return;

@@ -6,7 +6,7 @@ import { utf8 } from "../domain/hash.ts";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What a text belongs to. It opens for nothing else. */
+/** The owner of a text, which is authenticated with it. */
 interface TextOwner {
   /** Kind of the text, `<plugin>/<kind>`. */
   purpose: string;

@@ -1,4 +1,4 @@
-// Signs on a thread of its own. Plain JavaScript: a worker does not get the loader that reads TypeScript.
+// Signs on a separate thread. Plain JavaScript, because a worker does not get the loader that reads TypeScript.
 import { createPrivateKey, sign } from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
 

@@ -103,7 +103,7 @@ function createUserCredential(session: Session, epoch: number, groups: Groups): 
   return { ...rightsOfUser(session.user, groups), epoch, session };
 }
 
-/** Returns what a user may do, whether or not they are signed in. */
+/** Returns the rights of a user, whether or not they are signed in. */
 export function rightsOfUser(user: User, groups: Groups): Rights {
   const memberOf = groupsOfUser(groups, user);
   const scopes = scopesOfRoles(user.roles);

@@ -20,7 +20,7 @@ export async function followSources(
     const sync = (): void => {
       if (stopped) return;
       running = policies.sync(source).catch((error: unknown) => {
-        // Not caused by the content but, for example, by an unavailable store, so retry with the same content.
+        // The content is not the cause, but for example an unavailable store. So retry with the same content.
         log.error("the policies of a source could not be loaded; trying again", {
           source: source.name,
           error: String(error),

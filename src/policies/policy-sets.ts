@@ -1,6 +1,6 @@
 /**
- * Reads policy sets, and compiles each once. Sets and versions are immutable and kept forever, so that any decision can be
- * made again.
+ * Reads policy sets, and compiles each once. Sets and versions are immutable and stored forever, so that any decision
+ * can be replayed.
  */
 import type { ActivePolicies } from "../contract/active-policies.ts";
 import { PreparationRequired } from "../contract/ledger.ts";
@@ -15,7 +15,7 @@ import {
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { findSetSource } from "./activate.ts";
 
-/** Number of compiled sets that are kept besides the active one, for replays of old decisions. */
+/** Number of cached compiled sets in addition to the active one, for replays of old decisions. */
 const KEPT_SETS = 16;
 
 export class PolicySets {
@@ -49,7 +49,7 @@ export class PolicySets {
     if (digest === this.active.digest) return this.active;
     const next = await this.find(reader, digest, locked);
     if (next === null) throw new StorageError("corrupt", `the active policy set ${digest ?? ""} is not in the store`);
-    // Read anew with each switch: a set can come back, from another commit.
+    // Read this again with each switch: a set can become active again, from another commit.
     const source = digest === null ? null : await findSetSource(reader, digest);
     this.active = { ...next, source };
     return this.active;

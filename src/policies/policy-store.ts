@@ -98,7 +98,7 @@ export class PolicyStore implements PolicyService {
   }
 
   async state(): Promise<PolicyState> {
-    // Not the set of the last batch, which may be behind, or was rolled back.
+    // Do not use the set of the last batch, which may be outdated or rolled back.
     const { digest, compiled, source } = await this.current();
     const trouble = [...this.trouble.values()];
     return {
@@ -112,7 +112,7 @@ export class PolicyStore implements PolicyService {
   }
 
   sync(source: PolicySource): Promise<void> {
-    // One after another: two loads of one source must not overtake each other.
+    // Load sources one at a time, because two loads of one source must not overtake each other.
     const next = this.syncing.then(() => this.syncNow(source));
     this.syncing = next.catch(() => undefined);
     return next;
@@ -129,7 +129,10 @@ export class PolicyStore implements PolicyService {
     }
   }
 
-  /** Loads and activates. What was loaded before another process activated something newer must not replace it. */
+  /**
+   * Loads and activates. If another process activated something newer meanwhile, the loaded content must not replace
+   * it.
+   */
   private async offer(source: PolicySource): Promise<{ bundle: PolicyBundle; digest: string } | null> {
     for (let offers = 1; ; offers++) {
       const basis = { value: await readBasis(this.options.storage, source.name) };
@@ -152,7 +155,7 @@ export class PolicyStore implements PolicyService {
       bundle.policies.map(({ document }) => document),
       channels,
     );
-    // Without any channel, nobody expects to be notified; "assent doctor" reports it.
+    // If no channel is configured, approvers do not expect notifications; "assent doctor" reports it.
     if (unknown.length > 0 && channels.length > 0)
       log.warn("policies name channels that are not configured, so no one is notified", {
         source: source.name,
@@ -172,7 +175,7 @@ export class PolicyStore implements PolicyService {
       source: source.name,
       faults: faults.map(formatFault),
     });
-    // Once for each fault, however often the source is looked at.
+    // Log each fault once, however often the source is checked.
     if (JSON.stringify(before?.faults) === JSON.stringify(faults)) return;
     await ledger.transact(async (tx) => recordRefusal(tx, { ...from, source: source.name }, faults.map(formatFault)));
   }

@@ -57,7 +57,7 @@ class Turn {
     return worked < TURN_MS ? null : this.yieldOrAbort();
   };
 
-  /** Does the same without a budget, for jobs that limit themselves. */
+  /** Like `pause`, without a budget, for jobs that limit themselves. */
   readonly yieldWithoutBudget = (): Promise<void> | null =>
     performance.now() - this.since < TURN_MS ? null : this.yieldThread();
 

@@ -1,4 +1,4 @@
-/** Creates the hosts: the services of a runtime that a plugin may use. */
+/** Creates the hosts: the services of a runtime that plugins can use. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
 import type { Channels, CoreHost, Documents, Groups, HostStorage, Reviewers } from "../contract/core-host.ts";
@@ -41,7 +41,7 @@ interface HostOptions {
 export interface Hosts {
   hostOf(plugin: string): Host;
   coreHostOf(plugin: string): CoreHost;
-  /** Returns a part that plugins do not receive. Throws before the start. */
+  /** Returns a component that plugins do not receive. Throws before the start. */
   part<K extends keyof Parts>(name: K): Parts[K];
 }
 
@@ -214,7 +214,7 @@ function configOf({
   });
 }
 
-/** Only the reads, also at run time. */
+/** Contains only the reads, also at run time. */
 function readerOf(storage: Storage, yieldTurn: () => Promise<void>): HostStorage {
   const reads = READER_METHODS.filter((name) => name !== "document" && name !== "documents").map((name) => [
     name,

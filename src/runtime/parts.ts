@@ -1,4 +1,4 @@
-/** Opens the parts of a runtime, in order. */
+/** Opens the components of a runtime, in order. */
 import type { Config } from "../config/index.ts";
 import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -35,7 +35,7 @@ import { createLogKeyBook, type LogKeyBook } from "../ledger/sign/log-key-book.t
 import { checkpointFile } from "../ledger/sign/kept-checkpoint.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
 
-/** How a part is closed. */
+/** Closes one component. */
 export interface Disposer {
   name: string;
   close(): Promise<void>;
@@ -83,7 +83,8 @@ interface PartsOptions {
 export const UNFINISHED_COPY = "unfinished_copy";
 
 /**
- * Opens all parts. Adds to `opened` how each part is closed, so that parts that opened before a failure can be closed too.
+ * Opens all components. Adds a function to `opened` for each opened component, so that these can be closed after a
+ * failure.
  */
 export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
   const { config, storage, log, newId } = options;

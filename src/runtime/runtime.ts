@@ -171,7 +171,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     ...(options.Response === undefined ? {} : { Response: options.Response }),
   });
 
-  /** How each opened part is closed. `stop` closes them in reverse. */
+  /** Functions that close the opened components. `stop` calls them in reverse. */
   const opened: Disposer[] = [];
 
   async function start(): Promise<void> {
@@ -254,7 +254,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
         try {
           await part.close();
         } catch (error) {
-          // Close the other parts nevertheless, above all the store.
+          // Close the other components anyway, above all the store.
           log.error("a part of the service did not stop as it should", { part: part.name, error: String(error) });
         }
       }

@@ -1,4 +1,4 @@
-/** `assent mcp doctor`: whether every server of a client is behind the proxy, and whether the proxy starts. */
+/** `assent mcp doctor`: checks that every server of a client is behind the proxy, and that the proxy starts. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { checkKey } from "../../hook/install/check-service.ts";

@@ -70,7 +70,7 @@ interface ProxyCommand {
 
 const STARTS_ASSENT = /(?:^|[/\\:])assent(?:@[^/\\]*)?(?:\.mjs|\.cmd|\.exe)?$|[/\\]cli[/\\]bin\.[cm]?[jt]s$/;
 
-/** Returns what follows `mcp proxy` in the entry's arguments; null if the entry does not start the proxy. */
+/** Returns the arguments after `mcp proxy` in the entry; null if the entry does not start the proxy. */
 function proxyArguments({ command, args }: JsonObject): string[] | null {
   if (typeof command !== "string" || !isTexts(args)) return null;
   const words = [command, ...args];
@@ -120,12 +120,12 @@ function directEntry(entry: JsonObject): JsonObject {
   return { ...others, ...("type" in others ? { type: "http" } : {}), url: words[http + 1] as string };
 }
 
-/** What an installation changed, so that it can be undone exactly. */
+/** The changes of an installation, so that it can be undone exactly. */
 export interface Backup {
-  /** The whole file before; null if it had servers behind the proxy by then. */
+  /** The whole file before the installation; null if it already had servers behind the proxy. */
   before: string | null;
   after: string;
-  /** Each changed entry by its server's name, as it was and as it is. */
+  /** Each changed entry by its server's name, before and after. */
   servers: Record<string, { direct: JsonObject; proxied: JsonObject }>;
 }
 

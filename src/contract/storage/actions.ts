@@ -5,7 +5,10 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 
 /** An action as recorded in the ledger, with the data for which the ledger contains only commitments. */
 export interface ActionRow extends RecordedAction {
-  /** JSON of `{agent_id, context, operation, params, tool}`, whose canonical form `request_hash` is of. Empty, as are `request_hash` and `salt`, when it was erased. */
+  /**
+   * JSON of `{agent_id, context, operation, params, tool}`; `request_hash` is the digest of its canonical form. Empty,
+   * like `request_hash` and `salt`, after an erasure.
+   */
   request: string;
   request_hash: string;
   /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
@@ -14,7 +17,9 @@ export interface ActionRow extends RecordedAction {
   past: string | null;
   /** The submitted `meta`, as canonical JSON of `{meta, salt}` that opens the entry's commitment; null if there was none. */
   meta: string | null;
-  /** What approvers asked and the agent answered, as canonical JSON of `StoredQuestion[]`; null if nothing was asked. */
+  /**
+   * Questions of approvers and answers of the agent, as canonical JSON of `StoredQuestion[]`; null if there are none.
+   */
   questions: string | null;
   approved_until: number | null;
   /** Time of the last duplicate request; null if there was none. Not in the ledger. */
@@ -57,7 +62,7 @@ export interface ActionGuard {
 
 export interface ApprovalRow {
   action_id: string;
-  /** Who approved or denied: the owner of the key, or the key itself. Unique per action. */
+  /** The owner of the key that voted, or the key itself. Unique per action. */
   principal: string;
   key_id: string;
   approve: boolean;
@@ -72,11 +77,11 @@ export interface IdempotencyRow {
   /** Method and path template, e.g. `POST /v1/actions`. */
   route: string;
   idempotency_key: string;
-  /** SHA-256 of the canonical body, hex. Empty for actions, which know it themselves and can be erased. */
+  /** SHA-256 of the canonical body, hex. Empty for actions, whose rows contain the digest and can be erased. */
   body_hash: string;
-  /** Id of what the first request created, or joined. */
+  /** Id of the resource that the first request created or joined. */
   resource_id: string;
-  /** When that was created. */
+  /** Creation time of that resource. */
   created_at: number;
 }
 
@@ -100,9 +105,9 @@ export interface ActionFilter {
   request_hash?: string;
   /** Only uses of this grant. */
   grant_id?: string;
-  /** Inclusive. */
+  /** Inclusive start. */
   since?: number;
-  /** Exclusive. */
+  /** Exclusive end. */
   until?: number;
   /** Only actions whose `decision_seq` is smaller: the cursor. */
   before_seq?: number;
@@ -128,13 +133,13 @@ export interface ApprovedCursor {
 /** Selects decisions in a range of the ledger. */
 export interface DecisionFilter {
   visibility: StoredVisibility;
-  /** Inclusive. */
+  /** Inclusive start. */
   from_seq: number;
-  /** Exclusive: the cursor. */
+  /** Exclusive end: the cursor. */
   before_seq: number;
-  /** Of the action's creation; inclusive. */
+  /** Creation time of the action, inclusive. */
   since: number;
-  /** Exclusive. */
+  /** Creation time of the action, exclusive. */
   until: number;
   limit: number;
 }
@@ -144,10 +149,10 @@ export interface DecisionInput {
   seq: number;
   action_id: string;
   created_at: number;
-  /** As in the action's row: JSON, or empty when it was erased. */
+  /** The request as in the action's row: JSON, or empty after an erasure. */
   request: string;
   past: string | null;
-  /** The decision's entry. */
+  /** The entry of the decision. */
   bytes: Uint8Array;
 }
 
@@ -161,36 +166,39 @@ export interface ActionReads {
    * last, and among equals the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
-  /** The action with this request hash whose `rejection_until` is the latest and later than `now`. */
+  /** Returns the action with this request hash whose `rejection_until` is the latest and later than `now`. */
   rejectedAction(requestHash: string, now: number): Promise<ActionRow | null>;
-  /** Newest first (descending `decision_seq`). */
+  /** Lists actions, newest first (descending `decision_seq`). */
   actions(filter: ActionFilter): Promise<ActionRow[]>;
-  /** Sequences of the first and the last decision of actions that were created in the span; null when there is none. */
+  /**
+   * Returns the sequence numbers of the first and the last decision on actions that were created in the span; null if
+   * there are none.
+   */
   decisionSpan(since: number, until: number): Promise<{ first: number; last: number } | null>;
-  /** Newest first (descending `seq`). */
+  /** Lists decisions, newest first (descending `seq`). */
   decisions(filter: DecisionFilter): Promise<DecisionInput[]>;
-  /** Pending actions with `expires_at <= now`, oldest expiry first. */
+  /** Lists pending actions with `expires_at <= now`, oldest expiry first. */
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
-  /** Pending actions after a cursor, earliest expiry first. */
+  /** Lists pending actions after a cursor, earliest expiry first. */
   pendingActions(visibility: StoredVisibility, after: PendingCursor, limit: number): Promise<ActionRow[]>;
-  /** Approved actions after a cursor, earliest `approved_until` first. */
+  /** Lists approved actions after a cursor, earliest `approved_until` first. */
   approvedActions(after: ApprovedCursor, limit: number): Promise<ActionRow[]>;
   /**
-   * The owner's open actions, in any order: pending ones with `expires_at > now`, and allowed or approved ones with
-   * `approved_until > now`.
+   * Lists the owner's open actions, in any order: pending ones with `expires_at > now`, and allowed or approved ones
+   * with `approved_until > now`.
    */
   openActionsOf(owner: ActionOwner, now: number, limit: number): Promise<ActionRow[]>;
-  /** How many pending actions have `expires_at > now`. */
+  /** Returns the number of pending actions with `expires_at > now`. */
   pendingCount(visibility: StoredVisibility, now: number): Promise<number>;
-  /** Creation time of the oldest of those; null if there are none. */
+  /** Returns the creation time of the oldest pending action with `expires_at > now`; null if there is none. */
   oldestPending(now: number): Promise<number | null>;
-  /** The smallest `expires_at` of a pending action. */
+  /** Returns the smallest `expires_at` of a pending action. */
   nextExpiry(): Promise<number | null>;
   approvals(actionId: string): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
   /** Returns the existing rows for several keys, in any order. */
   idempotencies(names: readonly IdempotencyLookup[]): Promise<IdempotencyRow[]>;
-  /** Rows with `created_at < before` behind a place, ascending by its members in their order. */
+  /** Lists rows with `created_at < before` after a position, in ascending order of the position's members. */
   idempotencyBefore(before: number, after: IdempotencyCursor, limit: number): Promise<IdempotencyRow[]>;
 }
 
@@ -201,14 +209,14 @@ export interface ActionWrites {
   /** Compare-and-set in one statement. Resolves to false and changes nothing if the guard does not match. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
-   * Empties request, request_hash and salt, and sets past, meta, questions and result to null. Compare-and-set: false, and nothing
-   * changed, when the action is not there, is pending or was erased. Once it is committed the store keeps none of it
-   * where it could keep it from being read: docs/erasure.md says what that is for each.
+   * Clears request, request_hash and salt, and sets past, meta, questions and result to null. Compare-and-set: resolves
+   * to false and changes nothing if the action does not exist, is pending or was erased. After the commit the store
+   * does not keep the data anywhere it could prevent; docs/erasure.md says what that means for each store.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
   /** Resolves to false and changes nothing if this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;
-  /** False when there is no such row. */
+  /** Resolves to false if the row does not exist. */
   deleteIdempotency(keyId: string, route: string, idempotencyKey: string): Promise<boolean>;
 }

@@ -6,7 +6,10 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 /** Selects the actions to count, by their creation time. */
 export interface AnalyticsQuery {
   visibility: StoredVisibility;
-  /** At least two ascending instants: the first is inclusive, the last exclusive, and between them lie the segments of the series. */
+  /**
+   * At least two ascending instants: the first is inclusive, the last exclusive. The segments of the series are between
+   * them.
+   */
   boundaries: readonly number[];
 }
 
@@ -16,17 +19,17 @@ export interface SeriesCounts {
   decision: Partial<Record<Effect, number>>;
 }
 
-/** Counts by value, in no order, none of them zero. All of one moment. */
+/** Non-zero counts by value, in any order. All are read on one snapshot. */
 export interface ActionCounts {
   status: { value: string; count: number }[];
   decision: { value: string; count: number }[];
   tool: { value: string; count: number }[];
   agent: { value: string; count: number }[];
-  /** Null and null: decided by no policy. */
+  /** Both null: no policy decided the action. */
   rule: { policy: string | null; rule: string | null; count: number }[];
-  /** One for each segment. */
+  /** One item for each segment. */
   series: SeriesCounts[];
-  /** Of `waited_ms`, by nearest rank; null where there is none. */
+  /** Percentiles of `waited_ms`, by nearest rank; null if there are no values. */
   waits: { count: number; p50: number | null; p95: number | null };
 }
 

@@ -36,7 +36,10 @@ export interface StorageCopying {
   /** The last row by primary key. */
   last(table: CopiedTable): Promise<CopiedRow | null>;
   count(table: CopiedTable): Promise<number>;
-  /** Writes rows in one durable transaction. Replaces existing rows in mutable tables, and refuses them in immutable ones. */
+  /**
+   * Writes rows in one durable transaction. Replaces existing rows in mutable tables, and rejects them in immutable
+   * ones.
+   */
   write(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void>;
   /** Writes the head and checkpoint of the source. */
   finish(head: LedgerHead, checkpoint: { size: number; note: string } | null): Promise<void>;

@@ -1,7 +1,7 @@
 /** Messages to approvers and feeds, and their delivery. */
 /**
- * Kind of a message. `approval_requested`, `approval_escalated` and `approval_reminder` ask for a vote; `approval_closed`
- * reports that no vote is needed any more. `event` is a ledger entry for a feed.
+ * Kind of a message. `approval_requested`, `approval_escalated` and `approval_reminder` request a vote;
+ * `approval_closed` reports that no vote is needed any more. `event` is a ledger entry for a feed.
  */
 export type DeliveryKind =
   | "approval_requested"
@@ -18,30 +18,30 @@ export type DeliveryKind =
  */
 type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
 
-/** One message to one destination. It holds no token: links are made when it is sent. */
+/** One message to one destination. It contains no token: links are created when it is sent. */
 export interface DeliveryRow {
-  /** Order of all deliveries, given by the store: larger than every one that is there. */
+  /** Position among all deliveries. The store assigns it, larger than all existing positions. */
   position: number;
-  /** Unique; the same for every attempt. */
+  /** Unique id, which is the same for every attempt. */
   id: string;
-  /** Deliveries of one destination are made one at a time. */
+  /** Deliveries to one destination are made one at a time. */
   destination: string;
-  /** Name of the notifier, and whom or what it is to tell. */
+  /** Name of the notifier, and its recipient. */
   notifier: string;
   recipient: string;
   kind: DeliveryKind;
-  /** The ledger entry that caused it. */
+  /** Sequence number of the ledger entry that caused the delivery. */
   seq: number;
   action_id: string | null;
-  /** Owner that a link token is made for; null where it goes to no one person. */
+  /** Owner that a link token is created for; null if the recipient is not one person. */
   person: string | null;
   /** Channel of a policy; null for feeds. */
   channel: string | null;
   state: DeliveryState;
   attempts: number;
-  /** No attempt before. */
+  /** Earliest time of the next attempt. */
   next_at: number;
-  /** Given up after. */
+  /** Time after which the delivery is given up. */
   give_up_at: number;
   last_error: string | null;
   /** Reference that the notifier returned, with which it can find its message later. */
@@ -59,13 +59,13 @@ export interface DeliveryFilter {
   state?: DeliveryState;
   destination?: string;
   action_id?: string;
-  /** Only smaller positions: the cursor. */
+  /** Only deliveries with a smaller position: the cursor. */
   before_position?: number;
   offset?: number;
   limit: number;
 }
 
-/** How many there are, and when the oldest was created. */
+/** Number of deliveries, and creation time of the oldest. */
 export interface DeliveryBacklog {
   count: number;
   oldest: number | null;
@@ -73,39 +73,50 @@ export interface DeliveryBacklog {
 
 export interface DeliveryReads {
   delivery(id: string): Promise<DeliveryRow | null>;
-  /** Newest first (descending `position`). */
+  /** Lists deliveries, newest first (descending `position`). */
   deliveries(filter: DeliveryFilter): Promise<DeliveryRow[]>;
-  /** Ascending. */
+  /** Lists deliveries in ascending order. */
   deliveriesOfAction(actionId: string): Promise<DeliveryRow[]>;
   /**
-   * One waiting delivery of each destination with `next_at <= now`: of those without an attempt, or else of the others,
-   * that which is given up first, then that of the smallest position. Of events only that which is given up
-   * first, due or not: none goes before another. Ascending.
+   * Returns one waiting delivery with `next_at <= now` for each destination. Prefers deliveries without an attempt,
+   * then the one that is given up first, then the smallest position. For events, considers only the one that is given
+   * up first, whether or not it is due, because events keep their order. Ascending.
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
-  /** Deliveries that are not finished, and dead ones. */
+  /** Counts unfinished deliveries, and dead ones. */
   deliveryBacklog(): Promise<Record<"scheduled" | "waiting" | "dead", DeliveryBacklog>>;
-  /** The smallest `next_at` of scheduled deliveries. */
+  /** Returns the smallest `next_at` of scheduled deliveries. */
   nextScheduledDelivery(): Promise<number | null>;
 }
 
 export interface DeliveryWrites {
-  /** The position is the store's to give. */
+  /** The store assigns the position. */
   insertDelivery(row: Omit<DeliveryRow, "position">): Promise<void>;
-  /** Compare-and-set: false, and nothing changed, unless the delivery has this state and this many attempts. */
+  /**
+   * Compare-and-set: resolves to false and changes nothing unless the delivery has this state and this number of
+   * attempts.
+   */
   updateDelivery(id: string, guard: Pick<DeliveryRow, "state" | "attempts">, change: DeliveryChange): Promise<boolean>;
   /**
-   * Of a destination that failed: its waiting deliveries, that one left out, wait until `events` or, if they are none,
-   * `others`, where they would be due sooner; those without an attempt show the error. Returns how many.
+   * Defers the waiting deliveries of a failed destination, except one: events until `events`, other messages until
+   * `others`, if they were due earlier. Deliveries without an attempt get the error. Resolves to the number of deferred
+   * deliveries.
    */
   deferDeliveries(
     destination: string,
     deferral: { except: string; events: number; others: number; last_error: string; updated_at: number },
   ): Promise<number>;
-  /** Of a destination that works again: its waiting deliveries of at most `attempts` are due at `now` where they would be later. Returns how many. */
+  /**
+   * Makes the waiting deliveries of a working destination due at `now`, if they have at most `attempts` attempts and
+   * were due later. Resolves to their number.
+   */
   hastenDeliveries(destination: string, attempts: number, now: number): Promise<number>;
-  /** Makes scheduled deliveries with `next_at <= now` wait. Returns how many. */
+  /** Changes scheduled deliveries with `next_at <= now` to `waiting`. Resolves to their number. */
   releaseDeliveries(now: number): Promise<number>;
-  /** Removes up to `max` that are over (neither scheduled nor waiting) and were last changed before, unless their action still is pending: reminders and the end refer to them. Returns how many. */
+  /**
+   * Deletes up to `max` finished deliveries (neither scheduled nor waiting) that were last changed before the given
+   * time. Keeps those of pending actions, because reminders and the outcome refer to them. Resolves to the number of
+   * deleted deliveries.
+   */
   pruneDeliveries(before: number, max: number): Promise<number>;
 }

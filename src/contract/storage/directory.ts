@@ -4,7 +4,7 @@ export interface KeyRow {
   name: string;
   /** SHA-256 of the key's value, hex. The value itself is never stored. */
   hash: string;
-  /** First characters of the value, to recognise it by. */
+  /** First characters of the value, which identify the key to people. */
   prefix: string;
   scopes: string[];
   agent_id: string | null;
@@ -13,7 +13,7 @@ export interface KeyRow {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
-  /** When it was last used, to within the minutes between two writes; null when never. */
+  /** Time of the last use, accurate to a few minutes; null if the key was never used. */
   last_used_at: number | null;
 }
 
@@ -28,9 +28,9 @@ export interface AgentRow {
   metadata: string;
   suspended_at: number | null;
   suspended_reason: string | null;
-  /** From 1; grows with every change. */
+  /** Starts at 1 and increases with every change. */
   version: number;
-  /** Sequence of the entry that registered it: the order of lists. Unique. */
+  /** Sequence number of the entry that registered the agent, which determines the order of lists. Unique. */
   registered_seq: number;
   created_by: string | null;
   created_at: number;
@@ -43,7 +43,7 @@ export type AgentChange = Partial<
 
 export interface AgentFilter {
   suspended?: boolean;
-  /** Only agents whose `registered_seq` is smaller: the cursor. */
+  /** Only agents with a smaller `registered_seq`: the cursor. */
   before_seq?: number;
   offset?: number;
   limit: number;
@@ -52,20 +52,23 @@ export interface AgentFilter {
 export interface DirectoryReads {
   keyByHash(hash: string): Promise<KeyRow | null>;
   key(id: string): Promise<KeyRow | null>;
-  /** Newest first, revoked ones included. */
+  /** Lists keys, newest first, including revoked ones. */
   keys(): Promise<KeyRow[]>;
   agent(id: string): Promise<AgentRow | null>;
-  /** Newest first (descending `registered_seq`). */
+  /** Lists agents, newest first (descending `registered_seq`). */
   agents(filter: AgentFilter): Promise<AgentRow[]>;
 }
 
 export interface DirectoryWrites {
   insertKey(row: KeyRow): Promise<void>;
-  /** False when there is no such key or it is revoked already. */
+  /** Resolves to false if the key does not exist or was already revoked. */
   revokeKey(id: string, at: number): Promise<boolean>;
-  /** Moves `last_used_at` forward; never back. Nothing happens for a key that is not there. */
+  /** Moves `last_used_at` forward, never back. Does nothing if the key does not exist. */
   touchKey(id: string, at: number): Promise<void>;
   insertAgent(row: AgentRow): Promise<void>;
-  /** Compare-and-set: false, and nothing changed, unless the stored version is `version`, which grows by one. */
+  /**
+   * Compare-and-set: resolves to false and changes nothing unless the stored version is `version`. The change increases
+   * the version by one.
+   */
   updateAgent(id: string, version: number, change: AgentChange): Promise<boolean>;
 }

@@ -22,7 +22,7 @@ export interface DocumentFilter {
 
 export interface DocumentReads {
   document(plugin: string, key: string): Promise<DocumentRow | null>;
-  /** Ascending by key, in the order of Unicode code points. */
+  /** Lists documents in ascending order of their keys, by Unicode code points. */
   documents(filter: DocumentFilter): Promise<DocumentRow[]>;
 }
 

@@ -3,7 +3,7 @@ import type { EntryType, FollowedType } from "../../domain/entries.ts";
 
 export type { EntryType, FollowedType };
 
-/** One ledger record. `bytes` is what `leaf_hash` covers: SHA-256(0x00 ‖ bytes). */
+/** One ledger record. `leaf_hash` is SHA-256(0x00 ‖ bytes). */
 export interface EntryRow {
   seq: number;
   type: EntryType;
@@ -11,7 +11,7 @@ export interface EntryRow {
   bytes: Uint8Array;
   action_id: string | null;
   agent_id: string | null;
-  /** Key that submitted the action the entry speaks of; decides who may see it. */
+  /** Key that submitted the entry's action; determines who can see the entry. */
   submitted_by: string | null;
   created_at: number;
 }
@@ -33,7 +33,7 @@ export interface LedgerHead {
   edge: Uint8Array[];
   /** Digest of the active policy set, or null before the first activation. */
   policy_set: string | null;
-  /** Grows whenever a key or an agent changes; what was cached under an older one is stale. */
+  /** Increases whenever a key or an agent changes. Caches of an older epoch are stale. */
   epoch: number;
 }
 
@@ -42,11 +42,11 @@ export const SETTLED_INCARNATION = "settled_incarnation";
 
 /** The head, and the database that it was read from. */
 export interface StoredHead extends LedgerHead {
-  /** Absent where one process has the store to itself. */
+  /** Absent if one process has the store to itself. */
   server?: {
     /**
-     * Names the running database: another value after each restart, failover and restore. It is read by the same
-     * statement as the head, so that both are of one database.
+     * Identifies the running database: it changes with each restart, failover and restore. The same statement reads it
+     * and the head, so both come from one database.
      */
     incarnation: string;
     /** True once the processes have agreed that this database holds everything that any of them has seen. */
@@ -56,27 +56,30 @@ export interface StoredHead extends LedgerHead {
 
 export interface LedgerReads {
   head(): Promise<StoredHead>;
-  /** The newest signed checkpoint that was stored, as signed-note text. */
+  /** Returns the newest stored checkpoint, as signed-note text. */
   checkpoint(): Promise<{ size: number; note: string } | null>;
-  /** Entries `from <= seq < to`, ascending. */
+  /** Returns the entries with `from <= seq < to`, ascending. */
   entries(from: number, to: number): Promise<EntryRow[]>;
   entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
-  /** All entries that speak of one action, ascending. Its decision may be found by the stored action's `decision_seq` alone. */
+  /**
+   * Returns all entries about one action, ascending. The decision can be found by the stored action's `decision_seq`
+   * alone.
+   */
   entriesOfAction(actionId: string): Promise<EntryRow[]>;
-  /** Entries of one of these types with `seq >= from`, ascending. */
+  /** Returns the entries of one of these types with `seq >= from`, ascending. */
   entriesOfType(type: FollowedType, from: number, limit: number): Promise<EntryRow[]>;
-  /** Leaf hashes `from <= seq < to`, ascending. */
+  /** Returns the leaf hashes with `from <= seq < to`, ascending. */
   leafHashes(from: number, to: number): Promise<Uint8Array[]>;
   tile(level: number, index: number): Promise<TileRow | null>;
-  /** Roots of the tiles `from <= index < to` of a level, ascending. */
+  /** Returns the roots of the tiles with `from <= index < to` of a level, ascending. */
   tileRoots(level: number, from: number, to: number): Promise<Uint8Array[]>;
 }
 
 export interface LedgerWrites {
   /**
-   * Appends entries and moves the head. `entries[0].seq` must be the current size, the rest follow
-   * without a gap, `head.size` is the size after, and `head.epoch` is not smaller than before; otherwise it
-   * rejects and the transaction is lost. Without entries it moves the rest of the head.
+   * Appends entries and moves the head. `entries[0].seq` must be the current size, the others follow without a gap,
+   * `head.size` is the new size, and `head.epoch` must not decrease; otherwise it rejects and the transaction fails.
+   * Without entries, updates only the other members of the head.
    */
   append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead): Promise<void>;
   /** Replaces the stored checkpoint unless a larger one is stored. */

@@ -10,7 +10,7 @@ export interface LimitUseRow {
   at: number;
   /** Millionths; not negative. */
   amount: number;
-  /** When it no longer counts. */
+  /** Time from which the use no longer counts. */
   until: number;
 }
 
@@ -19,14 +19,14 @@ export interface LimitSpan {
   policy: string;
   limit_name: string;
   subject: string;
-  /** Inclusive. */
+  /** Inclusive start. */
   since: number;
 }
 
 export interface LimitReads {
   /** Counts the uses with `at >= since` and sums their amounts, up to 2^53 - 1. */
   limitUsed(policy: string, limitName: string, subject: string, since: number): Promise<{ count: number; sum: number }>;
-  /** The same for several at once, in their order. */
+  /** Like `used`, for several limits and subjects at once, in their order. */
   limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]>;
 }
 
@@ -34,6 +34,6 @@ export interface LimitWrites {
   insertLimitUse(row: LimitUseRow): Promise<void>;
   /** Removes all uses of an action. */
   releaseLimitUses(actionId: string): Promise<void>;
-  /** Removes up to `max` uses with `until <= now`. Returns how many. */
+  /** Deletes up to `max` uses with `until <= now`. Resolves to their number. */
   pruneLimitUses(now: number, max: number): Promise<number>;
 }

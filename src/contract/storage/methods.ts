@@ -1,12 +1,12 @@
-/** The names of the contract's methods. The compiler refuses a list that is not complete. */
+/** The names of the contract's methods. An incomplete list does not compile. */
 import type { StorageReader, StorageWrites } from "./transaction.ts";
 
-/** Every member of T exactly once: one that is forgotten does not compile. */
+/** Lists every member of T exactly once: a missing member is a compile error. */
 function namesOf<T>(members: { readonly [Name in keyof T]-?: true }): readonly (keyof T & string)[] {
   return Object.keys(members) as (keyof T & string)[];
 }
 
-/** Every read of the contract. */
+/** All reads of the contract. */
 export const READER_METHODS = namesOf<StorageReader>({
   head: true,
   checkpoint: true,

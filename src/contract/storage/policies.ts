@@ -2,11 +2,11 @@
 export interface PolicyRow {
   id: string;
   name: string;
-  /** Name of the policy source that manages it, or null when the API does. */
+  /** Name of the policy source that manages the policy; null if the API does. */
   managed_by: string | null;
   latest_version: number;
   active_version: number | null;
-  /** A deleted policy keeps its name and its versions: recorded decisions name them. */
+  /** A deleted policy keeps its name and its versions, because recorded decisions refer to them. */
   deleted_at: number | null;
   created_at: number;
   updated_at: number;
@@ -26,7 +26,7 @@ export interface PolicyVersionRow {
   created_at: number;
 }
 
-/** Immutable and kept forever. `document` is canonical JSON; `digest` its SHA-256, hex. */
+/** Immutable and stored forever. `document` is canonical JSON; `digest` its SHA-256, hex. */
 export interface PolicySetRow {
   digest: string;
   document: string;
@@ -40,10 +40,10 @@ export type PolicyChange = Partial<
 export interface PolicyReads {
   policy(id: string): Promise<PolicyRow | null>;
   policyByName(name: string): Promise<PolicyRow | null>;
-  /** By name, deleted ones included. */
+  /** Lists policies by name, including deleted ones. */
   policies(): Promise<PolicyRow[]>;
   policyVersion(policyId: string, version: number): Promise<PolicyVersionRow | null>;
-  /** Newest first. */
+  /** Lists versions, newest first. */
   policyVersions(policyId: string): Promise<PolicyVersionRow[]>;
   policySet(digest: string): Promise<PolicySetRow | null>;
 }
@@ -52,6 +52,6 @@ export interface PolicyWrites {
   insertPolicy(row: PolicyRow): Promise<void>;
   updatePolicy(id: string, change: PolicyChange): Promise<boolean>;
   insertPolicyVersion(row: PolicyVersionRow): Promise<void>;
-  /** Keeps the stored row when the digest is known. */
+  /** Does nothing if a row with this digest exists. */
   putPolicySet(row: PolicySetRow): Promise<void>;
 }

@@ -18,11 +18,11 @@ export interface ProcessRow {
 }
 
 /**
- * These statements use a connection of their own, which no `onConnection` check guards: a process that refuses a
+ * These statements use a separate connection that no `onConnection` check guards, because a process that rejects a
  * database must still be able to tell the others why.
  */
 export interface ProcessTable {
-  /** Writes this process's row, under the present incarnation. */
+  /** Writes this process's row, with the current incarnation. */
   report(process: Pick<ProcessRow, "instance" | "size" | "root">): Promise<void>;
   list(): Promise<{ head: StoredHead; processes: ProcessRow[] }>;
   remove(instance: string): Promise<void>;
@@ -31,8 +31,8 @@ export interface ProcessTable {
 export interface Storage extends StorageReader {
   readonly name: string;
   /**
-   * True when no other process can write while this one has the store open. The core then trusts
-   * the head it last committed; without it, it reads the head before it trusts anything cached.
+   * True if no other process can write while this one has the store open. The core then trusts the head that it last
+   * committed; otherwise it reads the head before it trusts anything cached.
    */
   readonly exclusive: boolean;
   /**
@@ -46,28 +46,27 @@ export interface Storage extends StorageReader {
    * migrated the store.
    */
   schema(): Promise<{ applied: number; known: number }>;
-  /** Waits for running work. Idempotent. The same object may be opened again. */
+  /** Waits for running work. Idempotent. The same object can be opened again. */
   close(): Promise<void>;
   /** Rejects if the store cannot accept a write now. */
   ping(): Promise<void>;
   /**
-   * Runs `work` in one serialised write transaction that holds the head's lock from its first
-   * statement, and commits durably (a crash or power loss after `write` resolved loses nothing).
-   * When `work` throws, everything is rolled back and its error is passed on unchanged.
-   * `work` runs at most once a call. Calls are served one at a time, in order.
-   *
-   * `readFrom` announces that `work` probably reads the leaf hashes from this sequence number on, and the newest entry. A
-   * store behind a network then reads them in the round trip that acquires the lock. It never changes a result.
+   * Runs `work` in one serialised write transaction that holds the head's lock from its first statement, and commits
+   * durably (a crash or power failure after `write` resolved loses nothing). If `work` throws, everything is rolled
+   * back and its error is rethrown unchanged. `work` runs at most once for each call. Calls run one at a time, in
+   * order.
+   * `readFrom` announces that `work` probably reads the leaf hashes from this sequence number on, and the newest entry.
+   * A store behind a network then reads them in the round trip that acquires the lock. It never changes a result.
    */
   write<T>(work: (tx: StorageTransaction) => Promise<T>, options?: { readFrom?: number }): Promise<T>;
   /**
-   * Acquires or renews a lease for `ms` milliseconds, in one statement. True if it was free, expired, or already the
-   * holder's. The store's clock decides, because the clocks of processes can be wrong. All processes request a lease of
-   * one name for the same time. A remaining time of more than twice `ms` therefore means that the store's clock was set
-   * back, and the lease counts as expired.
+   * Acquires or renews a lease for `ms` milliseconds, in one statement. Resolves to true if the lease was free,
+   * expired, or already held by this holder. The store's clock decides, because the clocks of processes can be wrong.
+   * All processes request a lease of one name for the same duration. If more than twice `ms` remains, the store's clock
+   * was set back, and the lease counts as expired.
    */
   lease(name: string, holder: string, ms: number): Promise<boolean>;
-  /** Ends the lease if `holder` has it. */
+  /** Ends the lease if this holder has it. */
   release(name: string, holder: string): Promise<void>;
   /** Lists active leases that were acquired for at most `ms`, ordered by name. Leases that expired long ago may be deleted. */
   leases(ms: number): Promise<{ name: string; holder: string }[]>;
@@ -95,7 +94,7 @@ export interface Storage extends StorageReader {
   cutBack?(
     keep: (rows: readonly RemovedRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
   ): Promise<number>;
-  /** For `assent copy`. Absent if the store cannot be copied. */
+  /** Copies rows for `assent copy`. Absent if the store cannot be copied. */
   readonly copying?: StorageCopying;
   /** The rows of the processes that share the store. Absent if `exclusive`. */
   readonly processes?: ProcessTable;

@@ -8,7 +8,7 @@ import type { LedgerReads, LedgerWrites } from "./ledger.ts";
 import type { LimitReads, LimitWrites } from "./limits.ts";
 import type { PolicyReads, PolicyWrites } from "./policies.ts";
 
-/** Reads. Outside a transaction they see committed state only; inside one also its own writes. */
+/** Reads. Outside a transaction they return only committed state; inside one also its own writes. */
 export interface StorageReader
   extends
     LedgerReads,
@@ -19,7 +19,7 @@ export interface StorageReader
     DeliveryReads,
     LimitReads,
     DocumentReads {
-  /** Small facts about the store itself (the log's origin, its key). */
+  /** Stores facts about the store itself (the log's origin, its key). */
   meta(name: string): Promise<string | null>;
 }
 
@@ -29,8 +29,8 @@ export interface StorageWrites
 }
 
 /**
- * The writes of one transaction. None is visible to others before `write` resolves. A method that
- * rejects loses the transaction: every later one rejects too, and `write` rolls back and rejects,
- * also when `work` swallows the error. After `work` has ended every method rejects.
+ * The writes of one transaction. Others see none of them before `write` resolves. If a method rejects, the transaction
+ * is lost: every later method rejects too, and `write` rolls back and rejects, even if `work` ignores the error. After
+ * `work` has ended every method rejects.
  */
 export interface StorageTransaction extends StorageReader, StorageWrites {}

@@ -45,7 +45,7 @@ function pathExists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    // git runs as the same user and cannot read it either.
+    // git runs as the same user, so it cannot read the file either.
     return false;
   }
 }
@@ -74,7 +74,7 @@ export function hasFolderArgument({ args }: ShellCommand, folders: readonly stri
       try {
         return statSync(toAbsolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
       } catch {
-        // The command runs as the same user and cannot read it either.
+        // The command runs as the same user, so it cannot read the file either.
         return false;
       }
     }),

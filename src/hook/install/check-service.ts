@@ -1,4 +1,7 @@
-/** Checks that the hook can ask the service, before a host depends on it and when a user asks what is wrong. */
+/**
+ * Checks that the hook can reach the service and is allowed to submit: before a host depends on it, and when a user
+ * diagnoses it.
+ */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AssentError, createAssent, type Assent } from "../../client/index.ts";
@@ -12,9 +15,9 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 interface ConfigCheck {
   config: HookConfig | null;
-  /** The agent that the hook acts as; null where that is one of the faults. */
+  /** The agent that the hook acts as; null if it is unknown because of a fault. */
   agent: string | null;
-  /** Why the service would refuse each call. */
+  /** Reasons why the service would refuse each call. */
   faults: string[];
 }
 
@@ -29,7 +32,7 @@ export async function checkConfig(env: Variables): Promise<ConfigCheck> {
   return { config, ...(await checkKey(config)) };
 }
 
-/** Asks the service whether the key may act as one agent, and only that. */
+/** Checks that the key can act as one agent, and nothing else. */
 export async function checkKey({
   url,
   apiKey,
@@ -54,13 +57,13 @@ export async function checkKey({
   return { agent: faults.length === 0 ? (bound ?? agent) : null, faults };
 }
 
-/** Seconds. */
+/** Timeout in seconds. */
 const TIMEOUT = 15;
 
 export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
   createAssent({ url, apiKey, timeout, retries: 0 });
 
-/** Calls that a coding agent makes all day. Each host's reader knows these tools by these names. */
+/** Everyday calls of a coding agent. Each host's parser knows these tools by these names. */
 export function everydayCalls(folder: string): Record<string, { tool: string; input: JsonObject }> {
   const file = join(folder, "README.md");
   return {
@@ -76,20 +79,21 @@ interface PolicyAnswer {
   reason: string;
 }
 
-/** Asks the service what its policies say about everyday calls. Records nothing. */
+/** Returns the service's decisions on everyday calls. Records nothing. */
 export async function askPolicies(
   config: HookConfig,
   agent: string,
   host: Host,
   home: string | null,
 ): Promise<PolicyAnswer[]> {
-  // Only its name matters. A folder of its own, because the working folder may be the home folder, which is no workspace.
+  // Use a separate folder: only its name matters, and the working folder may be the home folder, which is not a
+  // workspace.
   const folder = join(tmpdir(), "assent-hook-check");
   const assent = createCheckClient(config.url, config.apiKey);
   const environment = { cwd: folder, home, project: folder, codexProgram: null };
   const answers: PolicyAnswer[] = [];
   for (const [call, { tool, input }] of Object.entries(everydayCalls(folder))) {
-    // Only a real Codex can tell in which folder a command runs, so the hook asks about each command here.
+    // Only a real Codex can tell in which folder a command runs, so the hook requires approval for each command here.
     if (host === "codex" && tool === "Bash") continue;
     const event = {
       host,
@@ -105,7 +109,7 @@ export async function askPolicies(
     };
     const { request } = await toCanonicalAction(event, agent, environment);
     const { decision, reason } = await assent.gate(request);
-    // Null: the rules allow the call, and a limit counts it when it is submitted.
+    // If null, the rules allow the call, and a limit counts it when it is submitted.
     answers.push({ call, decision: decision ?? "allow", reason });
   }
   return answers;

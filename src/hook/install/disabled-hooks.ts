@@ -25,7 +25,7 @@ export function disabledReason(host: Host, place: SettingsFolders, read: ReadFil
   if (host === "codex") return codexDisabledReason(place, read);
   const managed = settingsFile(host, "managed", place);
   const isManaged = managed !== null && containsHook(read(managed), host, command);
-  // The first file with the setting decides.
+  // The first file that contains the setting takes precedence.
   const files = [
     managed,
     ...(host === "claude-code" ? [`${place.project}/.claude/settings.local.json`] : []),

@@ -38,7 +38,8 @@ function parseText(text: string): ParsedText {
 }
 
 /**
- * Throws at the first syntax error and at a duplicate name, which programs resolve differently. @throws SettingsError
+ * Throws at the first syntax error and at a duplicate name, which programs resolve differently.
+ * @throws SettingsError
  */
 function checkSyntax(text: string, extras: Set<SyntaxExtension>): void {
   const scopes: Set<string>[] = [];

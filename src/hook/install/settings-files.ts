@@ -30,7 +30,8 @@ export function readSettings(path: string): string | null {
 }
 
 /**
- * Writes the file; `text` null deletes it. @throws Error with a sentence, also if the file no longer equals `before`
+ * Writes the file; `text` null deletes it.
+ * @throws Error with a sentence, also if the file no longer equals `before`
  * @param newMode mode of a new file
  */
 export function writeSettings(path: string, before: string | null, text: string | null, newMode = 0o644): void {

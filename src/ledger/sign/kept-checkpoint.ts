@@ -39,7 +39,8 @@ export interface CheckpointFile {
 }
 
 /**
- * Opens the file. @param optional whether the path is a default: if it cannot be used, that is logged once and ignored
+ * Opens the file.
+ * @param optional whether the path is a default: if it cannot be used, that is logged once and ignored
  */
 export function openCheckpointFile(
   path: string,

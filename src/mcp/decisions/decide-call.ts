@@ -200,8 +200,8 @@ export function createCallGate({
       }
     },
     /**
-     * Submits the call, waits, and starts it. @throws the reason of the caller's signal if the client disconnects;
-     * nothing has run then.
+     * Submits the call, waits, and starts it.
+     * @throws the reason of the caller's signal if the client disconnects; nothing has run then.
      */
     async decide(
       call: ToolCall,

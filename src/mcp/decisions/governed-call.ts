@@ -118,9 +118,9 @@ export async function forwardCall(
 }
 
 /**
- * Decides a call and runs it if allowed. An error after the start is reported as a lost answer, not as a call that
- * did not run, because the call may have taken effect. @throws the reason of the caller's signal if the client
- * disconnects
+ * Decides a call and runs it if allowed. An error after the start is reported as a lost answer, not as a call that did
+ * not run, because the call may have taken effect.
+ * @throws the reason of the caller's signal if the client disconnects
  */
 export async function runGovernedCall(
   call: UpstreamCall,

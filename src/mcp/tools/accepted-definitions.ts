@@ -88,8 +88,8 @@ export function createDefinitionStore(folder: string) {
   return {
     folder,
     /**
-     * Returns the accepted definitions; null if there are none yet. @throws Error whose message can be shown to the
-     * user, if the file cannot be read
+     * Returns the accepted definitions; null if there are none yet.
+     * @throws Error whose message can be shown to the user, if the file cannot be read
      */
     read(server: ServerConfig): AcceptedDefinitions | null {
       const file = fileOf(server);

@@ -12,7 +12,8 @@ import type { ProcessTarget } from "../config/server-config.ts";
 const EXIT_TIMEOUT_MS = 2000;
 
 /**
- * Resolves when the process has started. @throws Error whose message can be shown to the user, if it cannot be started
+ * Resolves when the process has started.
+ * @throws Error whose message can be shown to the user, if it cannot be started
  */
 export async function startServerProcess(
   name: string,

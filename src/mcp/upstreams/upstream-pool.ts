@@ -115,8 +115,8 @@ export function createUpstreamPool(servers: readonly ServerConfig[], handlers: U
 
   return {
     /**
-     * Connects to all servers. With several, does not wait for slow ones. @throws Error whose message can be shown to
-     * the user, if no server is connected
+     * Connects to all servers. With several, does not wait for slow ones.
+     * @throws Error whose message can be shown to the user, if no server is connected
      */
     async open(facts: ClientFacts): Promise<void> {
       client = facts;

@@ -79,8 +79,9 @@ const MAX_ROUNDS = 10;
 const INITIALIZE_TIMEOUT_MS = 60_000;
 
 /**
- * Connects to a server and initializes it. @param attemptSignal aborts the attempt @throws Error whose message can be
- * shown to the user
+ * Connects to a server and initializes it.
+ * @param attemptSignal aborts the attempt
+ * @throws Error whose message can be shown to the user
  */
 export async function connectUpstream(
   config: ServerConfig,

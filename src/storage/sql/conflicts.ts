@@ -6,8 +6,8 @@ const MAX_RETRIES = 8;
 const FIRST_PAUSE_MS = 10;
 
 /**
- * Runs a read or a whole transaction, and repeats it up to eight times if it conflicts. @param work rejects with
- * StorageError `conflict` if it can run again
+ * Runs a read or a whole transaction, and repeats it up to eight times if it conflicts.
+ * @param work rejects with StorageError `conflict` if it can run again
  */
 export async function retryConflicts<T>(work: () => Promise<T>): Promise<T> {
   for (let conflicts = 1; ; conflicts++) {

@@ -11,7 +11,10 @@ async function insert(tx: StorageTransaction, ...rows: readonly DeliveryRow[]): 
 }
 
 export function deliveryCases(test: Case): void {
-  test("a delivery comes back as it went in, at the position the store gave it", async ({ storage, reopen }) => {
+  test("a delivery is returned as it was stored, with the position that the store assigned", async ({
+    storage,
+    reopen,
+  }) => {
     const rows = [
       deliveryRow(1),
       deliveryRow(2, {
@@ -60,7 +63,7 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await list({ offset: 1, limit: 2 }), ["delivery-3", "delivery-2"]);
   });
 
-  test("of each destination the waiting delivery that is given up first is due, and of events the first alone", async ({
+  test("of each destination the waiting delivery that is given up first is due; of events only the first one can be", async ({
     storage,
   }) => {
     const event = { kind: "event", destination: "hook ops" } as const;
@@ -87,7 +90,7 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(ids(await storage.dueDeliveries(T0, 10)), ["delivery-4", "delivery-9"], "others pass an event");
   });
 
-  test("what waits for a destination is deferred, and hastened, as a whole", async ({ storage }) => {
+  test("waiting deliveries of a destination are deferred and advanced together", async ({ storage }) => {
     await storage.write((tx) =>
       insert(
         tx,
@@ -123,7 +126,7 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await times(), [4, 4, 4, 4, 0, 0]);
   });
 
-  test("what waits and what was given up is counted, with the oldest of each", async ({ storage }) => {
+  test("waiting and dead deliveries are counted, with the oldest of each", async ({ storage }) => {
     const none = { count: 0, oldest: null };
     assert.deepEqual(await storage.deliveryBacklog(), { scheduled: none, waiting: none, dead: none });
     await storage.write((tx) =>
@@ -143,7 +146,7 @@ export function deliveryCases(test: Case): void {
     });
   });
 
-  test("a scheduled delivery waits once its time has come", async ({ storage }) => {
+  test("a scheduled delivery becomes waiting at its time", async ({ storage }) => {
     await storage.write((tx) =>
       insert(
         tx,
@@ -157,7 +160,7 @@ export function deliveryCases(test: Case): void {
     assert.equal((await storage.delivery("delivery-2"))?.state, "scheduled");
   });
 
-  test("a delivery changes only from the state and the attempt that were seen", async ({ storage, reopen }) => {
+  test("a delivery changes only from the expected state and attempt", async ({ storage, reopen }) => {
     await storage.write((tx) => insert(tx, deliveryRow(1)));
     const seen = { state: "waiting", attempts: 0 } as const;
     const change = {
@@ -192,7 +195,7 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await again.dueDeliveries(T0 + 99, 10), []);
   });
 
-  test("only deliveries that are over are pruned, and positions go on", async ({ storage }) => {
+  test("only finished deliveries are pruned, and positions continue", async ({ storage }) => {
     await storage.write((tx) =>
       insert(
         tx,
@@ -216,7 +219,7 @@ export function deliveryCases(test: Case): void {
     assert.equal((await storage.delivery("delivery-7"))?.position, 7);
   });
 
-  test("what was said of an action that still waits is not pruned", async ({ storage }) => {
+  test("deliveries of a pending action are not pruned", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1, { status: "pending_approval" }));
       await tx.insertAction(actionRow(2));
@@ -235,7 +238,7 @@ export function deliveryCases(test: Case): void {
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
   });
 
-  test("a transaction that is rolled back leaves no delivery and no use, and takes none away", async ({ storage }) => {
+  test("a transaction that is rolled back adds and removes no delivery and no use", async ({ storage }) => {
     await storage.write(async (tx) => {
       await insert(tx, deliveryRow(1, { state: "dead" }));
       await tx.insertLimitUse(useRow(1));

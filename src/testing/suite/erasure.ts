@@ -15,7 +15,7 @@ const ERASED = {
 };
 
 export function erasureCases(test: Case): void {
-  test("an erased action keeps everything but what was asked, what was used and what was reported", async ({
+  test("an erased action keeps everything except the request, the usage and the result", async ({
     storage,
     reopen,
   }) => {
@@ -54,7 +54,7 @@ export function erasureCases(test: Case): void {
     );
   });
 
-  test("what is pending, erased already or not there is not erased", async ({ storage }) => {
+  test("a pending, erased or unknown action is not erased", async ({ storage }) => {
     const pending = actionRow(0, { status: "pending_approval", expires_at: T0 });
     await storage.write(async (tx) => {
       await appendSome(tx, 2);
@@ -69,7 +69,7 @@ export function erasureCases(test: Case): void {
     assert.equal((await storage.action("action-1"))?.erased_at, T0 + 9);
   });
 
-  test("an erasure whose transaction is lost has erased nothing", async ({ storage }) => {
+  test("an erasure whose transaction fails has erased nothing", async ({ storage }) => {
     await storage.write(async (tx) => {
       await appendSome(tx, 1);
       await tx.insertAction(actionRow(0));

@@ -62,8 +62,9 @@ export function signOut(reason = ""): void {
 }
 
 /**
- * Signs out in every tab because the service answered 401. @param detail of the response; it asks for an API key if the
- * browser has dropped the cookie of a session, and is not shown to users for that reason
+ * Signs out in every tab because the service answered 401.
+ * @param detail of the response; it asks for an API key if the browser has dropped the cookie of a session, and is not
+ * shown to users for that reason
  */
 export function signOutAfterRefusal(detail: string): void {
   signOut(key() === COOKIE ? "your session has ended" : detail);

@@ -5,7 +5,8 @@ import { inferType, VARIABLE_TYPES } from "./type-check.ts";
 
 /**
  * Returns what is wrong with the preview, as a sentence; null if nothing is. The schemas of the tools decide which
- * members exist and what they are. @param params type of `params`, see `inferParamsType`
+ * members exist and what they are.
+ * @param params type of `params`, see `inferParamsType`
  */
 export function findPreviewFault(preview: string, params: StaticType): string | null {
   const parts = parsePreview(preview);
