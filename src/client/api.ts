@@ -1,6 +1,7 @@
 /**
- * Requests and responses of the API, generated from the OpenAPI document. Do not edit:
- * ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.slow.test.ts
+ * Requests and answers of the API. Made of the OpenAPI document: change nothing here.
+ *
+ *   ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.slow.test.ts
  */
 
 export interface Action {

@@ -417,7 +417,7 @@ export interface DecisionEntry {
   status: "allowed" | "denied" | "pending_approval";
   /** What denied the action; null if it was not denied. */
   denied_by: "policy" | "person" | "reviewer" | "earlier_rejection" | "stop" | null;
-  /** End of the time to approve. */
+  /** Deadline for approval. */
   expires_at: string | null;
   /** Deadline for starting; null if the action cannot start. */
   approved_until: string | null;
@@ -498,10 +498,10 @@ export interface RedecisionEntry {
   agent_id: string;
   /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
-  /** What it was decided again for. */
+  /** The request or event that caused the new decision. */
   occasion: "vote" | "start" | "permit" | "review";
   by: Actor | null;
-  /** Digest of the policy set; null before the first. */
+  /** Digest of the policy set; null before the first set was activated. */
   policy_set: string | null;
   facts: Facts;
   decision: Decision;
@@ -557,15 +557,15 @@ export interface ReviewEntry {
   type: "review";
   /** Version of the entry type. */
   v: 1;
-  /** Place in the ledger: the index of its leaf. */
+  /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
   /** The action. */
   action_id: string;
-  /** When, by the service's clock: the clock of the decision. */
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
   at: string;
   /** The agent that wants to act. */
   agent_id: string;
-  /** SHA-256(salt ‖ request hash): the request, without telling it. */
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
   /** The machine reviewer, as the policies name it. */
   reviewer: string;
