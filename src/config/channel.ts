@@ -10,6 +10,8 @@ const NotifierName = Type.Optional(
   Type.String({ minLength: 1, description: "Notifier plugin, such as notify-email; the channel's when absent." }),
 );
 
+const TimeOfDay = (description: string) => Type.String({ pattern: "^([01][0-9]|2[0-3]):[0-5][0-9]$", description });
+
 export const Channel = Type.Object(
   {
     notifier: NotifierName,
@@ -51,6 +53,27 @@ export const Channel = Type.Object(
     ),
     remind_before: Type.Optional(
       Type.String({ description: "Reminds those who have not decided, so long before the approval expires." }),
+    ),
+    quiet: Type.Optional(
+      Type.Object(
+        {
+          from: TimeOfDay("Begin, in local time, such as 22:00."),
+          until: TimeOfDay("End, such as 07:00; on the next day if it is before `from`."),
+          time_zone: Type.Optional(
+            Type.String({ minLength: 1, maxLength: 64, description: "Such as Europe/Berlin; UTC when absent." }),
+          ),
+          except: Type.Optional(
+            Type.Array(Type.Union(["low", "medium", "high", "critical"].map((risk) => Type.Literal(risk))), {
+              maxItems: 4,
+              description: "Risks of actions that are notified of at any time; [critical] when absent.",
+            }),
+          ),
+        },
+        {
+          additionalProperties: false,
+          description: "Quiet hours: requests for approval wait until they end, unless too little time would be left.",
+        },
+      ),
     ),
     escalate: Type.Optional(
       Type.Object(

@@ -4,8 +4,10 @@ import type { Notifier } from "../contract/notifier.ts";
 import type { Channels } from "../contract/core-host.ts";
 import { principalOfMember } from "../domain/groups.ts";
 import { isValidOwner, ownerIdentity } from "../domain/owner.ts";
+import type { QuietHours } from "../domain/quiet-hours.ts";
 import type { Rota } from "../domain/rota.ts";
 import { suggest } from "../domain/suggest.ts";
+import { utcOffset } from "../domain/time-zone.ts";
 import { parseDuration } from "../domain/time.ts";
 
 /** A person, or a place that several people read, such as a chat channel, and its address. */
@@ -27,6 +29,8 @@ export interface Channel {
   /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
   remindBefore: number | null;
   escalate: { to: string; after: number } | null;
+  /** When people are not notified of what can wait; null for never. */
+  quiet: QuietHours | null;
 }
 
 export class ChannelError extends Error {
@@ -88,6 +92,7 @@ export function readChannels(
         given.escalate === undefined
           ? null
           : { to: given.escalate.to, after: duration(name, "escalate.after", given.escalate.after) },
+      quiet: given.quiet === undefined ? null : readQuietHours(name, given.quiet),
     });
   }
   for (const { name, escalate } of channels.values()) {
@@ -117,6 +122,26 @@ function findRota(
   if (missing !== undefined)
     throw new ChannelError(channel, `the rota "${name}" has the member ${missing}, who is not among the people`);
   return rota;
+}
+
+function readQuietHours(
+  channel: string,
+  { from, until, time_zone: zone = "UTC", except = ["critical"] }: NonNullable<Config["channels"][string]["quiet"]>,
+): QuietHours {
+  if (from === until)
+    throw new ChannelError(channel, `quiet: "from" and "until" are both ${from}; remove quiet, or change one`);
+  try {
+    utcOffset(zone, 0);
+  } catch {
+    throw new ChannelError(channel, `quiet: "${zone}" is not a time zone such as Europe/Berlin`);
+  }
+  return { from: timeOfDay(from), until: timeOfDay(until), zone, except };
+}
+
+/** @param text such as 22:30, as the schema allows it */
+function timeOfDay(text: string): number {
+  const [hours = 0, minutes = 0] = text.split(":").map(Number);
+  return (hours * 60 + minutes) * 60_000;
 }
 
 function duration(channel: string, key: string, text: string): number {

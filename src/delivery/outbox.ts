@@ -18,6 +18,7 @@ import {
 import { ownerIdentity } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
+import { delayNotice } from "../domain/quiet-hours.ts";
 import { shiftsBetween } from "../domain/rota.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { reachableChannels, type Channel, type ChannelRecipient, type Recipient } from "./channels.ts";
@@ -63,7 +64,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
         if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
         if (body.type === "execution" && body.status === "unknown")
           for (const notice of await unknownOutcomeNotices(options, tx, body, at)) await tx.insertDelivery(notice);
-        if (body.type === "review" && body.status === "pending_approval") await notifyAfterReview(tx, body, now);
+        if (body.type === "review" && body.status === "pending_approval")
+          await notifyAfterReview(options, tx, body, now);
         if (isEnding(body)) await notifyOfEnd(options, tx, body, at);
         for (const { notifier, feed } of feeds) {
           if (!feedIncludes(feed, body)) continue;
@@ -168,7 +170,12 @@ async function newApprovalRequests(
   if (body.type === "decision" && body.status === "pending_approval") {
     const approvers = body.decision.approval?.approvers ?? [];
     const stages = approvers.flatMap((plan) => evaluatePlanProgress(plan, [], cause.now, cause.now).stages);
-    return approvalRequests(options, body, cause, { submitter: body.submitted_by.owner, earlier: [], stages });
+    return approvalRequests(options, body, cause, {
+      submitter: body.submitted_by.owner,
+      risk: body.decision.risk_level,
+      earlier: [],
+      stages,
+    });
   }
   if ((body.type !== "redecision" && body.type !== "approval") || body.status !== "pending_approval") return [];
   const entries = await readActionEntries(tx, body, cause, before);
@@ -183,7 +190,8 @@ async function newApprovalRequests(
     body.type === "redecision"
       ? body
       : { action_id: body.action_id, expires_at: newest?.expires_at ?? null, decision: null };
-  return approvalRequests(options, request, cause, { submitter, earlier, stages });
+  const risk = newest?.decision.risk_level ?? null;
+  return approvalRequests(options, request, cause, { submitter, risk, earlier, stages });
 }
 
 /** Returns the entries of the body's action up to this one, of which the batch's own are not stored yet. */
@@ -267,9 +275,15 @@ function approvalRequests(
   cause: Cause,
   {
     submitter,
+    risk,
     earlier,
     stages,
-  }: { submitter: string | null; earlier: readonly DeliveryRow[]; stages: readonly NotifyingStage[] },
+  }: {
+    submitter: string | null;
+    risk: string | null;
+    earlier: readonly DeliveryRow[];
+    stages: readonly NotifyingStage[];
+  },
 ): NewDelivery[] {
   const { channels } = options;
   const { now } = cause;
@@ -285,7 +299,7 @@ function approvalRequests(
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (notified.has(key) || isSubmitter(recipient)) return [];
       notified.add(key);
-      return requestAndReminder(options, entry.action_id, cause, { channel, recipient, firstAt, at, expiresAt });
+      return requestAndReminder(options, entry.action_id, cause, { channel, recipient, firstAt, at, expiresAt, risk });
     });
   const names = [...new Set(entry.decision?.approval?.notify ?? [])];
   const direct = names.flatMap((name) => channels.get(name) ?? []);
@@ -333,8 +347,9 @@ function requestAndReminder(
     channel,
     recipient,
     firstAt,
-    at,
+    at: dueAt,
     expiresAt,
+    risk,
   }: {
     channel: Channel;
     recipient: Recipient;
@@ -342,10 +357,12 @@ function requestAndReminder(
     firstAt: number;
     at: number;
     expiresAt: number;
+    risk: string | null;
   },
 ): NewDelivery[] {
   const { now } = cause;
-  const kind = at > firstAt ? "approval_escalated" : "approval_requested";
+  const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
+  const at = delayNotice(channel.quiet, { at: dueAt, expiresAt, risk });
   const request = { action_id, channel: channel.name };
   // The courier sends the message that expires first.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
@@ -362,7 +379,15 @@ function requestAndReminder(
   ];
   const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
   if (remindAt !== null && remindAt > at)
-    deliveries.push(newDelivery(options, "approval_reminder", cause, recipient, scheduled(remindAt)));
+    deliveries.push(
+      newDelivery(
+        options,
+        "approval_reminder",
+        cause,
+        recipient,
+        scheduled(delayNotice(channel.quiet, { at: remindAt, expiresAt, risk })),
+      ),
+    );
   return deliveries;
 }
 
@@ -385,14 +410,27 @@ function undeliverable(options: OutboxOptions, name: string, action_id: string, 
 
 /** Notifies people at once when a reviewer leaves the action to them, or when all reviewers have answered. */
 async function notifyAfterReview(
+  { channels }: OutboxOptions,
   tx: StorageTransaction,
   { action_id, answer, outstanding }: ReviewEntry,
   now: number,
 ): Promise<void> {
   if (answer === "approve" && outstanding > 0) return;
+  const action = await tx.action(action_id);
+  const [expiresAt, risk] = [action?.expires_at ?? now, action?.risk_level ?? null];
   for (const delivery of await tx.deliveriesOfAction(action_id))
     if (delivery.state === "scheduled" && delivery.kind === "approval_requested")
-      await tx.updateDelivery(delivery.id, delivery, { state: "waiting", next_at: now, updated_at: now });
+      await tx.updateDelivery(delivery.id, delivery, {
+        ...scheduleAt(
+          delayNotice(channels.get(delivery.channel ?? "")?.quiet ?? null, { at: now, expiresAt, risk }),
+          now,
+        ),
+        updated_at: now,
+      });
+}
+
+function scheduleAt(at: number, now: number): Pick<NewDelivery, "state" | "next_at"> {
+  return { state: at > now ? "scheduled" : "waiting", next_at: at };
 }
 
 /** Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. */

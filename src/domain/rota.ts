@@ -1,5 +1,5 @@
 /** Rotas: lists of people who are on call in turn. Who is on call depends on the rota and the time only. */
-import { utcOffset } from "./time-zone.ts";
+import { toInstant, utcOffset } from "./time-zone.ts";
 
 /** A rota as the configuration defines it. */
 export interface Rota {
@@ -46,9 +46,4 @@ export function shiftsBetween(rota: Rota, since: number, until: number): Shift[]
     at = shift.until;
   }
   return shifts;
-}
-
-/** Returns the instant of a local time. A time that the clocks skip is moved to after the gap. */
-function toInstant(zone: string, local: number): number {
-  return local - utcOffset(zone, local - utcOffset(zone, local));
 }

@@ -25,6 +25,11 @@ export function utcOffset(zone: string, at: number): number {
   return local - Math.floor(at / 1000) * 1000;
 }
 
+/** Returns the instant of a local time. A time that the clocks skip is moved to after the gap. */
+export function toInstant(zone: string, local: number): number {
+  return local - utcOffset(zone, local - utcOffset(zone, local));
+}
+
 function formatOf(zone: string): Intl.DateTimeFormat {
   let format = formats.get(zone);
   if (format === undefined) {

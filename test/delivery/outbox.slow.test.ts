@@ -1,6 +1,6 @@
 /** Who is notified of an entry, and when: the rows that are written with it. */
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, test } from "node:test";
+import { afterEach, beforeEach, describe, test } from "node:test";
 import type { Config } from "../../src/config/index.ts";
 import type { Feed, Notifier } from "../../src/contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
@@ -296,4 +296,54 @@ test("a channel with a rota notifies the person on call when the message is due,
     () => readChannels(missing as Config["channels"], [notifier()], rotas),
     /the rota "r" has the member owner:anna, who is not among the people/,
   );
+});
+
+describe("quiet hours", () => {
+  // T0 is at night in this zone: the hours end two hours later, with six of the eight hours to vote left.
+  const local = new Date(T0 - HOUR).toISOString().slice(11, 16);
+  const end = new Date(T0 + 2 * HOUR).toISOString().slice(11, 16);
+  const quiet = { from: local, until: end };
+  const channelOf = (more: object = {}): object => ({
+    a: { notifier: "mail", people: [BEN], quiet: { ...quiet, ...more } },
+  });
+  const withRisk = (risk_level: string | null): DecisionEntry => {
+    const entry = asks(["a"]) as DecisionEntry;
+    return { ...entry, decision: { ...entry.decision, risk_level } } as DecisionEntry;
+  };
+
+  for (const [what, channels, risk, wanted] of [
+    ["delay a request until they end", channelOf(), "high", "scheduled 120"],
+    ["do not delay a critical request", channelOf(), "critical", "waiting 0"],
+    ["delay a critical request if the operator says so", channelOf({ except: [] }), "critical", "scheduled 120"],
+    ["do not delay a request of another risk that is excepted", channelOf({ except: ["high"] }), "high", "waiting 0"],
+    [
+      "do not delay a request that would have less than half of its time left",
+      channelOf({ until: new Date(T0 + 5 * HOUR).toISOString().slice(11, 16) }),
+      null,
+      "waiting 0",
+    ],
+    ["are over at another time", channelOf({ from: end, until: local }), null, "waiting 0"],
+  ] as const)
+    test(what, async () => {
+      await empty();
+      assert.deepEqual(told(await written(channels, [withRisk(risk)])), [`approval_requested ben ${wanted}`]);
+    });
+
+  test("do not delay an escalation to a channel without them", async () => {
+    await empty();
+    const channels = {
+      a: { notifier: "mail", people: [ANNA], quiet, escalate: { to: "b", after: "1h" } },
+      b: { notifier: "mail", people: [BEN] },
+    };
+    assert.deepEqual(told(await written(channels, [asks(["a"])])), [
+      "approval_requested anna scheduled 120",
+      "approval_escalated ben scheduled 60",
+    ]);
+  });
+
+  test("must differ in begin and end, and name a time zone", () => {
+    const read = (more: object): unknown => readChannels(channelOf(more) as Config["channels"], [notifier([])]);
+    assert.throws(() => read({ until: local }), /are both/);
+    assert.throws(() => read({ time_zone: "Moon/Base" }), /"Moon\/Base" is not a time zone/);
+  });
 });

@@ -1,0 +1,35 @@
+/** Quiet hours end at the same local time in summer and winter, and never cost a vote. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { delayNotice, type QuietHours } from "../../src/domain/quiet-hours.ts";
+
+const HOUR = 3_600_000;
+const BERLIN: QuietHours = { from: 22 * HOUR, until: 7 * HOUR, zone: "Europe/Berlin", except: ["critical"] };
+const delayed = (quiet: QuietHours, at: string, risk: string | null = null): string => {
+  const ms = Date.parse(at);
+  return new Date(delayNotice(quiet, { at: ms, expiresAt: ms + 72 * HOUR, risk })).toISOString();
+};
+
+test("they go over midnight, and end in local time", () => {
+  assert.equal(delayed(BERLIN, "2026-01-10T21:00:00.000Z"), "2026-01-11T06:00:00.000Z");
+  assert.equal(delayed(BERLIN, "2026-01-11T05:59:59.999Z"), "2026-01-11T06:00:00.000Z");
+  assert.equal(delayed(BERLIN, "2026-01-11T06:00:00.000Z"), "2026-01-11T06:00:00.000Z");
+  assert.equal(delayed(BERLIN, "2026-07-10T20:00:00.000Z"), "2026-07-11T05:00:00.000Z");
+});
+
+test("the nights of the clock changes end in the new local time", () => {
+  assert.equal(delayed(BERLIN, "2026-03-28T23:00:00.000Z"), "2026-03-29T05:00:00.000Z");
+  assert.equal(delayed(BERLIN, "2026-10-24T22:00:00.000Z"), "2026-10-25T06:00:00.000Z");
+});
+
+test("hours within one day end on that day", () => {
+  const noon = { ...BERLIN, from: 12 * HOUR, until: 13 * HOUR, zone: "UTC" };
+  assert.equal(delayed(noon, "2026-01-10T12:30:00.000Z"), "2026-01-10T13:00:00.000Z");
+  assert.equal(delayed(noon, "2026-01-10T13:00:00.000Z"), "2026-01-10T13:00:00.000Z");
+});
+
+test("an excepted risk does not wait, nor does a channel without quiet hours", () => {
+  assert.equal(delayed(BERLIN, "2026-01-10T23:00:00.000Z", "critical"), "2026-01-10T23:00:00.000Z");
+  assert.equal(delayed(BERLIN, "2026-01-10T23:00:00.000Z", "high"), "2026-01-11T06:00:00.000Z");
+  assert.equal(delayNotice(null, { at: 5, expiresAt: 9, risk: null }), 5);
+});
