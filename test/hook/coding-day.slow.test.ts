@@ -100,14 +100,18 @@ describe("the pack for coding agents", () => {
     assert.ok(asked.length * 6 <= lines.length, `${asked.length} of ${lines.length} asked:\n${asked.join("\n")}`);
   });
 
-  test("allows none of sixty dangerous calls", async () => {
-    const lines = callsOf("dangerous-calls.txt");
-    assert.ok(lines.length >= 60);
-    const allowed: string[] = [];
-    for (const line of lines) {
-      const { effect, rule } = await decisionOn(`$ ${line}`);
-      if (effect === "allow") allowed.push(`${line}  [${rule ?? "none"}]`);
-    }
-    assert.deepEqual(allowed, []);
-  });
+  for (const [what, file] of [
+    ["sixty dangerous calls", "dangerous-calls.txt"],
+    ["the dangerous calls of someone who had not read it", "dangerous-calls-of-a-reader.txt"],
+  ] as const)
+    test(`allows none of ${what}`, async () => {
+      const lines = callsOf(file);
+      assert.ok(lines.length >= 60);
+      const allowed: string[] = [];
+      for (const line of lines) {
+        const { effect, rule } = await decisionOn(`$ ${line}`);
+        if (effect === "allow") allowed.push(`${line}  [${rule ?? "none"}]`);
+      }
+      assert.deepEqual(allowed, []);
+    });
 });
