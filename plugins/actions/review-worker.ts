@@ -19,7 +19,7 @@ import { createReviewCalls } from "./review-calls.ts";
 import { readReviewedAction, type ReviewedAction, sealReviewRequest } from "./review-request.ts";
 import { recordReview } from "./record-review.ts";
 import { isOverdue } from "./visible-action.ts";
-import { readHistory } from "./verify-record.ts";
+import { hasRecordedRequest, matchesLedger, readHistory } from "./verify-record.ts";
 
 const PAGE = 100;
 /** Actions under review at a time. */
@@ -110,6 +110,11 @@ export function createReviewWorker(host: CoreHost): ReviewWorker {
     const row = await host.storage.action(id);
     if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, host.clock()))
       return;
+    // A reviewer must judge what the ledger has, and not what someone wrote into the store.
+    if (!hasRecordedRequest(row) || !(await matchesLedger(host, host.storage, row)))
+      return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
+        action: id,
+      });
     const asked = (await readHistory(host.storage, row))?.asked ?? null;
     if (asked === null) return;
     const outstanding = findOutstanding(asked.reviewers, asked.reviews);

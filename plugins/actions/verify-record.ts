@@ -108,6 +108,15 @@ export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row
   }
 }
 
+/** Whether the stored text of the request has the request hash. */
+export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "request" | "request_hash">): boolean {
+  try {
+    return encodeRequest(JSON.parse(request) as ActionRequest).hash === request_hash;
+  } catch {
+    return false;
+  }
+}
+
 /** Returns what the action's entries contain, for its record; null if they cannot be read. Changes nothing. */
 export async function readHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
   return (await alteredIn(reader, row)).recorded;
@@ -169,7 +178,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   if (commitDigest(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
   if (votes === undefined) return { recorded, altered };
   // Approvers and policies rely on the texts of the request, `meta` and the questions, so they must match.
-  if (encodeRequest(JSON.parse(row.request) as ActionRequest).hash !== row.request_hash) altered.push("request");
+  if (!hasRecordedRequest(row)) altered.push("request");
   if (!matchesCommitment(first.meta, row.meta)) altered.push("meta");
   if (!questionsMatch(history.questions, row.questions)) altered.push("questions");
   const votesMatch =

@@ -1,10 +1,14 @@
 /** Machine reviewers: what they see, what their answers do, and what happens when they give none. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { definePlugin, type Plugin, readReviewResponse, type ReviewRequest } from "../../../src/plugin.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { ARGUMENTS } from "../../support/arguments.ts";
+import { tableOf } from "../../support/engines.ts";
 import { testNotifier } from "../../support/notifier.ts";
+import { rawSqlite } from "../../support/raw-store.ts";
 import { approve, makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
@@ -219,6 +223,21 @@ describe("a machine reviewer", () => {
     assert.deepEqual([record.status, record.denied_by, record.reviews], ["denied", "person", undefined]);
   });
 
+  test("approves nothing once a person has asked the agent a question", async () => {
+    const gate = gated();
+    answers["triage"] = () => gate.promise;
+    const { body } = await submit("triaged");
+    const question = { question: "Why?" };
+    const asked = await service.call("POST", `/v1/actions/${body.id}/questions`, {
+      key: service.admin,
+      body: question,
+    });
+    assert.ok(asked.status < 300, JSON.stringify(asked.body));
+    gate.resolve({ answer: "approve" });
+    await until("it is recorded", async () => (await read(body.id)).reviews?.length === 1);
+    assert.equal((await read(body.id)).status, "pending_approval");
+  });
+
   test("is asked again after a restart that lost its answer", async () => {
     answers["triage"] = () => new Promise(() => undefined);
     const { body } = await submit("triaged");
@@ -315,4 +334,35 @@ test("an approver key of the agent's owner sees the reviews, too", async () => {
   const { key } = await makeKey(service, { name: "ann", preset: "approver", owner: "ann" });
   const { body } = await service.call("GET", `/v1/actions/${id}`, { key });
   assert.equal(body.reviews[0].reason, "unclear");
+});
+
+test("a reviewer does not see a request that someone altered in the store", async () => {
+  let path = "";
+  const broken = await startService({
+    policy: POLICY,
+    broken: true,
+    plugins: [{ plugin: reviewers, options: {}, origin: "reviewers" }],
+    storage: (folder) => sqliteStorage({ path: (path = join(folder, "store.db")) }),
+  });
+  try {
+    answers["triage"] = () => new Promise(() => undefined);
+    const body = { agent_id: "bot", tool: "t", operation: "triaged", params: { amount: 9000 } };
+    const { id } = (await broken.call("POST", "/v1/actions", { body })).body;
+    const asked = (): number => seen.filter(({ action }) => action.id === id).length;
+    await until("it is asked", () => Promise.resolve(asked() === 1));
+    const raw = await rawSqlite(path);
+    const table = tableOf(raw, "actions");
+    const row = (await raw.rows(table)).find((each) => each["id"] === id);
+    assert.ok(row !== undefined);
+    await raw.set(table, row, "request", JSON.stringify({ ...body, params: { amount: 1 }, context: {} }));
+    await raw.close();
+    answers["triage"] = always({ answer: "approve" });
+    await broken.restart();
+    await until("it is reported", () =>
+      Promise.resolve(broken.logged.some((line) => line.includes("so machine reviewers do not see it"))),
+    );
+    assert.equal(asked(), 1);
+  } finally {
+    await broken.close();
+  }
 });
