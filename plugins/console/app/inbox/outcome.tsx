@@ -22,8 +22,17 @@ export function outcomeOf(action: Action): Outcome | null {
   if (action.status === "cancelled") return { kind: "busy", text: "The agent cancelled it." };
   if (action.denied_by === "policy")
     return { kind: "bad", text: "It was decided again, and the current policies deny it." };
+  if (action.denied_by === "reviewer")
+    return reviewOutcome(action.rejection?.approver.replace(/^reviewer:/, "") ?? "", action.rejection?.reason);
+  if (action.status !== "denied" && last === undefined) return reviewOutcome(null, null);
   if (action.status === "denied") return { kind: "bad", text: "denied it", ...vote };
   return { kind: "good", text: "approved it", ...vote };
+}
+
+/** Returns the outcome of a machine review. @param denier the reviewer that denied it; null if all approved it */
+export function reviewOutcome(denier: string | null, reason: string | null | undefined): Outcome {
+  if (denier === null) return { kind: "good", text: "Machine reviewers approved it." };
+  return { kind: "bad", text: "denied it", by: `the reviewer ${denier}`, reason };
 }
 
 export function Ended({ outcome }: { outcome: Outcome }) {

@@ -12,7 +12,7 @@ import { plain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { headline } from "../ui/params.tsx";
 import { Who } from "../ui/person.tsx";
-import { Bound, Content, Metadata, Origin, Preview, Risk, Unusual, Why } from "../ui/request.tsx";
+import { Bound, Content, Metadata, Origin, Preview, Risk, Reviews, Unusual, Why } from "../ui/request.tsx";
 import { Questions } from "../ui/agent-questions.tsx";
 import { AskForm } from "./ask.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
@@ -64,6 +64,7 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           <h2 class="part">Why approval is required</h2>
           <Why action={action} />
           <Unusual action={action} level={2} />
+          <Reviews action={action} level={2} />
           <Content action={action} level={2} />
           <Questions action={action} level={2}>
             {standing === "open" ? <AskForm action={action} onAsked={onAsked} /> : undefined}

@@ -7,7 +7,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { now, request } from "../core/api.ts";
 import { follow } from "../core/live.ts";
-import { outcomeOf, type Outcome } from "./outcome.tsx";
+import { outcomeOf, type Outcome, reviewOutcome } from "./outcome.tsx";
 
 const PAGE = 50;
 const MAX_PAGE = 1000;
@@ -241,15 +241,17 @@ function markSettled(state: QueueState, known: ReadonlySet<string>, page: Page):
 
 /** Returns how a request ended, from the ledger's entry; null if it is pending. */
 function outcomeOfEntry(entry: Record<string, unknown>): Outcome | null {
-  const { status, verdict, by, comment } = entry as {
+  const { status, verdict, reviewer, by, comment } = entry as {
     status?: string;
     verdict?: string;
+    reviewer?: string;
     by?: { principal?: string } | null;
     comment?: string | null;
   };
   if (status === undefined || status === "pending_approval") return null;
   if (status === "expired") return { kind: "busy", text: "It expired before it was settled." };
   if (status === "cancelled") return { kind: "busy", text: "The agent cancelled it." };
+  if (reviewer !== undefined) return reviewOutcome(status === "denied" ? reviewer : null, comment);
   if (verdict !== "approve" && verdict !== "deny") return { kind: "busy", text: "It is no longer pending." };
   const vote = { by: by?.principal, reason: comment };
   if (status === "denied") return { kind: "bad", text: "denied it", ...vote };
@@ -299,12 +301,12 @@ function followQueue({ load, reread, setLive, setState, isOpen }: Following): ()
   const waiting = setInterval(() => document.hidden || void load(signal, true), WAITING_EVERY_MS);
   void load(signal);
   follow({
-    filters: { type: "decision,approval,question" },
+    filters: { type: "decision,approval,question,review" },
     signal,
     onEvent({ type, entry }) {
       const id = entry["action_id"];
       if (typeof id !== "string" || (type === "decision" && entry["status"] !== "pending_approval")) return;
-      const outcome = type === "approval" ? outcomeOfEntry(entry) : null;
+      const outcome = type === "approval" || type === "review" ? outcomeOfEntry(entry) : null;
       if (outcome !== null) {
         settled.set(id, outcome);
         soon ??= setTimeout(applySettled, COLLECT_MS);

@@ -75,6 +75,30 @@ export function Why({ action }: { action: Shown }) {
   );
 }
 
+/** Renders the answers of machine reviewers. Nothing if the rules name none, or none has answered. */
+export function Reviews({ action, level }: { action: Shown; level: 2 | 3 }) {
+  const reviews = "reviews" in action ? (action.reviews ?? []) : [];
+  if (reviews.length === 0) return null;
+  const words = { approve: "has no objection", deny: "denied it", escalate: "left it to people" };
+  return (
+    <section>
+      <Heading level={level}>Machine reviewers</Heading>
+      <ul>
+        {reviews.map(({ reviewer, answer, fault, reason, created_at }) => (
+          <li key={`${reviewer} ${created_at}`}>
+            <Text value={reviewer} /> {answer === null ? `gave no answer (${fault ?? "error"})` : words[answer]}
+            {reason === null ? null : (
+              <>
+                : <Text value={reason} />
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 /**
  * Maximum number of sentences that are not folded. The agent causes them, so more could push the parameters out of
  * view.
