@@ -1,0 +1,13 @@
+import type { CoreHost, SignedCheckpoint } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+
+/** Returns the newest checkpoint with a witness's cosignature. Throws NOT_WITNESSED if it does not cover the entry. */
+export async function witnessedCheckpoint(host: CoreHost, index: number): Promise<SignedCheckpoint> {
+  const signed = await host.ledger.witnessed();
+  if (signed === null || signed.size <= index)
+    throw new Refusal(
+      "NOT_WITNESSED",
+      `the newest checkpoint that a witness cosigned is of size ${signed?.size ?? 0}; witnesses are asked every ledger.witness_seconds, where ledger.witnesses names some`,
+    );
+  return signed;
+}
