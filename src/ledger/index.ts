@@ -18,7 +18,7 @@ import type { HeadReader } from "./head-reader.ts";
 import { createProofReader, type ProofReader } from "./reader.ts";
 import { sharedRead } from "./shared-read.ts";
 import { CheckpointStore } from "./sign/checkpoint-store.ts";
-import { createCheckpoints, storedCheckpoint, type Checkpoints } from "./sign/checkpoints.ts";
+import { Checkpoints, storedCheckpoint } from "./sign/checkpoints.ts";
 import {
   compareWithCheckpointFile,
   openCheckpointFile,
@@ -26,7 +26,7 @@ import {
   type CheckpointFile,
 } from "./sign/kept-checkpoint.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
-import { createTail, type Listener, type Tail } from "./tail.ts";
+import { Tail, type Listener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { appendCheckpoints, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
 import { witnessedCheckpoint } from "./witness/witnesses.ts";
@@ -128,7 +128,7 @@ class ProcessLedger implements OpenLedger {
     this.options = options;
     this.origin = options.origin;
     this.proofs = createProofReader(storage);
-    this.tail = createTail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
+    this.tail = new Tail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
     this.kept = keptCheckpoints(options);
     this.checkpoints = this.createCheckpoints(signed);
     this.checkpointStore = new CheckpointStore(storage, this.checkpoints, log);
@@ -163,7 +163,7 @@ class ProcessLedger implements OpenLedger {
 
   private createCheckpoints(signed: SignedCheckpoint | null): Checkpoints {
     const { origin, logKeys, log } = this.options;
-    return createCheckpoints({
+    return new Checkpoints({
       origin,
       signers: (size) => logKeys.signers(size),
       proofs: this.proofs,

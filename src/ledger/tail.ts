@@ -8,137 +8,154 @@ import { assertContiguous, type EntryRow, type StorageReader } from "../contract
 
 export type Listener = (entries: readonly EntryRow[]) => void;
 
-export interface Tail {
+const PAGE = 256;
+
+export class Tail {
+  private readonly reader: Pick<StorageReader, "entries">;
+  private readonly log: Logger;
+  private readonly newest: (entry: EntryRow) => void;
+  private readonly listeners = new Set<Listener>();
+  private readonly recorders = new Set<Listener>();
+  private readonly growth = new Set<(size: number) => void>();
+  private deliveredSize: number;
+  private gap: Promise<void> | null = null;
+  private announcedSize: number;
+
+  /** @param newest called with the last committed entry, even without subscribers */
+  constructor(
+    reader: Pick<StorageReader, "entries">,
+    size: number,
+    log: Logger,
+    newest: (entry: EntryRow) => void = () => {},
+  ) {
+    this.reader = reader;
+    this.log = log;
+    this.newest = newest;
+    this.deliveredSize = size;
+    this.announcedSize = size;
+  }
+
   /**
    * Delivers the entries of all processes that are announced from now on. The first subscriber can skip the entries below
    * sequence number `from`. Returns a function that ends the subscription.
    */
-  subscribe(listener: Listener, from?: number): () => void;
+  subscribe(listener: Listener, from: number = this.announcedSize): () => void {
+    // Without subscribers, no one needs the entries that were announced earlier.
+    if (this.listeners.size === 0 && this.gap === null) this.deliveredSize = Math.max(this.announcedSize, from);
+    return this.add(this.listeners, listener);
+  }
+
   /** Delivers entries that this process committed, unless the outcome of the commit was uncertain. */
-  onRecorded(listener: Listener): () => void;
+  onRecorded(listener: Listener): () => void {
+    return this.add(this.recorders, listener);
+  }
+
   /** Calls the listener with the possible size of the ledger whenever any process commits. */
-  onGrowth(listener: (size: number) => void): () => void;
-  committed(entries: readonly EntryRow[]): void;
+  onGrowth(listener: (size: number) => void): () => void {
+    return this.add(this.growth, listener);
+  }
+
+  committed(entries: readonly EntryRow[]): void {
+    const first = entries[0];
+    if (first === undefined) return;
+    const size = first.seq + entries.length;
+    this.announcedSize = Math.max(this.announcedSize, size);
+    this.notify(this.recorders, entries);
+    this.notify(this.growth, size);
+    if (this.listeners.size === 0) return;
+    if (this.gap === null && first.seq === this.deliveredSize) this.deliver(entries);
+    else this.catchUp();
+  }
+
   /**
    * Reports that the ledger has this size because another process committed. With subscribers, starts to read the new entries
    * and resolves at once. Without subscribers, reads only the newest entry and then resolves.
    */
-  reached(size: number): Promise<void>;
+  async reached(size: number): Promise<void> {
+    const grown = size > this.announcedSize;
+    this.announcedSize = Math.max(this.announcedSize, size);
+    if (grown) this.notify(this.growth, size);
+    if (this.listeners.size > 0) return this.catchUp();
+    if (!grown) return;
+    const [last] = await this.reader.entries(size - 1, size);
+    if (last !== undefined) this.newest(last);
+  }
+
   /** Reports that the ledger may have this size. */
-  moved(size: number): void;
-  listening(): boolean;
+  moved(size: number): void {
+    this.notify(this.growth, size);
+  }
+
+  listening(): boolean {
+    return this.listeners.size > 0;
+  }
+
   /** Returns the largest size of the ledger that was reported by `committed` or `reached`. */
-  announced(): number;
+  announced(): number {
+    return this.announcedSize;
+  }
+
   /** Returns the number of delivered entries, which is the next sequence number. */
-  delivered(): number;
+  delivered(): number {
+    return this.deliveredSize;
+  }
+
   /** Resolves when everything announced so far is delivered. */
-  settled(): Promise<void>;
-}
+  async settled(): Promise<void> {
+    while (this.gap !== null) await this.gap;
+  }
 
-const PAGE = 256;
-
-/**
- * Creates the tail of a ledger.
- * @param newest called with the last committed entry, even without subscribers
- */
-export function createTail(
-  reader: Pick<StorageReader, "entries">,
-  size: number,
-  log: Logger,
-  newest: (entry: EntryRow) => void = () => {},
-): Tail {
-  const listeners = new Set<Listener>();
-  const recorders = new Set<Listener>();
-  const growth = new Set<(size: number) => void>();
-  let delivered = size;
-  let gap: Promise<void> | null = null;
-  let announced = size;
-
-  function notify<T>(subscribers: ReadonlySet<(value: T) => void>, value: T): void {
+  private notify<T>(subscribers: ReadonlySet<(value: T) => void>, value: T): void {
     for (const listener of subscribers) {
       try {
         listener(value);
       } catch (error) {
         // An error of a subscriber must not affect decisions.
-        log.error("a subscriber of the ledger threw", { error: String(error) });
+        this.log.error("a subscriber of the ledger threw", { error: String(error) });
       }
     }
   }
 
-  function deliver(entries: readonly EntryRow[]): void {
+  private deliver(entries: readonly EntryRow[]): void {
     const [first, last] = [entries[0], entries.at(-1)];
     if (first === undefined || last === undefined) return;
-    delivered = first.seq + entries.length;
-    newest(last);
-    notify(listeners, entries);
+    this.deliveredSize = first.seq + entries.length;
+    this.newest(last);
+    this.notify(this.listeners, entries);
   }
 
   /** Reads the missing entries. One read runs at a time, and includes what is announced meanwhile. */
-  function catchUp(): void {
-    if (gap !== null || delivered >= announced || listeners.size === 0) return;
-    gap = fill().then((done) => {
-      gap = null;
+  private catchUp(): void {
+    if (this.gap !== null || this.deliveredSize >= this.announcedSize || this.listeners.size === 0) return;
+    this.gap = this.fill().then((done) => {
+      this.gap = null;
       // Check again, because something may have been announced just as the read ended.
-      if (done) catchUp();
+      if (done) this.catchUp();
     });
   }
 
   /** Reads up to the announced size. Resolves to false if a read failed. */
-  async function fill(): Promise<boolean> {
+  private async fill(): Promise<boolean> {
     try {
-      while (delivered < announced && listeners.size > 0) {
-        const page = await reader.entries(delivered, Math.min(delivered + PAGE, announced));
-        const entries = assertContiguous(page, delivered);
+      while (this.deliveredSize < this.announcedSize && this.listeners.size > 0) {
+        const page = await this.reader.entries(
+          this.deliveredSize,
+          Math.min(this.deliveredSize + PAGE, this.announcedSize),
+        );
+        const entries = assertContiguous(page, this.deliveredSize);
         if (entries.length === 0) return false;
-        deliver(entries);
+        this.deliver(entries);
       }
       return true;
     } catch (error) {
       // The next commit reads again from the same sequence number.
-      log.warn("the ledger's tail could not be read; subscribers wait", { error: String(error) });
+      this.log.warn("the ledger's tail could not be read; subscribers wait", { error: String(error) });
       return false;
     }
   }
 
-  function add<T>(set: Set<T>, listener: T): () => void {
+  private add<T>(set: Set<T>, listener: T): () => void {
     set.add(listener);
     return () => void set.delete(listener);
   }
-
-  return {
-    subscribe(listener, from = announced) {
-      // Without subscribers, no one needs the entries that were announced earlier.
-      if (listeners.size === 0 && gap === null) delivered = Math.max(announced, from);
-      return add(listeners, listener);
-    },
-    onRecorded: (listener) => add(recorders, listener),
-    onGrowth: (listener) => add(growth, listener),
-    committed(entries) {
-      const first = entries[0];
-      if (first === undefined) return;
-      const size = first.seq + entries.length;
-      announced = Math.max(announced, size);
-      notify(recorders, entries);
-      notify(growth, size);
-      if (listeners.size === 0) return;
-      if (gap === null && first.seq === delivered) deliver(entries);
-      else catchUp();
-    },
-    async reached(size) {
-      const grown = size > announced;
-      announced = Math.max(announced, size);
-      if (grown) notify(growth, size);
-      if (listeners.size > 0) return catchUp();
-      if (!grown) return;
-      const [last] = await reader.entries(size - 1, size);
-      if (last !== undefined) newest(last);
-    },
-    moved: (size) => notify(growth, size),
-    listening: () => listeners.size > 0,
-    announced: () => announced,
-    delivered: () => delivered,
-    async settled() {
-      while (gap !== null) await gap;
-    },
-  };
 }

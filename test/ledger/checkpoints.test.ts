@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type LedgerHead, type Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
-import { createCheckpoints } from "../../src/ledger/sign/checkpoints.ts";
+import { Checkpoints } from "../../src/ledger/sign/checkpoints.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { createProofReader } from "../../src/ledger/reader.ts";
 import { openLedgerOn } from "../support/ledger.ts";
@@ -113,7 +113,7 @@ test("of two histories that both extend the last signature only one is signed", 
     await ledger.close();
   }
   const [first, second, other] = heads as [LedgerHead, LedgerHead, LedgerHead];
-  const checkpoints = createCheckpoints({
+  const checkpoints = new Checkpoints({
     origin: ORIGIN,
     signers: () => [signer],
     proofs: createProofReader(storage as Storage),
@@ -144,7 +144,7 @@ test("a head is signed after one read, although others are signed during each re
     heads.push(await storage.head());
   }
   await ledger.close();
-  const checkpoints = createCheckpoints({
+  const checkpoints = new Checkpoints({
     origin: ORIGIN,
     signers: () => [signer],
     proofs: createProofReader(storage),

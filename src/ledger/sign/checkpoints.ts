@@ -13,24 +13,6 @@ import type { ProofReader } from "../reader.ts";
 /** Minimum interval between signatures of commits under load. Milliseconds. */
 const SIGN_EVERY = 100;
 
-export interface Checkpoints {
-  /** Returns the newest signed checkpoint; null if there is none. */
-  latest(): SignedCheckpoint | null;
-  /**
-   * Schedules the signature of a head that this process committed.
-   * @param base the checkpoint that the head is known to extend, verified under the ledger's lock
-   */
-  committed(head: LedgerHead, base: SignedCheckpoint | null): void;
-  /** Signs the committed head that `read` returns. Rejects with StorageError "corrupt" if the head has another history. */
-  sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint>;
-  extendsHistory(head: LedgerHead): Promise<boolean>;
-  /** Returns a checkpoint that is not stored yet; null if there is none. */
-  unstored(): { size: number; note: string } | null;
-  stored(size: number): void;
-  /** Signs the last committed head. */
-  close(): Promise<void>;
-}
-
 export interface CheckpointOptions {
   origin: string;
   /** Returns the signers of a checkpoint of this size. Throws StorageError if this process must not sign it. */
@@ -45,106 +27,139 @@ export interface CheckpointOptions {
   failed(error: unknown, size: number): void;
 }
 
-export function createCheckpoints(options: CheckpointOptions): Checkpoints {
-  const { origin, proofs } = options;
-  let latest = options.start;
-  let storedSize = latest?.size ?? -1;
-  let waiting: { head: LedgerHead; base: SignedCheckpoint | null } | null = null;
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  let signedAt = -Infinity;
+export class Checkpoints {
+  private readonly options: CheckpointOptions;
+  private newest: SignedCheckpoint | null;
+  private storedSize: number;
+  private waiting: { head: LedgerHead; base: SignedCheckpoint | null } | null = null;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private signedAt = -Infinity;
   /** Checkpoints of heads that this process committed. Its later commits extend them. */
-  const own = new WeakSet<SignedCheckpoint>();
+  private readonly own = new WeakSet<SignedCheckpoint>();
   /** Signatures are made one at a time, because each must extend the previous one. */
-  let queue: Promise<unknown> = Promise.resolve();
+  private queue: Promise<unknown> = Promise.resolve();
 
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = queue.then(work);
-    queue = mine.catch(() => undefined);
+  constructor(options: CheckpointOptions) {
+    this.options = options;
+    this.newest = options.start;
+    this.storedSize = this.newest?.size ?? -1;
+  }
+
+  /** Returns the newest signed checkpoint; null if there is none. */
+  latest(): SignedCheckpoint | null {
+    return this.newest;
+  }
+
+  /**
+   * Schedules the signature of a head that this process committed.
+   * @param base the checkpoint that the head is known to extend, verified under the ledger's lock
+   */
+  committed(head: LedgerHead, base: SignedCheckpoint | null): void {
+    this.waiting = { head, base };
+    if (this.timer !== null) return;
+    this.timer = setTimeout(
+      () => void this.signWaiting(),
+      Math.max(0, SIGN_EVERY - (performance.now() - this.signedAt)),
+    );
+  }
+
+  extendsHistory(head: LedgerHead): Promise<boolean> {
+    return this.extendsCheckpoint(head, this.newest);
+  }
+
+  /** Signs the committed head that `read` returns. Rejects with StorageError "corrupt" if the head has another history. */
+  async sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint> {
+    // Read the checkpoint before the head, because an older head need not contain a newer checkpoint.
+    const before = this.newest;
+    const head = await read();
+    if (!(await this.extendsCheckpoint(head, before))) throw this.doesNotExtend(head, before);
+    return this.inTurn(async () => {
+      // Under load, a newer checkpoint is signed during each read. It also extends `before`.
+      if (this.newest !== null && this.newest !== before) {
+        if (this.newest.size > head.size) return this.newest;
+        if (!(await this.extendsCheckpoint(head, this.newest))) throw this.doesNotExtend(head, this.newest);
+      }
+      return this.publish(head);
+    });
+  }
+
+  /** Returns a checkpoint that is not stored yet; null if there is none. */
+  unstored(): { size: number; note: string } | null {
+    return this.newest !== null && this.newest.size > this.storedSize
+      ? { size: this.newest.size, note: this.newest.note }
+      : null;
+  }
+
+  stored(size: number): void {
+    this.storedSize = Math.max(this.storedSize, size);
+  }
+
+  /** Signs the last committed head. */
+  async close(): Promise<void> {
+    await this.signWaiting();
+    await this.queue;
+  }
+
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.queue.then(work);
+    this.queue = mine.catch(() => undefined);
     return mine;
   }
 
   /** Signs a head that is known to extend `latest`. One call at a time. */
-  async function publish(head: LedgerHead): Promise<SignedCheckpoint> {
-    if (latest !== null && latest.size === head.size && equalBytes(latest.root, head.root)) return latest;
-    if (latest !== null && latest.size >= head.size) {
+  private async publish(head: LedgerHead): Promise<SignedCheckpoint> {
+    if (this.newest !== null && this.newest.size === head.size && equalBytes(this.newest.root, head.root))
+      return this.newest;
+    if (this.newest !== null && this.newest.size >= head.size) {
       throw new StorageError(
         "corrupt",
-        `the head (size ${head.size}) is behind the signed checkpoint (size ${latest.size})`,
+        `the head (size ${head.size}) is behind the signed checkpoint (size ${this.newest.size})`,
       );
     }
-    const note = signCheckpoint({ origin, size: head.size, root: head.root }, ...options.signers(head.size));
-    await options.keep(note);
-    latest = { size: head.size, root: head.root, note };
-    signedAt = performance.now();
-    options.signed();
-    return latest;
+    const note = signCheckpoint(
+      { origin: this.options.origin, size: head.size, root: head.root },
+      ...this.options.signers(head.size),
+    );
+    await this.options.keep(note);
+    this.newest = { size: head.size, root: head.root, note };
+    this.signedAt = performance.now();
+    this.options.signed();
+    return this.newest;
   }
 
-  async function extendsCheckpoint(head: LedgerHead, signed: SignedCheckpoint | null): Promise<boolean> {
+  private async extendsCheckpoint(head: LedgerHead, signed: SignedCheckpoint | null): Promise<boolean> {
     if (signed === null || signed.size === 0) return true;
     if (head.size < signed.size) return false;
     if (head.size === signed.size) return equalBytes(head.root, signed.root);
-    return equalBytes(await proofs.rootAt(signed.size), signed.root);
+    return equalBytes(await this.options.proofs.rootAt(signed.size), signed.root);
   }
 
-  function doesNotExtend(head: LedgerHead, signed: SignedCheckpoint | null): StorageError {
+  private doesNotExtend(head: LedgerHead, signed: SignedCheckpoint | null): StorageError {
     return new StorageError(
       "corrupt",
       `the head (size ${head.size}) does not extend the signed checkpoint (size ${signed?.size ?? 0}); it is not signed`,
     );
   }
 
-  async function signWaiting(): Promise<void> {
-    if (timer !== null) clearTimeout(timer);
-    timer = null;
-    const next = waiting;
-    waiting = null;
+  private async signWaiting(): Promise<void> {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    const next = this.waiting;
+    this.waiting = null;
     if (next === null) return;
     const { head, base } = next;
     try {
-      await inTurn(async () => {
+      await this.inTurn(async () => {
         // A newer head may have been signed on request.
-        if (latest !== null && latest.size >= head.size) return;
-        const isOwn = latest === base || (latest !== null && own.has(latest));
-        if (!isOwn && !(await extendsCheckpoint(head, latest))) throw doesNotExtend(head, latest);
-        own.add(await publish(head));
+        if (this.newest !== null && this.newest.size >= head.size) return;
+        const isOwn = this.newest === base || (this.newest !== null && this.own.has(this.newest));
+        if (!isOwn && !(await this.extendsCheckpoint(head, this.newest))) throw this.doesNotExtend(head, this.newest);
+        this.own.add(await this.publish(head));
       });
     } catch (error) {
-      options.failed(error, head.size);
+      this.options.failed(error, head.size);
     }
   }
-
-  return {
-    latest: () => latest,
-    committed(head, base) {
-      waiting = { head, base };
-      if (timer !== null) return;
-      timer = setTimeout(() => void signWaiting(), Math.max(0, SIGN_EVERY - (performance.now() - signedAt)));
-    },
-    extendsHistory: (head) => extendsCheckpoint(head, latest),
-    async sign(read) {
-      // Read the checkpoint before the head, because an older head need not contain a newer checkpoint.
-      const before = latest;
-      const head = await read();
-      if (!(await extendsCheckpoint(head, before))) throw doesNotExtend(head, before);
-      return inTurn(async () => {
-        // Under load, a newer checkpoint is signed during each read. It also extends `before`.
-        if (latest !== null && latest !== before) {
-          if (latest.size > head.size) return latest;
-          if (!(await extendsCheckpoint(head, latest))) throw doesNotExtend(head, latest);
-        }
-        return publish(head);
-      });
-    },
-    unstored: () => (latest !== null && latest.size > storedSize ? { size: latest.size, note: latest.note } : null),
-    stored(size) {
-      storedSize = Math.max(storedSize, size);
-    },
-    async close() {
-      await signWaiting();
-      await queue;
-    },
-  };
 }
 
 /** Returns the newest checkpoint in the store. Throws if this log has not signed it. */
