@@ -6,6 +6,8 @@
  * (database-session.ts). In addition, every transaction sets a name that only it knows: triggers reject changes of
  * tables without such a name, and the commit is only accepted together with the name, in one message.
  */
+import type { SqlValue } from "../../src/storage/sql/statement.ts";
+import type { SqlQuery } from "../../src/storage/sql/engine.ts";
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
 import {
@@ -60,46 +62,147 @@ const DURABLE =
  */
 const PATIENT = "set local statement_timeout = 0";
 
-export function postgresEngine(options: EngineOptions): SqlEngine {
-  let newestTimeline = 0;
-  let pool: Pool | null = null;
-  let writer: Session | null = null;
-  let migrator: Session | null = null;
-  let isReadOnly = false;
-  let checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
-
+export class PostgresEngine implements SqlEngine {
+  readonly name = "storage-postgres";
+  readonly exclusive = false;
+  readonly pipelined = true;
+  readonly watch?: (changed: (size?: number) => void) => Promise<() => Promise<void>>;
+  private readonly options: EngineOptions;
+  private newestTimeline = 0;
+  private pool: Pool | null = null;
+  private writer: Session | null = null;
+  private migrator: Session | null = null;
+  private isReadOnly = false;
+  private checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
   /** Open sessions and the timelines of their servers; 0 if a server does not report it. */
-  const timelines = new Map<Session, number>();
-
-  async function session(name: string, more: Partial<SessionOptions> = {}): Promise<Session> {
-    const addresses = parseAddresses(options);
-    const open = (mayBeStandby: boolean): Promise<Session> =>
-      firstUsable(addresses, (address) => sessionAt({ ...options, ...more, name }, address, mayBeStandby));
-    // A standby may lag behind, so that an audit would miss the newest entries.
-    if (!isReadOnly || addresses.length === 1) return open(isReadOnly);
-    return open(false).catch(() => open(true));
-  }
-
+  private readonly timelines = new Map<Session, number>();
   /**
    * Sessions for the rows of processes: see process-table.ts. A server that does not respond is abandoned after a short
    * timeout.
    */
-  const processes = createProcesses(reads, () =>
-    firstUsable(parseAddresses(options), async (address) => {
-      const ms = PROCESS_PATIENCE;
-      const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
-      const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms, answerTimeoutMs: ms + 1_000 };
-      const candidate = await openSession({ ...own, ...patience }, address);
-      return checked(candidate, isReadOnly, () => Promise.resolve());
-    }),
-  );
+  readonly processes: ReturnType<typeof createProcesses>;
+  /** Uses a reader's session: inside the transaction, NOTIFY would acquire a global lock of the server at the commit. */
+  private readonly announcer: ReturnType<typeof createAnnouncer> | null;
+
+  constructor(options: EngineOptions) {
+    this.options = options;
+    this.processes = createProcesses(reads, () =>
+      firstUsable(parseAddresses(options), async (address) => {
+        const ms = PROCESS_PATIENCE;
+        const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
+        const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms, answerTimeoutMs: ms + 1_000 };
+        const candidate = await openSession({ ...own, ...patience }, address);
+        return this.checked(candidate, this.isReadOnly, () => Promise.resolve());
+      }),
+    );
+    this.announcer = options.notify
+      ? createAnnouncer((size) =>
+          this.opened().shared(async (one) => void (await one.script(`notify ${CHANNEL}, '${size}'`))),
+        )
+      : null;
+    if (options.notify) this.watch = (changed) => listen(options, changed);
+  }
+
+  toStorageError(error: unknown, doing: string): StorageError {
+    return toStorageError(error, doing);
+  }
+
+  async open({ readOnly }: { readOnly: boolean }): Promise<void> {
+    this.isReadOnly = readOnly;
+    // Transactions of readers block no other process, so they can be idle for as long as a statement may take.
+    this.pool = createPool(this.options.poolSize, () =>
+      this.session(readOnly ? "assent audit" : "assent reader", { silenceMs: this.options.statementTimeoutMs }),
+    );
+    if (readOnly) return;
+    try {
+      const opened = await this.session("assent writer");
+      this.writer = opened;
+      await this.pool.alone((reader) => assertSessions(opened, reader));
+    } catch (error) {
+      const failed = this.pool;
+      this.pool = null;
+      await Promise.all([failed?.end(), this.writer?.end()]);
+      this.writer = null;
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.announcer?.end();
+    const [readers, own, migrating] = [this.pool, this.writer, this.migrator];
+    this.pool = null;
+    this.writer = null;
+    this.migrator = null;
+    await Promise.all([readers?.end(), own?.end(), migrating?.end(), this.processes.end()]);
+  }
+
+  query(sql: string, values: SqlValue[]): Promise<SqlRow[]> {
+    return this.opened().shared(async (one) => (await one.query(sql, values)).rows);
+  }
+
+  integrityFaults(): Promise<string[]> {
+    return this.opened().alone(indexFaults);
+  }
+
+  schemaFaults(statements: readonly string[]): Promise<string[]> {
+    return this.opened().alone((one) => schemaFaults(one, statements));
+  }
+
+  snapshot<T>(work: (query: SqlQuery) => Promise<T>): Promise<T> {
+    return this.opened().alone(async (one) => {
+      await one.script("begin isolation level repeatable read read only");
+      try {
+        return await work(async (sql, values) => (await one.query(sql, values)).rows);
+      } finally {
+        await rollback(one);
+      }
+    });
+  }
+
+  onConnection(check: (reader: StorageReader) => Promise<void>): void {
+    this.checkReader = check;
+  }
+
+  async begin(purpose: SqlPurpose, reads: readonly SqlRead[] = []): Promise<SqlTransaction> {
+    this.opened();
+    const own = await this.sessionFor(purpose);
+    const name = randomUUID();
+    const settings = [`set_config('assent.transaction', '${name}', true)`, DURABLE];
+    if (purpose === "copy") settings.push("set_config('assent.copying', 'on', true)");
+    const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
+    const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
+    try {
+      // Use one round trip: the statements are sent together, in this order. Each statement sees what was committed
+      // before it began, so the reads see everything that earlier holders of the lock committed.
+      const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
+      const [head, ...rows] = await answersOf(start, queries);
+      return transactionOf(
+        own,
+        name,
+        (size) => this.announcer?.moved(size),
+        head === undefined ? {} : { head, reads: rows },
+      );
+    } catch (error) {
+      await rollback(own);
+      throw error;
+    }
+  }
+
+  private async session(name: string, more: Partial<SessionOptions> = {}): Promise<Session> {
+    const addresses = parseAddresses(this.options);
+    const open = (mayBeStandby: boolean): Promise<Session> =>
+      firstUsable(addresses, (address) => this.sessionAt({ ...this.options, ...more, name }, address, mayBeStandby));
+    // A standby may lag behind, so that an audit would miss the newest entries.
+    if (!this.isReadOnly || addresses.length === 1) return open(this.isReadOnly);
+    return open(false).catch(() => open(true));
+  }
 
   /**
    * Closes the sessions to servers that a failover has replaced. A paused or disconnected server closes no connection, so its
    * sessions would wait until their timeouts.
    */
-  function loseOlder(timeline: number): void {
-    for (const [one, earlier] of timelines) {
+  private loseOlder(timeline: number): void {
+    for (const [one, earlier] of this.timelines) {
       if (earlier === 0 || earlier >= timeline) continue;
       one.lose(
         new StorageError(
@@ -111,22 +214,22 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   }
 
   /** Returns the session after its server was checked. */
-  async function checked(
+  private async checked(
     candidate: Session,
     mayBeStandby: boolean,
     more: (timeline: number) => Promise<void>,
   ): Promise<Session> {
     try {
       const timeline = await checkServer(candidate, {
-        readOnly: isReadOnly,
+        readOnly: this.isReadOnly,
         mayBeStandby,
-        acceptUnsafe: options.acceptUnsafeServer,
-        newestTimeline: () => newestTimeline,
+        acceptUnsafe: this.options.acceptUnsafeServer,
+        newestTimeline: () => this.newestTimeline,
       });
-      loseOlder(timeline);
+      this.loseOlder(timeline);
       await more(timeline);
-      timelines.set(candidate, timeline);
-      void candidate.gone.then(() => timelines.delete(candidate));
+      this.timelines.set(candidate, timeline);
+      void candidate.gone.then(() => this.timelines.delete(candidate));
       return candidate;
     } catch (error) {
       void candidate.end();
@@ -135,10 +238,10 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
   }
 
   /** Returns a checked session that nothing else has used yet. */
-  async function sessionAt(own: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
+  private async sessionAt(own: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
     const candidate = await openSession(own, address);
-    return checked(candidate, mayBeStandby, async (timeline) => {
-      await checkReader?.(
+    return this.checked(candidate, mayBeStandby, async (timeline) => {
+      await this.checkReader?.(
         createReader(
           reads,
           {
@@ -149,109 +252,32 @@ export function postgresEngine(options: EngineOptions): SqlEngine {
         ),
       );
       // A rejected server does not count as used.
-      newestTimeline = Math.max(newestTimeline, timeline);
+      this.newestTimeline = Math.max(this.newestTimeline, timeline);
     });
   }
 
-  /** Uses a reader's session: inside the transaction, NOTIFY would acquire a global lock of the server at the commit. */
-  const announcer = options.notify
-    ? createAnnouncer((size) => opened().shared(async (one) => void (await one.script(`notify ${CHANNEL}, '${size}'`))))
-    : null;
-  const announce = (size: number): void => announcer?.moved(size);
-
-  function opened(): Pool {
-    if (pool === null) throw new StorageError("unavailable", "the Postgres store is not open");
-    return pool;
+  private opened(): Pool {
+    if (this.pool === null) throw new StorageError("unavailable", "the Postgres store is not open");
+    return this.pool;
   }
 
-  async function sessionFor(purpose: SqlPurpose): Promise<Session> {
+  private async sessionFor(purpose: SqlPurpose): Promise<Session> {
     if (purpose === "migrate") {
-      const { statementTimeoutMs, lockTimeoutMs } = options;
+      const { statementTimeoutMs, lockTimeoutMs } = this.options;
       const patience = {
         statementTimeoutMs: Math.max(statementTimeoutMs, MIGRATION),
         lockTimeoutMs: Math.max(lockTimeoutMs, MIGRATION),
         silenceMs: statementTimeoutMs,
       };
-      if (migrator === null || migrator.lost !== null) migrator = await session("assent migration", patience);
-      return migrator;
+      if (this.migrator === null || this.migrator.lost !== null)
+        this.migrator = await this.session("assent migration", patience);
+      return this.migrator;
     }
-    void migrator?.end();
-    migrator = null;
-    if (writer === null || writer.lost !== null) writer = await session("assent writer");
-    return writer;
+    void this.migrator?.end();
+    this.migrator = null;
+    if (this.writer === null || this.writer.lost !== null) this.writer = await this.session("assent writer");
+    return this.writer;
   }
-
-  async function begin(purpose: SqlPurpose, reads: readonly SqlRead[] = []): Promise<SqlTransaction> {
-    opened();
-    const own = await sessionFor(purpose);
-    const name = randomUUID();
-    const settings = [`set_config('assent.transaction', '${name}', true)`, DURABLE];
-    if (purpose === "copy") settings.push("set_config('assent.copying', 'on', true)");
-    const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
-    const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
-    try {
-      // Use one round trip: the statements are sent together, in this order. Each statement sees what was committed
-      // before it began, so the reads see everything that earlier holders of the lock committed.
-      const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
-      const [head, ...rows] = await answersOf(start, queries);
-      return transactionOf(own, name, announce, head === undefined ? {} : { head, reads: rows });
-    } catch (error) {
-      await rollback(own);
-      throw error;
-    }
-  }
-
-  return {
-    name: "storage-postgres",
-    exclusive: false,
-    pipelined: true,
-    toStorageError: (error, doing) => toStorageError(error, doing),
-    async open({ readOnly }) {
-      isReadOnly = readOnly;
-      // Transactions of readers block no other process, so they can be idle for as long as a statement may take.
-      pool = createPool(options.poolSize, () =>
-        session(readOnly ? "assent audit" : "assent reader", { silenceMs: options.statementTimeoutMs }),
-      );
-      if (readOnly) return;
-      try {
-        const opened = await session("assent writer");
-        writer = opened;
-        await pool.alone((reader) => assertSessions(opened, reader));
-      } catch (error) {
-        const failed = pool;
-        pool = null;
-        await Promise.all([failed?.end(), writer?.end()]);
-        writer = null;
-        throw error;
-      }
-    },
-    async close() {
-      await announcer?.end();
-      const [readers, own, migrating] = [pool, writer, migrator];
-      pool = null;
-      writer = null;
-      migrator = null;
-      await Promise.all([readers?.end(), own?.end(), migrating?.end(), processes.end()]);
-    },
-    processes,
-    query: (sql, values) => opened().shared(async (one) => (await one.query(sql, values)).rows),
-    begin,
-    integrityFaults: () => opened().alone(indexFaults),
-    schemaFaults: (statements) => opened().alone((one) => schemaFaults(one, statements)),
-    snapshot: (work) =>
-      opened().alone(async (one) => {
-        await one.script("begin isolation level repeatable read read only");
-        try {
-          return await work(async (sql, values) => (await one.query(sql, values)).rows);
-        } finally {
-          await rollback(one);
-        }
-      }),
-    ...(options.notify ? { watch: (changed: (size?: number) => void) => listen(options, changed) } : {}),
-    onConnection(check) {
-      checkReader = check;
-    },
-  };
 }
 
 /** Waits for all responses. If several statements failed, rejects with the first error, which caused the others. */

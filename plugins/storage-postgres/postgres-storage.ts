@@ -1,6 +1,6 @@
 import type { Storage } from "../../src/storage/index.ts";
 import { createSqlStorage, type Migration, postgresDialect, rowTriggersDialect } from "../../src/storage/sql/index.ts";
-import { postgresEngine } from "./postgres-engine.ts";
+import { PostgresEngine } from "./postgres-engine.ts";
 import type { SessionOptions } from "./database-session.ts";
 
 export interface PostgresStorageOptions {
@@ -37,7 +37,7 @@ export interface PostgresStorageOptions {
 
 /** Creates a storage that several processes can share. */
 export function postgresStorage(options: PostgresStorageOptions): Storage {
-  const engine = postgresEngine({
+  const engine = new PostgresEngine({
     url: options.url,
     poolSize: options.poolSize ?? 8,
     statementTimeoutMs: options.statementTimeoutMs ?? 30_000,

@@ -6,6 +6,8 @@
  * failed COMMIT the transaction may or may not be stored. The connection is then closed and not used again, because a
  * second fsync would not report the lost data.
  */
+import type { SqlValue } from "../../src/storage/sql/statement.ts";
+import type { SqlRow } from "../../src/storage/sql/statement.ts";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Logger } from "../../src/plugin.ts";
@@ -49,34 +51,138 @@ const MAX_FAULTS = 20;
  */
 const PROTOCOL = 15;
 
-export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): SqlEngine {
-  let store: OpenStore | null = null;
-  let scrubbed = -Infinity;
+export class SqliteEngine implements SqlEngine {
+  readonly name = "storage-sqlite";
+  readonly exclusive = true;
+  private readonly given: string;
+  private readonly busyTimeout: number;
+  private readonly log: Logger | undefined;
+  private store: OpenStore | null = null;
+  private scrubbed = -Infinity;
 
-  function opened(): OpenStore {
-    if (store === null) throw new StorageError("unavailable", `the store ${given} is not open`);
-    if (store.lost !== null) throw store.lost;
-    return store;
+  constructor(given: string, busyTimeout: number, log?: Logger) {
+    this.given = given;
+    this.busyTimeout = busyTimeout;
+    this.log = log;
+  }
+
+  toStorageError(error: unknown, doing: string): StorageError {
+    return toStorageError(error, doing);
+  }
+
+  async open({ readOnly }: { readOnly: boolean }): Promise<void> {
+    this.store = readOnly
+      ? await openToRead(this.given, this.busyTimeout)
+      : await openStore(this.given, this.busyTimeout);
+    if (readOnly) return;
+    this.look();
+    this.store.watch = setInterval(() => this.look(), LOOK_MS);
+    this.store.watch.unref?.();
+  }
+
+  async close(): Promise<void> {
+    const closing = this.store;
+    if (closing === null) return;
+    if (closing.watch !== null) clearInterval(closing.watch);
+    closing.reader.close();
+    foldWal(closing.writer);
+    this.dropWriter();
+    this.store = null;
+    closing.lock?.release();
+  }
+
+  async query(sql: string, values: SqlValue[]): Promise<SqlRow[]> {
+    const { reader } = this.opened();
+    return this.tried(() => reader.all(sql, values));
+  }
+
+  async integrityFaults(): Promise<string[]> {
+    const { reader } = this.opened();
+    try {
+      const rows = reader.all(`pragma integrity_check(${MAX_FAULTS})`, []).map((row) => String(row["integrity_check"]));
+      return rows.filter((row) => row !== "ok").map((row) => `SQLite's integrity check: ${row}`);
+    } catch (error) {
+      const failure = toStorageError(error, "check the integrity of the store");
+      if (failure.kind === "corrupt") return [failure.message];
+      throw failure;
+    }
+  }
+
+  async schemaFaults(statements: readonly string[]): Promise<string[]> {
+    const { library, reader } = this.opened();
+    return schemaFaults(library, reader, statements);
+  }
+
+  async begin(): Promise<SqlTransaction> {
+    const open = this.inPlace();
+    const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
+    try {
+      this.tried(() => writer.run("begin immediate", []));
+      open.wal ??= fileIdentity(walOf(open.path));
+    } catch (error) {
+      this.rollBack(open, writer, error);
+      throw error;
+    }
+    return {
+      query: async (sql, values) => writer.query(sql, values),
+      commit: async () => {
+        try {
+          writer.run("commit", []);
+          // Check that the file still exists, so that no write to a deleted file is acknowledged.
+          this.inPlace();
+        } catch (error) {
+          this.dropWriter();
+          throw error;
+        }
+        this.scrubFile(open);
+      },
+      rollback: async (because) => this.rollBack(open, writer, because),
+    };
+  }
+
+  async scrub(): Promise<void> {
+    if (this.store === null) return;
+    this.store.stale = true;
+    this.scrubbed = -Infinity;
+    this.scrubFile(this.store);
+  }
+
+  async backup(path: string): Promise<void> {
+    const { library, path: own } = this.opened();
+    createPrivately(path);
+    // Uses a separate connection, so that neither reads nor writes wait for it.
+    const connection = connectStore(library, own, { busyTimeout: this.busyTimeout });
+    try {
+      connection.run("vacuum into ?", [path]);
+    } finally {
+      connection.close();
+    }
+  }
+
+  private opened(): OpenStore {
+    if (this.store === null) throw new StorageError("unavailable", `the store ${this.given} is not open`);
+    if (this.store.lost !== null) throw this.store.lost;
+    return this.store;
   }
 
   /** Returns the store for a write. Reads continue even if the files are not in place. */
-  function inPlace(): OpenStore {
-    look();
-    const open = opened();
+  private inPlace(): OpenStore {
+    this.look();
+    const open = this.opened();
     if (open.away !== null) throw open.away;
     return open;
   }
 
   /** Runs the work, and remembers a failure that only a restart can fix. */
-  function tried<T>(work: () => T): T {
+  private tried<T>(work: () => T): T {
     try {
       return work();
     } catch (error) {
-      if (store !== null && primaryCode(error) === PROTOCOL)
-        lose(
+      if (this.store !== null && primaryCode(error) === PROTOCOL)
+        this.lose(
           new StorageError(
             "unavailable",
-            `the file system did not give a lock of ${store.path} back, and nothing more can be read or written: restart the service`,
+            `the file system did not give a lock of ${this.store.path} back, and nothing more can be read or written: restart the service`,
             { cause: error },
           ),
         );
@@ -84,143 +190,54 @@ export function sqliteEngine(given: string, busyTimeout: number, log?: Logger): 
     }
   }
 
-  function lose(why: StorageError): void {
-    if (store === null || store.lost !== null) return;
-    store.lost = why;
-    log?.error("the store is lost to this process", { error: why.message });
+  private lose(why: StorageError): void {
+    if (this.store === null || this.store.lost !== null) return;
+    this.store.lost = why;
+    this.log?.error("the store is lost to this process", { error: why.message });
   }
 
-  function look(): void {
-    if (store === null) return;
+  private look(): void {
+    if (this.store === null) return;
     try {
-      assertInPlace(store);
-      store.away = null;
+      assertInPlace(this.store);
+      this.store.away = null;
     } catch (error) {
-      const away = toStorageError(error, `look for ${store.path}`);
-      if (store.away === null) log?.error("the store's files are not in place", { error: away.message });
-      store.away = away;
+      const away = toStorageError(error, `look for ${this.store.path}`);
+      if (this.store.away === null) this.log?.error("the store's files are not in place", { error: away.message });
+      this.store.away = away;
     }
   }
 
-  function dropWriter(): void {
-    store?.writer?.close();
-    if (store !== null) store.writer = null;
+  /** Rolls the open transaction back, if necessary by closing the connection. */
+  private rollBack(open: OpenStore, writer: Connection, because: unknown): void {
+    if (open.writer !== writer) return;
+    try {
+      if (spoilsConnection(because)) this.dropWriter();
+      else writer.exec("rollback");
+    } catch {
+      this.dropWriter();
+    }
+  }
+
+  private dropWriter(): void {
+    this.store?.writer?.close();
+    if (this.store !== null) this.store.writer = null;
   }
 
   /** Does not wait for other programs, because decisions would have to wait too. */
-  function scrub(open: OpenStore): void {
+  private scrubFile(open: OpenStore): void {
     const now = performance.now();
-    if (!open.stale || open.writer === null || now - scrubbed < SCRUB_AGAIN) return;
-    scrubbed = now;
+    if (!open.stale || open.writer === null || now - this.scrubbed < SCRUB_AGAIN) return;
+    this.scrubbed = now;
     try {
       open.writer.exec("pragma busy_timeout = 0");
       open.stale = open.writer.all("pragma wal_checkpoint(truncate)", [])[0]?.["busy"] !== 0;
-      open.writer.exec(`pragma busy_timeout = ${busyTimeout}`);
+      open.writer.exec(`pragma busy_timeout = ${this.busyTimeout}`);
     } catch {
       // Committed data is safe. The next write opens another connection and tries again.
-      dropWriter();
+      this.dropWriter();
     }
   }
-
-  return {
-    name: "storage-sqlite",
-    exclusive: true,
-    toStorageError: (error, doing) => toStorageError(error, doing),
-    async open({ readOnly }) {
-      store = readOnly ? await openToRead(given, busyTimeout) : await openStore(given, busyTimeout);
-      if (readOnly) return;
-      look();
-      store.watch = setInterval(look, LOOK_MS);
-      store.watch.unref?.();
-    },
-    async close() {
-      const closing = store;
-      if (closing === null) return;
-      if (closing.watch !== null) clearInterval(closing.watch);
-      closing.reader.close();
-      foldWal(closing.writer);
-      dropWriter();
-      store = null;
-      closing.lock?.release();
-    },
-    query: async (sql, values) => {
-      const { reader } = opened();
-      return tried(() => reader.all(sql, values));
-    },
-    async integrityFaults() {
-      const { reader } = opened();
-      try {
-        const rows = reader
-          .all(`pragma integrity_check(${MAX_FAULTS})`, [])
-          .map((row) => String(row["integrity_check"]));
-        return rows.filter((row) => row !== "ok").map((row) => `SQLite's integrity check: ${row}`);
-      } catch (error) {
-        const failure = toStorageError(error, "check the integrity of the store");
-        if (failure.kind === "corrupt") return [failure.message];
-        throw failure;
-      }
-    },
-    async schemaFaults(statements) {
-      const { library, reader } = opened();
-      return schemaFaults(library, reader, statements);
-    },
-    async begin(): Promise<SqlTransaction> {
-      const open = inPlace();
-      const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout }));
-      try {
-        tried(() => writer.run("begin immediate", []));
-        open.wal ??= fileIdentity(walOf(open.path));
-      } catch (error) {
-        rollback(error);
-        throw error;
-      }
-      return {
-        query: async (sql, values) => writer.query(sql, values),
-        async commit() {
-          try {
-            writer.run("commit", []);
-            // Check that the file still exists, so that no write to a deleted file is acknowledged.
-            inPlace();
-          } catch (error) {
-            dropWriter();
-            throw error;
-          }
-          scrub(open);
-        },
-        async rollback(because) {
-          rollback(because);
-        },
-      };
-
-      /** Rolls the open transaction back, if necessary by closing the connection. */
-      function rollback(because: unknown): void {
-        if (open.writer !== writer) return;
-        try {
-          if (spoilsConnection(because)) dropWriter();
-          else writer.exec("rollback");
-        } catch {
-          dropWriter();
-        }
-      }
-    },
-    async scrub() {
-      if (store === null) return;
-      store.stale = true;
-      scrubbed = -Infinity;
-      scrub(store);
-    },
-    async backup(path) {
-      const { library, path: own } = opened();
-      createPrivately(path);
-      // Uses a separate connection, so that neither reads nor writes wait for it.
-      const connection = connectStore(library, own, { busyTimeout });
-      try {
-        connection.run("vacuum into ?", [path]);
-      } finally {
-        connection.close();
-      }
-    },
-  };
 }
 
 async function openStore(given: string, busyTimeout: number): Promise<OpenStore> {

@@ -1,7 +1,7 @@
 import type { Logger } from "../../src/plugin.ts";
 import type { Storage } from "../../src/storage/index.ts";
 import { createSqlStorage, type Migration, sqliteDialect } from "../../src/storage/sql/index.ts";
-import { sqliteEngine } from "./sqlite-engine.ts";
+import { SqliteEngine } from "./sqlite-engine.ts";
 
 export interface SqliteStorageOptions {
   /**
@@ -21,5 +21,5 @@ export interface SqliteStorageOptions {
 
 /** Creates the embedded store: one file, one process that writes. */
 export function sqliteStorage({ path, busyTimeoutMs = 2000, log, ...options }: SqliteStorageOptions): Storage {
-  return createSqlStorage(sqliteEngine(path, busyTimeoutMs, log), sqliteDialect, options);
+  return createSqlStorage(new SqliteEngine(path, busyTimeoutMs, log), sqliteDialect, options);
 }

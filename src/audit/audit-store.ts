@@ -11,9 +11,9 @@ import type { JsonObject } from "../domain/json.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions, type LedgerTotals } from "./actions.ts";
-import { createDirectoryAudit } from "./directory.ts";
+import { DirectoryAudit } from "./directory.ts";
 import { createKeysAudit } from "./log-keys.ts";
-import { createPoliciesAudit } from "./policies.ts";
+import { PoliciesAudit } from "./policies.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type EntryBody } from "./report.ts";
 import { auditRows } from "./audit-rows.ts";
 import { createGrantsAudit } from "./grants.ts";
@@ -55,8 +55,8 @@ async function readOrigin(store: AuditedStore, vkey: string | undefined): Promis
 /** Audits the store. `faults` is empty if it is valid, and has at most 20 faults of each kind. */
 export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
   const faults: string[] = [];
-  const directory = createDirectoryAudit(store);
-  const policies = createPoliciesAudit(store);
+  const directory = new DirectoryAudit(store);
+  const policies = new PoliciesAudit(store);
   const stops = createStopsAudit();
   const grants = createGrantsAudit(() => stops.stops());
   const users = createUsersAudit(await readOrigin(store, options.vkey));

@@ -16,34 +16,84 @@ import {
 
 const PAGE = 200;
 
-export interface DirectoryAudit {
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
-  fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
-  check(fault: ReportFault): Promise<void>;
-  /** Returns observations that are not faults, such as a key that may approve and has no owner. */
-  warnings(): readonly string[];
-  keys(): number;
-  agents(): number;
-}
-
 /** Stores the positions of entries and not their content, so that memory use does not grow with names and lists. */
-export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
-  const keys = new Map<string, { created: number; revoked_at: number | null }>();
-  const agents = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
+export class DirectoryAudit {
+  private readonly store: AuditedStore;
+  private readonly keyRows = new Map<string, { created: number; revoked_at: number | null }>();
+  private readonly agentRows = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
+  private warningTexts: string[] = [];
 
-  let warnings: string[] = [];
+  constructor(store: AuditedStore) {
+    this.store = store;
+  }
 
-  async function entryAt<T extends KeyEntry | AgentEntry>(seq: number): Promise<T> {
-    const [row] = await store.entries(seq, seq + 1);
+  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  fold({ seq, type }: Pick<EntryRow, "seq" | "type">, body: EntryBody): void {
+    if (type === "api_key") {
+      const { change, key, at } = body as unknown as KeyEntry;
+      const trail = this.keyRows.get(key.id);
+      if (change === "created") this.keyRows.set(key.id, { created: seq, revoked_at: null });
+      else if (trail === undefined) throw new RangeError("it revokes a key that no entry created");
+      else trail.revoked_at = parseEntryTime(at);
+    }
+    if (type === "agent") {
+      const { change, agent, at } = body as unknown as AgentEntry;
+      const id = agent["id"] as string;
+      const trail = this.agentRows.get(id) ?? { registered: seq, last: seq, suspended_at: null };
+      trail.last = seq;
+      if (change === "suspended") trail.suspended_at = parseEntryTime(at);
+      if (change === "resumed") trail.suspended_at = null;
+      this.agentRows.set(id, trail);
+    }
+  }
+
+  async check(fault: ReportFault): Promise<void> {
+    this.warningTexts = [];
+    const each = (what: string, check: (id: string, fault: ReportFault) => Promise<void>) => (id: string) =>
+      reportUnreadable(`${what} ${id}`, fault, () => check(id, withSubject(`${what} ${id}`, fault)));
+    await forEachConcurrently(
+      this.keyRows.keys(),
+      each("the API key", (id, report) => this.checkKey(id, report)),
+    );
+    await forEachConcurrently(
+      this.agentRows.keys(),
+      each("the agent", (id, report) => this.checkAgent(id, report)),
+    );
+    for (const { id } of await this.store.keys())
+      if (!this.keyRows.has(id)) fault(`the API key ${id} is in the store but not in the ledger`);
+    for (let before: number | undefined; ;) {
+      const rows = await this.store.agents({ limit: PAGE, ...(before === undefined ? {} : { before_seq: before }) });
+      for (const { id } of rows)
+        if (!this.agentRows.has(id)) fault(`the agent ${id} is in the store but not in the ledger`);
+      before = rows.at(-1)?.registered_seq;
+      if (before === undefined) return;
+    }
+  }
+
+  /** Returns observations that are not faults, such as a key that may approve and has no owner. */
+  warnings(): readonly string[] {
+    return this.warningTexts;
+  }
+
+  keys(): number {
+    return this.keyRows.size;
+  }
+
+  agents(): number {
+    return this.agentRows.size;
+  }
+
+  private async entryAt<T extends KeyEntry | AgentEntry>(seq: number): Promise<T> {
+    const [row] = await this.store.entries(seq, seq + 1);
     if (row === undefined) throw new RangeError(`entry ${seq} is missing`);
     return decodeEntry<T>(row.bytes);
   }
 
-  async function checkKey(id: string, fault: ReportFault): Promise<void> {
-    const trail = keys.get(id) as { created: number; revoked_at: number | null };
-    const row = await store.key(id);
+  private async checkKey(id: string, fault: ReportFault): Promise<void> {
+    const trail = this.keyRows.get(id) as { created: number; revoked_at: number | null };
+    const row = await this.store.key(id);
     if (row === null) return fault("it is in the ledger but not in the store");
-    const { key, by, at } = await entryAt<KeyEntry>(trail.created);
+    const { key, by, at } = await this.entryAt<KeyEntry>(trail.created);
     const recorded = {
       name: key.name,
       hash: key.hash,
@@ -57,22 +107,22 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
     };
     reportDifferences(recorded, row, fault);
     // The service itself created the first key of the store, which has all scopes.
-    const isFirstKey = by === null && id === keys.keys().next().value;
-    if (!isFirstKey && trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) warn(key);
+    const isFirstKey = by === null && id === this.keyRows.keys().next().value;
+    if (!isFirstKey && trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) this.warn(key);
   }
 
-  function warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
+  private warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
     const key = `the API key ${id} (${JSON.stringify(name)}) may approve`;
-    if (canCreateApprovers(scopes)) warnings.push(`${key}, and create keys that approve`);
-    if (hasScope(scopes, "approvals:decide") && owner === null) warnings.push(`${key}, and has no owner`);
+    if (canCreateApprovers(scopes)) this.warningTexts.push(`${key}, and create keys that approve`);
+    if (hasScope(scopes, "approvals:decide") && owner === null) this.warningTexts.push(`${key}, and has no owner`);
   }
 
-  async function checkAgent(id: string, fault: ReportFault): Promise<void> {
-    const trail = agents.get(id) as { registered: number; last: number; suspended_at: number | null };
-    const row = await store.agent(id);
+  private async checkAgent(id: string, fault: ReportFault): Promise<void> {
+    const trail = this.agentRows.get(id) as { registered: number; last: number; suspended_at: number | null };
+    const row = await this.store.agent(id);
     if (row === null) return fault("it is in the ledger but not in the store");
-    const first = await entryAt<AgentEntry>(trail.registered);
-    const { at, agent } = await entryAt<AgentEntry>(trail.last);
+    const first = await this.entryAt<AgentEntry>(trail.registered);
+    const { at, agent } = await this.entryAt<AgentEntry>(trail.last);
     const recorded = {
       name: agent["name"],
       description: agent["description"],
@@ -89,43 +139,4 @@ export function createDirectoryAudit(store: AuditedStore): DirectoryAudit {
     if (sha256Hex(utf8(row.metadata)) !== agent["metadata"])
       fault("its metadata does not match its digest in the ledger");
   }
-
-  return {
-    fold({ seq, type }, body) {
-      if (type === "api_key") {
-        const { change, key, at } = body as unknown as KeyEntry;
-        const trail = keys.get(key.id);
-        if (change === "created") keys.set(key.id, { created: seq, revoked_at: null });
-        else if (trail === undefined) throw new RangeError("it revokes a key that no entry created");
-        else trail.revoked_at = parseEntryTime(at);
-      }
-      if (type === "agent") {
-        const { change, agent, at } = body as unknown as AgentEntry;
-        const id = agent["id"] as string;
-        const trail = agents.get(id) ?? { registered: seq, last: seq, suspended_at: null };
-        trail.last = seq;
-        if (change === "suspended") trail.suspended_at = parseEntryTime(at);
-        if (change === "resumed") trail.suspended_at = null;
-        agents.set(id, trail);
-      }
-    },
-    async check(fault) {
-      warnings = [];
-      const each = (what: string, check: typeof checkKey) => (id: string) =>
-        reportUnreadable(`${what} ${id}`, fault, () => check(id, withSubject(`${what} ${id}`, fault)));
-      await forEachConcurrently(keys.keys(), each("the API key", checkKey));
-      await forEachConcurrently(agents.keys(), each("the agent", checkAgent));
-      for (const { id } of await store.keys())
-        if (!keys.has(id)) fault(`the API key ${id} is in the store but not in the ledger`);
-      for (let before: number | undefined; ;) {
-        const rows = await store.agents({ limit: PAGE, ...(before === undefined ? {} : { before_seq: before }) });
-        for (const { id } of rows) if (!agents.has(id)) fault(`the agent ${id} is in the store but not in the ledger`);
-        before = rows.at(-1)?.registered_seq;
-        if (before === undefined) return;
-      }
-    },
-    warnings: () => warnings,
-    keys: () => keys.size,
-    agents: () => agents.size,
-  };
 }

@@ -27,51 +27,98 @@ interface KnownSet {
   source: string | null;
 }
 
-export interface PoliciesAudit {
-  fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
-  check(fault: ReportFault, progress: (done: number, total: number) => void): Promise<void>;
+export class PoliciesAudit {
+  private readonly store: AuditedStore;
+  readonly sets = new Map<string, KnownSet>();
+  private readonly policies = new Map<string, KnownPolicy>();
+  private readonly storedBy = new Set<string>();
+  private readonly compiledSets = new Map<string, Promise<CompiledPolicySet | null>>();
+
+  constructor(store: AuditedStore) {
+    this.store = store;
+  }
+
+  fold({ type }: Pick<EntryRow, "seq" | "type">, body: EntryBody): void {
+    if (type !== "policy_set" && type !== "decision") return;
+    const { policy_set: digest, at } = body as unknown as Pick<PolicySetEntry, "policy_set" | "at">;
+    if (digest !== null && !this.sets.has(digest))
+      this.sets.set(digest, { created_at: parseEntryTime(at), source: null });
+    if (type === "decision") return;
+    const { changes, source, previous, by } = body as unknown as PolicySetEntry;
+    const set = digest === null ? undefined : this.sets.get(digest);
+    if (set !== undefined && previous !== digest) set.source = canonicalText(source);
+    for (const change of changes) this.applyChange(change, parseEntryTime(at), by?.key_id ?? null);
+  }
+
+  async check(fault: ReportFault, progress: (done: number, total: number) => void): Promise<void> {
+    const members = await this.checkSets(fault, progress);
+    const { policy_set } = await this.store.head();
+    const document = policy_set === null ? null : await this.documentOf(policy_set);
+    if (policy_set !== null && document === null) return;
+    const active = new Map((document?.policies ?? []).map(({ policy, version }) => [policy, version]));
+    const rows = await this.store.policies();
+    for (const row of rows) {
+      const what = `the policy ${row.name}`;
+      await reportUnreadable(what, fault, () =>
+        this.checkPolicy(row, active.get(row.name) ?? null, members, withSubject(what, fault)),
+      );
+    }
+    const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];
+    for (const [id, { last }] of this.policies)
+      if (!ids.has(id)) fault(`the policy ${last.name} is in the ledger but not in the store`);
+    for (const name of active.keys()) if (!names.has(name)) fault(`the policy ${name} is active but not in the store`);
+  }
+
   /** Returns null if the stored set is missing or altered. */
-  compiled(digest: string | null): Promise<CompiledPolicySet | null>;
-  sets: ReadonlyMap<string, KnownSet>;
+  compiled(digest: string | null): Promise<CompiledPolicySet | null> {
+    if (digest === null) return Promise.resolve(emptyPolicySet());
+    let set = this.compiledSets.get(digest);
+    if (set === undefined) {
+      set = this.documentOf(digest).then((document) => (document === null ? null : compilePolicySet(document)));
+      this.compiledSets.set(digest, set);
+      for (const oldest of this.compiledSets.keys())
+        if (this.compiledSets.size > MAX_CACHED_SETS) this.compiledSets.delete(oldest);
+    }
+    return set;
+  }
+
   /** Returns true if this key stored the policy at this time. */
-  wasStoredBy(id: string, keyId: string, at: number): boolean;
-}
+  wasStoredBy(id: string, keyId: string, at: number): boolean {
+    return this.storedBy.has(JSON.stringify([id, keyId, at]));
+  }
 
-export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
-  const sets = new Map<string, KnownSet>();
-  const policies = new Map<string, KnownPolicy>();
-  const storedBy = new Set<string>();
-  const compiled = new Map<string, Promise<CompiledPolicySet | null>>();
-
-  function applyChange(change: PolicyChange, at: number, by: string | null): void {
-    let history = policies.get(change.id);
+  private applyChange(change: PolicyChange, at: number, by: string | null): void {
+    let history = this.policies.get(change.id);
     if (history === undefined) {
       if (change.version !== 1 || change.digest === null)
         throw new RangeError(`it changes the policy ${change.name}, which no entry stored`);
       history = { last: change, created_at: at, updated_at: at, versions: new Map() };
-      policies.set(change.id, history);
+      this.policies.set(change.id, history);
     }
     history.last = change;
     history.updated_at = at;
     if (change.digest !== null)
       history.versions.set(change.version, { digest: change.digest, created_by: by, created_at: at });
-    if (by !== null) storedBy.add(JSON.stringify([change.id, by, at]));
+    if (by !== null) this.storedBy.add(JSON.stringify([change.id, by, at]));
   }
 
-  async function documentOf(digest: string): Promise<PolicySetDocument | null> {
-    const row = await store.policySet(digest);
+  private async documentOf(digest: string): Promise<PolicySetDocument | null> {
+    const row = await this.store.policySet(digest);
     return row === null || sha256Hex(utf8(row.document)) !== digest
       ? null
       : (JSON.parse(row.document) as PolicySetDocument);
   }
 
   /** Checks all policy sets. Resolves to the digests of their definitions by name and version. */
-  async function checkSets(fault: ReportFault, progress: (done: number, total: number) => void) {
+  private async checkSets(
+    fault: ReportFault,
+    progress: (done: number, total: number) => void,
+  ): Promise<Map<string, string>> {
     const members = new Map<string, string>();
     let done = 0;
-    for (const [digest, set] of sets) {
+    for (const [digest, set] of this.sets) {
       await reportUnreadable(`the policy set ${digest}`, fault, async () => {
-        const row = await store.policySet(digest);
+        const row = await this.store.policySet(digest);
         if (row === null) return fault(`the policy set ${digest} made decisions but is not in the store`);
         if (sha256Hex(utf8(row.document)) !== digest)
           return fault(`the policy set ${digest} was altered: its document has a different digest`);
@@ -82,28 +129,28 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
           if (!members.has(name)) members.set(name, sha256Hex(utf8(canonicalText(definition as unknown as JsonValue))));
         }
       });
-      progress(++done, sets.size);
+      progress(++done, this.sets.size);
     }
-    const count = await store.copying?.count("policy_sets");
-    if (count !== undefined && count > sets.size)
-      fault(`the store has ${count} policy sets, but the ledger has ${sets.size}`);
+    const count = await this.store.copying?.count("policy_sets");
+    if (count !== undefined && count > this.sets.size)
+      fault(`the store has ${count} policy sets, but the ledger has ${this.sets.size}`);
     return members;
   }
 
-  async function checkPolicy(
+  private async checkPolicy(
     row: PolicyRow,
     active: number | null,
     members: ReadonlyMap<string, string>,
     fault: ReportFault,
   ): Promise<void> {
-    const history = policies.get(row.id);
+    const history = this.policies.get(row.id);
     if (history === undefined) return fault("it is in the store but not in the ledger");
     const { last, created_at, updated_at } = history;
     const { name, managed_by, version: latest_version, deleted } = last;
     const deleted_at = deleted ? updated_at : null;
     const recorded = { name, managed_by, latest_version, active_version: active, created_at, updated_at, deleted_at };
     reportDifferences(recorded, row, fault);
-    const versions = await store.policyVersions(row.id);
+    const versions = await this.store.policyVersions(row.id);
     if (versions.length !== row.latest_version)
       fault(`it has ${versions.length} versions, but its latest version is ${row.latest_version}`);
     for (const version of versions) {
@@ -120,50 +167,6 @@ export function createPoliciesAudit(store: AuditedStore): PoliciesAudit {
     for (const version of history.versions.keys())
       if (!versions.some((stored) => stored.version === version)) fault(`its version ${version} is not in the store`);
   }
-
-  return {
-    sets,
-    fold({ type }, body) {
-      if (type !== "policy_set" && type !== "decision") return;
-      const { policy_set: digest, at } = body as unknown as Pick<PolicySetEntry, "policy_set" | "at">;
-      if (digest !== null && !sets.has(digest)) sets.set(digest, { created_at: parseEntryTime(at), source: null });
-      if (type === "decision") return;
-      const { changes, source, previous, by } = body as unknown as PolicySetEntry;
-      const set = digest === null ? undefined : sets.get(digest);
-      if (set !== undefined && previous !== digest) set.source = canonicalText(source);
-      for (const change of changes) applyChange(change, parseEntryTime(at), by?.key_id ?? null);
-    },
-    async check(fault, progress) {
-      const members = await checkSets(fault, progress);
-      const { policy_set } = await store.head();
-      const document = policy_set === null ? null : await documentOf(policy_set);
-      if (policy_set !== null && document === null) return;
-      const active = new Map((document?.policies ?? []).map(({ policy, version }) => [policy, version]));
-      const rows = await store.policies();
-      for (const row of rows) {
-        const what = `the policy ${row.name}`;
-        await reportUnreadable(what, fault, () =>
-          checkPolicy(row, active.get(row.name) ?? null, members, withSubject(what, fault)),
-        );
-      }
-      const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];
-      for (const [id, { last }] of policies)
-        if (!ids.has(id)) fault(`the policy ${last.name} is in the ledger but not in the store`);
-      for (const name of active.keys())
-        if (!names.has(name)) fault(`the policy ${name} is active but not in the store`);
-    },
-    compiled(digest) {
-      if (digest === null) return Promise.resolve(emptyPolicySet());
-      let set = compiled.get(digest);
-      if (set === undefined) {
-        set = documentOf(digest).then((document) => (document === null ? null : compilePolicySet(document)));
-        compiled.set(digest, set);
-        for (const oldest of compiled.keys()) if (compiled.size > MAX_CACHED_SETS) compiled.delete(oldest);
-      }
-      return set;
-    },
-    wasStoredBy: (id, keyId, at) => storedBy.has(JSON.stringify([id, keyId, at])),
-  };
 }
 
 /** Returns the digest of the one policy in the YAML; null if the YAML has a fault. */

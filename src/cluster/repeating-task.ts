@@ -1,6 +1,6 @@
 /** Runs a background task repeatedly until it is stopped, one run at a time. */
 
-interface RepeatingTaskOptions {
+export interface RepeatingTaskOptions {
   task(): Promise<unknown>;
   /** Delay from the end of one run to the start of the next. Milliseconds. */
   everyMs: number;
@@ -10,7 +10,7 @@ interface RepeatingTaskOptions {
   onFailure(error: unknown): void;
 }
 
-interface RepeatingTask {
+export interface RepeatingTask {
   /** Starts the first run after `ms`. Default: immediately. */
   start(ms?: number): void;
   /** Runs the task now, or joins the current run. Never rejects. */

@@ -3,6 +3,7 @@
  * every change of a key, so a revoked key is rejected from the next request on. A request that writes confirms its key again
  * under the ledger's lock.
  */
+import type { RecordedKey } from "../domain/standing.ts";
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Keys, Rights, RightsReader } from "../contract/core-host.ts";
@@ -35,157 +36,167 @@ interface KeysOptions {
   used(keyId: string, now: number): void;
 }
 
-export interface KeyService extends Keys {
+export class KeyService implements Keys {
+  private readonly options: KeysOptions;
+  private cache = new Map<string, Credential>();
+  private cachedEpoch = -1;
+  /** The newest epoch of any batch or head. It may belong to a batch that was rolled back. */
+  private newestEpoch = -1;
+  /** Ids of keys that were rejected as expired. They stay expired if the clock is set back. */
+  private readonly expired = new Set<string>();
+
+  constructor(options: KeysOptions) {
+    this.options = options;
+  }
+
   /**
    * Returns the credential for a key's value; null if the key is not valid.
    * `confirmed`: the caller confirms the credential under the ledger's lock before it does or returns anything. A cached key
    * is then accepted without reading the store.
    */
-  authenticate(value: string, options?: { confirmed?: boolean }): Promise<Credential | null>;
-  confirm(tx: StorageReader, credential: Credential, epoch: number, now: number): Promise<Credential>;
-}
-
-export function createKeys(options: KeysOptions): KeyService {
-  let cache = new Map<string, Credential>();
-  let cachedEpoch = -1;
-  /** The newest epoch of any batch or head. It may belong to a batch that was rolled back. */
-  let newestEpoch = -1;
-  /** Ids of keys that were rejected as expired. They stay expired if the clock is set back. */
-  const expired = new Set<string>();
-
-  function isLive(key: KeyRow, now: number): boolean {
-    if (key.expires_at !== null && key.expires_at <= now) expired.add(key.id);
-    return key.revoked_at === null && !expired.has(key.id);
+  async authenticate(value: string, { confirmed = false }: { confirmed?: boolean } = {}): Promise<Credential | null> {
+    if (value.length > 512) return null;
+    const lately = confirmed && this.cachedEpoch >= this.newestEpoch ? this.cache.get(value) : undefined;
+    if (lately !== undefined) return this.admit(lately);
+    // Read the head first, so that the row is at least as new as its epoch.
+    const { epoch } = await this.options.head();
+    this.newestEpoch = epoch;
+    if (epoch !== this.cachedEpoch || this.cache.size > CACHE_LIMIT) {
+      this.cache = new Map();
+      this.cachedEpoch = epoch;
+    }
+    await this.options.directory.follow(this.options.storage, epoch);
+    let credential = this.cache.get(value);
+    if (credential === undefined) {
+      if (checkKeyFormat(value) === "mistyped") {
+        throw new Refusal(
+          "INVALID_CREDENTIAL",
+          "the key's checksum is wrong: it was mistyped or cut short; copy it again",
+          challengeHeaders(),
+        );
+      }
+      const digest = sha256(utf8(value));
+      const hash = toHex(digest);
+      const row = await this.options.storage.keyByHash(hash);
+      if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
+      credential = toCredential(row, epoch, this.options.groups, this.usersWhoMade(row));
+      if (this.cachedEpoch === epoch) this.cache.set(value, credential);
+    }
+    return this.admit(credential);
   }
 
-  function usersWhoMade({ created_by }: KeyRow): User[] {
-    if (created_by === null) return [];
-    const users = options.directory.users();
-    return listKeyMakers(created_by, (id) => options.directory.key(id)).flatMap(({ id }) => users.get(id) ?? []);
+  async refresh(credential: Credential): Promise<Credential | null> {
+    const { epoch } = await this.options.head();
+    await this.options.directory.follow(this.options.storage, epoch);
+    if (credential.session !== undefined) return this.options.users.refresh(credential.session);
+    if (credential.workload !== undefined) return this.refreshWorkload(credential, credential.workload);
+    if (credential.epoch !== epoch) return this.readKey(credential.key.id, epoch);
+    return this.isLive(credential.key, this.options.clock()) ? credential : null;
   }
 
-  function admit(credential: Credential): Credential | null {
-    const now = options.clock();
-    if (!isLive(credential.key, now)) return null;
-    options.used(credential.key.id, now);
-    return credential;
+  async confirm(tx: StorageReader, credential: Credential, epoch: number, now: number): Promise<Credential> {
+    this.newestEpoch = Math.max(this.newestEpoch, epoch);
+    if (credential.workload !== undefined) assertUnexpired(credential.workload, now);
+    let current = credential;
+    if (credential.epoch !== epoch) {
+      const row = await tx.key(credential.key.id);
+      if (row === null) throw gone(credential.key);
+      current = toCredential(row, epoch, this.options.groups, this.usersWhoMade(row));
+      if (credential.workload !== undefined) current = workloadOfKey(current, credential.workload);
+    }
+    if (!this.isLive(current.key, now)) throw gone(current.key);
+    let altered = this.options.directory.altered(current.key);
+    // If the store has another row by now, also verify the row that authenticated the request.
+    if (altered.length === 0 && current !== credential) altered = this.options.directory.altered(credential.key);
+    if (altered.length > 0) {
+      this.options.log.error("a key in the store is not the one in the ledger; run assent audit", {
+        key: current.key.id,
+        altered: altered.join(", "),
+      });
+      throw new Refusal(
+        "KEY_ALTERED",
+        `the key ${current.key.id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was done, and the operator has to look at the store with assent audit`,
+      );
+    }
+    return current;
   }
 
-  /** Reads the key again; null if it has ended. */
-  async function readKey(id: string, epoch: number): Promise<Credential | null> {
-    const row = await options.storage.key(id);
-    if (row === null || !isLive(row, options.clock())) return null;
-    return toCredential(row, epoch, options.groups, usersWhoMade(row));
+  recordedKey(id: string): RecordedKey | null {
+    return this.options.directory.key(id);
   }
 
-  async function readWorkload(
+  recordedKeysNamed(name: string): RecordedKey[] {
+    return this.options.directory.keysNamed(name);
+  }
+
+  rightsOf(tx: RightsReader, id: string): Promise<Rights | null> {
+    return readRights(this.options, tx, id);
+  }
+
+  mint(input: {
+    name: string;
+    scopes: readonly Scope[];
+    agent_id?: string | null;
+    owner?: string | null;
+    created_by?: string | null;
+    expires_at?: number | null;
+    now: number;
+  }): { row: KeyRow; value: string } {
+    const value = formatKey(randomBytes(32));
+    return { value, row: createKeyRow(this.options.newId(), value, input) };
+  }
+
+  async workload(
     bearer: Parameters<Keys["workload"]>[0],
     { claims, expires_at }: Pick<Workload, "claims" | "expires_at">,
   ): Promise<Credential | null> {
-    const { epoch } = await options.head();
-    await options.directory.follow(options.storage, epoch);
+    const { epoch } = await this.options.head();
+    await this.options.directory.follow(this.options.storage, epoch);
     if ("user_id" in bearer)
-      return options.users.agentCredential(bearer.user_id, bearer.agent_id, {
+      return this.options.users.agentCredential(bearer.user_id, bearer.agent_id, {
         claims,
         expires_at,
         user_id: bearer.user_id,
       });
-    const credential = await readKey(bearer.key_id, epoch);
+    const credential = await this.readKey(bearer.key_id, epoch);
     if (credential === null) return null;
-    options.used(credential.key.id, options.clock());
+    this.options.used(credential.key.id, this.options.clock());
     return workloadOfKey(credential, { claims, expires_at, user_id: null });
   }
 
-  async function refreshWorkload({ key }: Credential, workload: Workload): Promise<Credential | null> {
-    if (workload.expires_at <= options.clock()) return null;
+  private isLive(key: KeyRow, now: number): boolean {
+    if (key.expires_at !== null && key.expires_at <= now) this.expired.add(key.id);
+    return key.revoked_at === null && !this.expired.has(key.id);
+  }
+
+  private usersWhoMade({ created_by }: KeyRow): User[] {
+    if (created_by === null) return [];
+    const users = this.options.directory.users();
+    return listKeyMakers(created_by, (id) => this.options.directory.key(id)).flatMap(({ id }) => users.get(id) ?? []);
+  }
+
+  private admit(credential: Credential): Credential | null {
+    const now = this.options.clock();
+    if (!this.isLive(credential.key, now)) return null;
+    this.options.used(credential.key.id, now);
+    return credential;
+  }
+
+  /** Reads the key again; null if it has ended. */
+  private async readKey(id: string, epoch: number): Promise<Credential | null> {
+    const row = await this.options.storage.key(id);
+    if (row === null || !this.isLive(row, this.options.clock())) return null;
+    return toCredential(row, epoch, this.options.groups, this.usersWhoMade(row));
+  }
+
+  private async refreshWorkload({ key }: Credential, workload: Workload): Promise<Credential | null> {
+    if (workload.expires_at <= this.options.clock()) return null;
     const { user_id } = workload;
-    return readWorkload(
+    return this.workload(
       user_id === null ? { key_id: key.id } : { user_id, agent_id: key.agent_id as string },
       workload,
     );
   }
-
-  return {
-    async authenticate(value, { confirmed = false } = {}) {
-      if (value.length > 512) return null;
-      const lately = confirmed && cachedEpoch >= newestEpoch ? cache.get(value) : undefined;
-      if (lately !== undefined) return admit(lately);
-      // Read the head first, so that the row is at least as new as its epoch.
-      const { epoch } = await options.head();
-      newestEpoch = epoch;
-      if (epoch !== cachedEpoch || cache.size > CACHE_LIMIT) {
-        cache = new Map();
-        cachedEpoch = epoch;
-      }
-      await options.directory.follow(options.storage, epoch);
-      let credential = cache.get(value);
-      if (credential === undefined) {
-        if (checkKeyFormat(value) === "mistyped") {
-          throw new Refusal(
-            "INVALID_CREDENTIAL",
-            "the key's checksum is wrong: it was mistyped or cut short; copy it again",
-            challengeHeaders(),
-          );
-        }
-        const digest = sha256(utf8(value));
-        const hash = toHex(digest);
-        const row = await options.storage.keyByHash(hash);
-        if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
-        credential = toCredential(row, epoch, options.groups, usersWhoMade(row));
-        if (cachedEpoch === epoch) cache.set(value, credential);
-      }
-      return admit(credential);
-    },
-
-    async refresh(credential) {
-      const { epoch } = await options.head();
-      await options.directory.follow(options.storage, epoch);
-      if (credential.session !== undefined) return options.users.refresh(credential.session);
-      if (credential.workload !== undefined) return refreshWorkload(credential, credential.workload);
-      if (credential.epoch !== epoch) return readKey(credential.key.id, epoch);
-      return isLive(credential.key, options.clock()) ? credential : null;
-    },
-
-    async confirm(tx, credential, epoch, now) {
-      newestEpoch = Math.max(newestEpoch, epoch);
-      if (credential.workload !== undefined) assertUnexpired(credential.workload, now);
-      let current = credential;
-      if (credential.epoch !== epoch) {
-        const row = await tx.key(credential.key.id);
-        if (row === null) throw gone(credential.key);
-        current = toCredential(row, epoch, options.groups, usersWhoMade(row));
-        if (credential.workload !== undefined) current = workloadOfKey(current, credential.workload);
-      }
-      if (!isLive(current.key, now)) throw gone(current.key);
-      let altered = options.directory.altered(current.key);
-      // If the store has another row by now, also verify the row that authenticated the request.
-      if (altered.length === 0 && current !== credential) altered = options.directory.altered(credential.key);
-      if (altered.length > 0) {
-        options.log.error("a key in the store is not the one in the ledger; run assent audit", {
-          key: current.key.id,
-          altered: altered.join(", "),
-        });
-        throw new Refusal(
-          "KEY_ALTERED",
-          `the key ${current.key.id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was done, and the operator has to look at the store with assent audit`,
-        );
-      }
-      return current;
-    },
-
-    recordedKey: (id) => options.directory.key(id),
-
-    recordedKeysNamed: (name) => options.directory.keysNamed(name),
-
-    workload: readWorkload,
-
-    rightsOf: (tx, id) => readRights(options, tx, id),
-
-    mint(input) {
-      const value = formatKey(randomBytes(32));
-      return { value, row: createKeyRow(options.newId(), value, input) };
-    },
-  };
 }
 
 /** See `Keys.rightsOf`. */

@@ -8,7 +8,7 @@ import { createAgentIdResolver } from "./decisions/agent-id.ts";
 import { approvalWaitFor, type ProxyConfig } from "./config/proxy-config.ts";
 import { connectClient, type ClientConnection } from "./clients/connection.ts";
 import { createDefinitionStore } from "./tools/accepted-definitions.ts";
-import { createCallGate } from "./decisions/decide-call.ts";
+import { CallGate } from "./decisions/decide-call.ts";
 import type { HttpEndpoint } from "./clients/http-endpoint.ts";
 import { createLineChannel } from "./transport/line-channel.ts";
 import { errorReply, parseMessage, type MessageError, type Reply } from "./transport/rpc-message.ts";
@@ -31,7 +31,7 @@ const SERVICE_TIMEOUT = 10;
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
   const assent = createAssent({ url, apiKey, timeout: SERVICE_TIMEOUT, retries: 1 });
   const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
-  const gate = createCallGate({
+  const gate = new CallGate({
     assent,
     agentId: createAgentIdResolver(assent, config.agent),
     maxWait: (client) => approvalWaitFor(client, config.wait),
@@ -52,8 +52,8 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
   return {
     /** Serves many clients over Streamable HTTP. */
     async serveHttp(): Promise<HttpEndpoint> {
-      const { createHttpEndpoint: createHttpEdge } = await import("./clients/http-endpoint.ts");
-      return createHttpEdge({
+      const endpoint = await import("./clients/http-endpoint.ts");
+      return new endpoint.HttpEndpoint({
         newSessionOptions,
         token: config.token ?? null,
         hosts: config.listen?.hosts ?? [],

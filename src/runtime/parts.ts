@@ -5,7 +5,7 @@ import type { Logger } from "../contract/host.ts";
 import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
-import { createDirectory } from "../identity/directory.ts";
+import { Directory } from "../identity/directory.ts";
 import { createAgents, type AgentService } from "../identity/agents.ts";
 import { createGrants } from "../identity/grants.ts";
 import { createStops } from "../identity/stops.ts";
@@ -14,7 +14,7 @@ import { createProcesses } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
 import { createKeyUse } from "../identity/key-use.ts";
-import { createKeys, type KeyService } from "../identity/keys.ts";
+import { KeyService } from "../identity/keys.ts";
 import { createTrials } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
 import { PolicyStore, type PolicyService } from "../policies/policy-store.ts";
@@ -106,7 +106,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   const head = () => heads.read();
   const keyUse = createKeyUse(storage, log);
   opened.push({ name: "key use", close: () => keyUse.stop() });
-  const directory = createDirectory();
+  const directory = new Directory();
   const permits = await openPermitKeys({
     config,
     storage,
@@ -120,7 +120,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   });
   opened.push({ name: "permit keys", close: () => permits.close() });
   const users = createUsers({ storage, directory, groups: options.groups, head });
-  const keys = createKeys({
+  const keys = new KeyService({
     storage,
     directory,
     groups: options.groups,
@@ -167,8 +167,8 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     policies: (tx, digest) => policySets.within(tx, digest),
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
-    stops: directory.stops,
-    users: directory.users,
+    stops: () => directory.stops(),
+    users: () => directory.users(),
     grants: directory.grants,
     confirmUser: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),

@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import type { SqlEngine, SqlTransaction } from "../../src/storage/sql/engine.ts";
 import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
-import { postgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
+import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startService, type Answer, type Service } from "../support/service.ts";
 
@@ -23,7 +23,7 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
   let change: ((tx: SqlTransaction) => SqlTransaction) | null = null;
   before(async () => {
     server = await startPostgres();
-    const engine = postgresEngine({
+    const engine = new PostgresEngine({
       url: await server.database(),
       poolSize: 3,
       statementTimeoutMs: 30_000,
@@ -34,13 +34,12 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
       acceptUnsafeServer: false,
       notify: true,
     });
-    const changed: SqlEngine = {
-      ...engine,
+    const changed: SqlEngine = Object.assign(Object.create(engine) as SqlEngine, {
       async begin(purpose, reads) {
         const tx = await engine.begin(purpose, reads);
         return change === null || purpose !== "write" ? tx : change(tx);
       },
-    };
+    } satisfies Partial<SqlEngine>);
     service = await startService({
       storage: () => (storage = createSqlStorage(changed, postgresDialect)),
       policy: POLICY,

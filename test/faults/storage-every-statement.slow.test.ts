@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import type { SqlEngine, SqlTransaction } from "../../src/storage/sql/engine.ts";
 import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
-import { postgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
+import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
 
@@ -36,8 +36,7 @@ function conflicting(engine: SqlEngine): { engine: SqlEngine; at(which: number):
     commit: async (moved) => (now() ? void (await tx.query(GIVE_UP, [])) : tx.commit(moved)),
   });
   return {
-    engine: {
-      ...engine,
+    engine: Object.assign(Object.create(engine) as SqlEngine, {
       query: (sql, values) => (now() ? engine.query(GIVE_UP, []) : engine.query(sql, values)),
       async begin(purpose) {
         const fails = now();
@@ -51,11 +50,11 @@ function conflicting(engine: SqlEngine): { engine: SqlEngine; at(which: number):
         ? {}
         : {
             snapshot: (work) =>
-              (engine.snapshot as NonNullable<SqlEngine["snapshot"]>)((query) =>
+              (engine.snapshot as NonNullable<SqlEngine["snapshot"]>).call(engine, (query) =>
                 work((sql, values) => (now() ? query(GIVE_UP, []) : query(sql, values))),
               ),
           }),
-    },
+    } satisfies Partial<SqlEngine>),
     at(which) {
       left = which;
       met = false;
@@ -72,7 +71,7 @@ describe("a conflict in every statement", { skip: withoutPostgres }, () => {
     server = await startPostgres();
     const url = await server.database();
     faults = conflicting(
-      postgresEngine({
+      new PostgresEngine({
         url,
         poolSize: 3,
         statementTimeoutMs: 30_000,

@@ -2,25 +2,24 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createSqlStorage, sqliteDialect } from "../../src/storage/sql/index.ts";
-import { sqliteEngine } from "../../plugins/storage-sqlite/sqlite-engine.ts";
+import { createSqlStorage, sqliteDialect, type SqlEngine } from "../../src/storage/sql/index.ts";
+import { SqliteEngine } from "../../plugins/storage-sqlite/sqlite-engine.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { actionRow, keyRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
 
 test("what was begun together with the statement that found no room does not stand alone", async () => {
-  const engine = sqliteEngine(join(storeFolder(), "assent.db"), 20);
+  const engine = new SqliteEngine(join(storeFolder(), "assent.db"), 20);
   let isFull = false;
   const storage = createSqlStorage(
-    {
-      ...engine,
-      async begin(purpose) {
-        const tx = await engine.begin(purpose);
+    Object.assign(Object.create(engine) as SqlEngine, {
+      async begin() {
+        const tx = await engine.begin();
         // No page more than the file has.
         if (isFull) await tx.query("pragma max_page_count = 1", []);
         return tx;
       },
-    },
+    } satisfies Partial<SqlEngine>),
     sqliteDialect,
   );
   await storage.open();

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { postgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
+import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
@@ -24,7 +24,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
   /** Counts the reads that each transaction of the ledger sends after it has the lock. */
   function countingStorage(url: string): { storage: Storage; reads: string[][] } {
     const reads: string[][] = [];
-    const engine = postgresEngine({
+    const engine = new PostgresEngine({
       url,
       poolSize: 2,
       statementTimeoutMs: 30_000,
@@ -35,8 +35,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
       acceptUnsafeServer: false,
       notify: true,
     });
-    const counting: SqlEngine = {
-      ...engine,
+    const counting: SqlEngine = Object.assign(Object.create(engine) as SqlEngine, {
       async begin(purpose, ahead) {
         const tx = await engine.begin(purpose, ahead);
         if (purpose !== "write") return tx;
@@ -50,7 +49,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
           },
         };
       },
-    };
+    } satisfies Partial<SqlEngine>);
     return { storage: createSqlStorage(counting, postgresDialect), reads };
   }
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import { createAgents } from "../../src/identity/agents.ts";
-import { createDirectory } from "../../src/identity/directory.ts";
+import { Directory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { agentRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "../faults/children/spawn.ts";
@@ -70,7 +70,7 @@ test("an agent's changes by a failed job are not cached", async () => {
   const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
   await storage.open();
   await storage.write((tx) => tx.insertAgent(agentRow(1)));
-  const directory = createDirectory();
+  const directory = new Directory();
   const agents = createAgents({
     storage,
     directory,

@@ -9,7 +9,7 @@ import { formatCosignature, verifyCosignatures, formatWitnessVkey } from "../../
 import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { createWitness, witnessFolder, type Witness, type WitnessState } from "../../src/ledger/witness/witness.ts";
-import { createWitnesses, witnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
+import { Witnesses, witnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { newSigner } from "../support/keys.ts";
@@ -163,7 +163,7 @@ describe("a log with witnesses", () => {
     await storage.open();
     let [size, of] = [0, leaves];
     const lines: string[] = [];
-    const witnesses = createWitnesses({
+    const witnesses = new Witnesses({
       witnesses: [{ url: "https://witness.example.com/", vkey }, ...more],
       ledger: {
         checkpoint: () => Promise.resolve(signed(size, of)),

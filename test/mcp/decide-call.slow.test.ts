@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import type { Caller } from "../../src/mcp/clients/caller.ts";
-import { createCallGate } from "../../src/mcp/decisions/decide-call.ts";
+import { CallGate } from "../../src/mcp/decisions/decide-call.ts";
 
 for (const [when, status] of [
   ["while its call is submitted", null],
@@ -18,7 +18,7 @@ for (const [when, status] of [
       setTimeout(() => gone.abort(new Error("gone")), 10);
       return new Promise((_, fail) => signal?.addEventListener("abort", () => fail(new Error("aborted"))));
     };
-    const gate = createCallGate({
+    const gate = new CallGate({
       assent: createAssent({
         url: "http://127.0.0.1:1",
         apiKey: "k",

@@ -6,7 +6,7 @@ import type { Ledger } from "../../contract/ledger.ts";
 import type { Storage } from "../../contract/storage.ts";
 import type { VerifySignature } from "../../domain/checkpoint.ts";
 import { createPostedCheckpoints } from "./posted-checkpoints.ts";
-import { createWitnesses } from "./witnesses.ts";
+import { Witnesses } from "./witnesses.ts";
 
 /**
  * Starts what is configured.
@@ -22,7 +22,7 @@ export function publishCheckpoints(
   const started: { name: string; close(): Promise<void> }[] = [];
   if (config.witnesses.length > 0) {
     const everyMs = config.witness_seconds * 1000;
-    const witnesses = createWitnesses({
+    const witnesses = new Witnesses({
       witnesses: config.witnesses,
       ledger,
       storage,

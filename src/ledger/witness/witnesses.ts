@@ -2,7 +2,7 @@
  * Requests cosignatures from the configured witnesses at intervals (C2SP tlog-witness), without delaying decisions. Stores
  * the newest cosigned checkpoint with its cosignatures.
  */
-import { createRepeatingTask } from "../../cluster/repeating-task.ts";
+import { createRepeatingTask, type RepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
 import type { Ledger, SignedCheckpoint } from "../../contract/ledger.ts";
@@ -36,51 +36,69 @@ export interface WitnessesOptions {
   fetch?: typeof fetch;
 }
 
-export interface Witnesses {
-  start(): void;
-  stop(): Promise<void>;
-  /** Requests cosignatures of the current checkpoint from all witnesses. Never rejects. */
-  round(): Promise<void>;
-}
-
-export function createWitnesses(options: WitnessesOptions): Witnesses {
-  const { witnesses, ledger, storage, lease, log, verify } = options;
+export class Witnesses {
+  private readonly options: WitnessesOptions;
   /** Size that each witness last cosigned, as far as this process knows. The witness's response corrects it. */
-  const sizes = new Map<string, number>();
-  const complaints = new Map<string, string>();
-  const over = new AbortController();
-  let complete = -1;
+  private readonly sizes = new Map<string, number>();
+  private readonly complaints = new Map<string, string>();
+  private readonly over = new AbortController();
+  private complete = -1;
+  private readonly rounds: RepeatingTask;
+
+  constructor(options: WitnessesOptions) {
+    this.options = options;
+    this.rounds = createRepeatingTask({
+      task: () => this.ask(),
+      everyMs: options.everyMs,
+      onFailure: (error) => options.log.warn("the witnesses could not be asked", { error: String(error) }),
+    });
+  }
+
+  /** Requests cosignatures of the current checkpoint from all witnesses. Never rejects. */
+  round(): Promise<void> {
+    return this.rounds.run();
+  }
+
+  start(): void {
+    this.rounds.start();
+  }
+
+  async stop(): Promise<void> {
+    this.over.abort();
+    await this.rounds.stop();
+    await this.options.lease.release();
+  }
 
   /** Returns the signature line of the witness. Rejects with a reason for people. */
-  async function cosignature(witness: WitnessAddress, signed: SignedCheckpoint): Promise<string> {
+  private async cosignature(witness: WitnessAddress, signed: SignedCheckpoint): Promise<string> {
     for (const last of [false, true]) {
-      const old = sizes.get(witness.vkey) ?? 0;
+      const old = this.sizes.get(witness.vkey) ?? 0;
       if (old > signed.size)
         throw new Error(
           `it has cosigned ${old} entries of this log, and the store holds ${signed.size}: an older copy of the store was put back, or entries were lost`,
         );
-      const proof = old === 0 || old === signed.size ? [] : await ledger.consistency(old, signed.size);
-      const answer = await post(witness.url, formatAddCheckpoint({ old, proof, checkpoint: signed.note }));
+      const proof = old === 0 || old === signed.size ? [] : await this.options.ledger.consistency(old, signed.size);
+      const answer = await this.post(witness.url, formatAddCheckpoint({ old, proof, checkpoint: signed.note }));
       if (answer.status === 200) {
-        const line = lineOf(witness, signed, answer.body);
-        sizes.set(witness.vkey, signed.size);
+        const line = this.lineOf(witness, signed, answer.body);
+        this.sizes.set(witness.vkey, signed.size);
         return line;
       }
       const size = answer.status === 409 && /^\d{1,16}\n?$/.test(answer.body) ? Number(answer.body) : null;
       // A different root at the same size is permanent, so a retry cannot help.
       if (size === null || size === old || last)
         throw new Error(`it answered ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
-      sizes.set(witness.vkey, size);
+      this.sizes.set(witness.vkey, size);
     }
     throw new Error("unreachable");
   }
 
-  function lineOf({ vkey }: WitnessAddress, { note }: SignedCheckpoint, body: string): string {
+  private lineOf({ vkey }: WitnessAddress, { note }: SignedCheckpoint, body: string): string {
     for (const line of body.split("\n")) {
       if (!line.startsWith(SIGNATURE_PREFIX)) continue;
       const candidate = `${line}\n`;
       try {
-        if (verifyCosignatures(note + candidate, [vkey], verify).length === 1) return candidate;
+        if (verifyCosignatures(note + candidate, [vkey], this.options.verify).length === 1) return candidate;
       } catch (error) {
         if (!(error instanceof NoteError)) throw error;
       }
@@ -88,13 +106,13 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
     throw new Error("its answer holds no cosignature by its key on this checkpoint");
   }
 
-  async function post(url: string, body: string): Promise<{ status: number; body: string }> {
-    const response = await (options.fetch ?? fetch)(`${url.replace(/\/+$/, "")}/add-checkpoint`, {
+  private async post(url: string, body: string): Promise<{ status: number; body: string }> {
+    const response = await (this.options.fetch ?? fetch)(`${url.replace(/\/+$/, "")}/add-checkpoint`, {
       method: "POST",
       body,
       headers: { "Content-Type": "text/plain; charset=utf-8" },
       redirect: "error",
-      signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), over.signal]),
+      signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), this.over.signal]),
     });
     let text = "";
     const decoder = new TextDecoder();
@@ -105,51 +123,36 @@ export function createWitnesses(options: WitnessesOptions): Witnesses {
     return { status: response.status, body: text };
   }
 
-  function complain(url: string, reason: string | null): void {
+  private complain(url: string, reason: string | null): void {
     // Log each reason once.
-    if (reason !== null && complaints.get(url) !== reason)
-      log.warn("a witness did not cosign the newest checkpoint", { witness: url, error: reason });
-    if (reason === null) complaints.delete(url);
-    else complaints.set(url, reason);
+    if (reason !== null && this.complaints.get(url) !== reason)
+      this.options.log.warn("a witness did not cosign the newest checkpoint", { witness: url, error: reason });
+    if (reason === null) this.complaints.delete(url);
+    else this.complaints.set(url, reason);
   }
 
-  async function ask(): Promise<void> {
-    if (!(await lease.isLeader())) return;
-    const signed = await ledger.checkpoint();
-    if (signed.size === 0 || signed.size === complete) return;
+  private async ask(): Promise<void> {
+    if (!(await this.options.lease.isLeader())) return;
+    const signed = await this.options.ledger.checkpoint();
+    if (signed.size === 0 || signed.size === this.complete) return;
     const lines = await Promise.all(
-      witnesses.map(async (witness) => {
+      this.options.witnesses.map(async (witness) => {
         try {
-          const line = await cosignature(witness, signed);
-          complain(witness.url, null);
+          const line = await this.cosignature(witness, signed);
+          this.complain(witness.url, null);
           return line;
         } catch (error) {
-          if (!over.signal.aborted) complain(witness.url, error instanceof Error ? error.message : String(error));
+          if (!this.over.signal.aborted)
+            this.complain(witness.url, error instanceof Error ? error.message : String(error));
           return "";
         }
       }),
     );
     const cosigned = lines.filter((line) => line !== "");
     if (cosigned.length === 0) return;
-    await storage.write((tx) => tx.putMeta(META, signed.note + cosigned.join("")));
-    complete = cosigned.length === witnesses.length ? signed.size : -1;
+    await this.options.storage.write((tx) => tx.putMeta(META, signed.note + cosigned.join("")));
+    this.complete = cosigned.length === this.options.witnesses.length ? signed.size : -1;
   }
-
-  const rounds = createRepeatingTask({
-    task: ask,
-    everyMs: options.everyMs,
-    onFailure: (error) => log.warn("the witnesses could not be asked", { error: String(error) }),
-  });
-
-  return {
-    round: () => rounds.run(),
-    start: () => rounds.start(),
-    async stop() {
-      over.abort();
-      await rounds.stop();
-      await lease.release();
-    },
-  };
 }
 
 /** Returns the newest cosigned checkpoint with its cosignatures; null if there is none. Throws NoteError. */

@@ -11,9 +11,9 @@ import {
   type Reply,
   type Request,
 } from "../transport/rpc-message.ts";
-import { createStatelessEndpoint } from "./stateless-clients.ts";
-import { createPeer, type Channel, type IncomingRequest, type Peer } from "../transport/peer.ts";
-import { createClientSession, type ClientSession, type SessionOptions } from "../session/client-session.ts";
+import { StatelessEndpoint } from "./stateless-clients.ts";
+import { Peer, type Channel, type IncomingRequest } from "../transport/peer.ts";
+import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 
 export interface ClientConnection {
   /** Resolves, when the connection closes, to the reason as a sentence. */
@@ -31,7 +31,7 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
   /** A client of 2025-11-25 must not be asked anything before it sends `notifications/initialized`. */
   const initialized = new Promise<void>((resolve) => (markInitialized = resolve));
 
-  const peer: Peer = createPeer(channel, {
+  const peer: Peer = new Peer(channel, {
     onrequest(incoming) {
       const { request } = incoming;
       return META_KEY.version in readMeta(request.params)
@@ -44,7 +44,7 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
     },
     onclose: (reason) => void endConnection(reason),
   });
-  const modern = createStatelessEndpoint(options, (reason) => void endConnection(reason));
+  const modern = new StatelessEndpoint(options, (reason) => void endConnection(reason));
 
   async function answer({ request, signal }: IncomingRequest): Promise<Reply> {
     if (request.method === "initialize") return initialize(request);
@@ -65,7 +65,7 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
       info: isObject(clientInfo) ? clientInfo : {},
       capabilities: isObject(capabilities) ? capabilities : {},
     };
-    const newSession = createClientSession(options, {
+    const newSession = new ClientSession(options, {
       notify: (method, params) => void peer.notify(method, params),
       async askClient({ method, params: questionParams }, questionSignal) {
         await initialized;

@@ -3,6 +3,9 @@
  * to the servers; requests of 2026-07-28 share one set. The transports of the official SDK write the responses. This
  * file parses the request body first, so that ambiguous JSON is rejected.
  */
+import type { IncomingRequest } from "../transport/peer.ts";
+import type { SendNotification } from "./multi-round-request.ts";
+import type { Tool } from "../tools/tool-catalog.ts";
 import { createHash, timingSafeEqual } from "node:crypto";
 import {
   PerRequestHTTPServerTransport,
@@ -30,8 +33,8 @@ import {
   type Request as RpcRequest,
 } from "../transport/rpc-message.ts";
 import { headerMismatch, paramHeaderMismatch } from "../transport/http-headers.ts";
-import { createStatelessEndpoint } from "./stateless-clients.ts";
-import { createPeer, type Channel } from "../transport/peer.ts";
+import { StatelessEndpoint } from "./stateless-clients.ts";
+import { Peer, type Channel } from "../transport/peer.ts";
 import type { SessionOptions } from "../session/client-session.ts";
 
 interface HttpEndpointOptions {
@@ -59,19 +62,58 @@ interface HttpSession {
   streams: number;
 }
 
-export type HttpEndpoint = ReturnType<typeof createHttpEndpoint>;
+export class HttpEndpoint {
+  private readonly options: HttpEndpointOptions;
+  private readonly allowedHosts: string[];
+  private readonly sessions = new Map<string, HttpSession>();
+  private readonly modern: {
+    answer: ({ request, signal }: IncomingRequest, notify: SendNotification) => Promise<Reply>;
+    findTool({ params }: RpcRequest): Promise<Tool | undefined>;
+    close(): Promise<void>;
+  };
+  private readonly sweep: NodeJS.Timeout;
 
-export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, log }: HttpEndpointOptions) {
-  const allowedHosts = [...localhostAllowedHostnames(), ...hosts];
-  const sessions = new Map<string, HttpSession>();
-  const modern = createStatelessEndpoint(newSessionOptions(), log);
-  const sweep = setInterval(() => {
-    for (const session of sessions.values())
-      if (session.streams === 0 && Date.now() - session.lastUsed > SESSION_IDLE_MS) void session.connection.close();
-  }, 60_000);
-  sweep.unref();
+  constructor(options: HttpEndpointOptions) {
+    this.options = options;
+    this.allowedHosts = [...localhostAllowedHostnames(), ...options.hosts];
+    this.modern = new StatelessEndpoint(options.newSessionOptions(), options.log);
+    this.sweep = setInterval(() => {
+      for (const session of this.sessions.values())
+        if (session.streams === 0 && Date.now() - session.lastUsed > SESSION_IDLE_MS) void session.connection.close();
+    }, 60_000);
+    this.sweep.unref();
+  }
 
-  async function handlePost(request: Request): Promise<Response> {
+  async fetch(request: Request): Promise<Response> {
+    const refused =
+      hostHeaderValidationResponse(request, this.allowedHosts) ?? originValidationResponse(request, this.allowedHosts);
+    if (refused !== undefined) return refused;
+    if (this.options.token !== null && !hasBearerToken(request.headers.get("authorization"), this.options.token))
+      return new Response(null, { status: 401, headers: { "www-authenticate": 'Bearer realm="assent mcp proxy"' } });
+    if (new URL(request.url).pathname !== MCP_PATH)
+      return errorResponse(404, ERROR_CODE.invalidRequest, `MCP is served at ${MCP_PATH}`);
+    try {
+      if (request.method === "POST") return await this.handlePost(request);
+      if (request.method === "GET" || request.method === "DELETE")
+        return await this.handleSessionRequest(request, null);
+      return new Response(null, { status: 405, headers: { allow: "GET, POST, DELETE" } });
+    } catch (error) {
+      this.options.log(
+        `a request failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      );
+      return errorResponse(500, ERROR_CODE.internal, "internal error of the proxy");
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.sweep);
+    await Promise.all([
+      this.modern.close(),
+      ...[...this.sessions.values()].map(({ connection }) => connection.close()),
+    ]);
+  }
+
+  private async handlePost(request: Request): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type")))
       return errorResponse(415, ERROR_CODE.invalidRequest, "Content-Type must be application/json");
     const body = await readRequestBody(request);
@@ -81,8 +123,8 @@ export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, l
       message = parseMessage(body.text);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
-      log(`rejected a message of a client: ${error.message}`);
-      const reply = replyTo(error);
+      this.options.log(`rejected a message of a client: ${error.message}`);
+      const reply = this.options.replyTo(error);
       return Response.json(
         { jsonrpc: "2.0", id: error.request?.id ?? null, ...reply },
         { status: "result" in reply ? 200 : 400 },
@@ -96,18 +138,18 @@ export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, l
       ...optional("mcpMethodHeader", header("mcp-method")),
       ...optional("mcpNameHeader", header("mcp-name")),
     } as never);
-    if (classification.kind === "legacy") return handleSessionRequest(request, message);
+    if (classification.kind === "legacy") return this.handleSessionRequest(request, message);
     if (classification.kind !== "modern")
       return Response.json(
         { jsonrpc: "2.0", id: isRequest(message) ? message.id : null, error: classificationError(classification) },
         { status: classification.httpStatus },
       );
-    return isRequest(message) ? handleStatelessRequest(request, message) : new Response(null, { status: 202 });
+    return isRequest(message) ? this.handleStatelessRequest(request, message) : new Response(null, { status: 202 });
   }
 
   /** Answers a request of 2026-07-28. Such a request is complete in itself; closing its response stream cancels it. */
-  async function handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
-    const mismatch = headerMismatch(request.headers, message) ?? (await paramMismatch(request.headers, message));
+  private async handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
+    const mismatch = headerMismatch(request.headers, message) ?? (await this.paramMismatch(request.headers, message));
     if (mismatch !== null) return errorResponse(400, ERROR_CODE.headerMismatch, mismatch, message.id);
     if (readMeta(message.params)[META_KEY.version] !== MODERN_VERSION)
       return errorResponse(
@@ -123,9 +165,9 @@ export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, l
       classification: { era: "modern", revision: MODERN_VERSION },
       responseMode: STREAMED_METHODS.has(message.method) ? "sse" : "auto",
     });
-    const peer = createPeer(toChannel(transport), {
+    const peer = new Peer(toChannel(transport), {
       onrequest: (incoming) =>
-        modern.answer(incoming, (method, params) => void peer.notify(method, params, message.id)),
+        this.modern.answer(incoming, (method, params) => void peer.notify(method, params, message.id)),
       onnotification() {},
       onclose() {},
     });
@@ -133,56 +175,59 @@ export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, l
     return transport.handleMessage(message as never, { request });
   }
 
-  async function paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
+  private async paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
     // If the server cannot be reached, its tool has no header rules to check. The policy decides on the body in any
     // case.
-    const tool = await modern.findTool(message).catch(() => undefined);
+    const tool = await this.modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
     return paramHeaderMismatch(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
   }
 
-  async function handleSessionRequest(request: Request, message: Message | null): Promise<Response> {
+  private async handleSessionRequest(request: Request, message: Message | null): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
-    let session = id === null ? undefined : sessions.get(id);
+    let session = id === null ? undefined : this.sessions.get(id);
     if (id !== null && session === undefined)
       return errorResponse(404, -32001, "the session does not exist or has expired; start a new one with initialize");
     if (session === undefined) {
       if (message === null || !isRequest(message) || message.method !== "initialize")
         return errorResponse(400, ERROR_CODE.invalidRequest, "the first request of a session must be initialize");
-      if (sessions.size >= MAX_SESSIONS) await closeUninitialized();
-      if (sessions.size >= MAX_SESSIONS) return errorResponse(503, ERROR_CODE.internal, "there are too many sessions");
-      session = openSession();
+      if (this.sessions.size >= MAX_SESSIONS) await this.closeUninitialized();
+      if (this.sessions.size >= MAX_SESSIONS)
+        return errorResponse(503, ERROR_CODE.internal, "there are too many sessions");
+      session = this.openSession();
     }
     session.lastUsed = Date.now();
     const response = await session.transport.handleRequest(request, message === null ? {} : { parsedBody: message });
     return message !== null && isRequest(message)
-      ? cancelOnDisconnect(response, session, message)
-      : trackStream(response, session);
+      ? this.cancelOnDisconnect(response, session, message)
+      : this.trackStream(response, session);
   }
 
-  function openSession(): HttpSession {
+  private openSession(): HttpSession {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
-      onsessioninitialized: (id) => void sessions.set(id, session),
+      onsessioninitialized: (id) => void this.sessions.set(id, session),
       onsessionclosed: () => void session.connection.close(),
     });
     const session: HttpSession = {
       transport,
-      connection: connectClient(toChannel(transport), newSessionOptions()),
+      connection: connectClient(toChannel(transport), this.options.newSessionOptions()),
       lastUsed: Date.now(),
       streams: 0,
     };
     void session.connection.closed.then(() => {
-      if (transport.sessionId !== undefined) sessions.delete(transport.sessionId);
+      if (transport.sessionId !== undefined) this.sessions.delete(transport.sessionId);
       return session.connection.close();
     });
     return session;
   }
 
   /** Closes sessions that failed to initialize. Their clients received an error and open new sessions. */
-  function closeUninitialized(): Promise<unknown> {
-    const idle = [...sessions.values()].filter(({ connection, streams }) => !connection.isInitialized && streams === 0);
+  private closeUninitialized(): Promise<unknown> {
+    const idle = [...this.sessions.values()].filter(
+      ({ connection, streams }) => !connection.isInitialized && streams === 0,
+    );
     return Promise.all(idle.map(({ connection }) => connection.close()));
   }
 
@@ -190,8 +235,8 @@ export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, l
    * Cancels the request when the client closes the response stream, because the answer cannot reach the client any
    * more. A call that still waits must then not run.
    */
-  function cancelOnDisconnect(response: Response, session: HttpSession, { id }: RpcRequest): Response {
-    return trackStream(response, session, (interrupted) => {
+  private cancelOnDisconnect(response: Response, session: HttpSession, { id }: RpcRequest): Response {
+    return this.trackStream(response, session, (interrupted) => {
       if (interrupted)
         session.transport.onmessage?.({
           jsonrpc: "2.0",
@@ -201,7 +246,7 @@ export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, l
     });
   }
 
-  function trackStream(response: Response, session: HttpSession, onEnd?: (interrupted: boolean) => void): Response {
+  private trackStream(response: Response, session: HttpSession, onEnd?: (interrupted: boolean) => void): Response {
     const { body } = response;
     if (body === null || !response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
     session.streams++;
@@ -231,32 +276,6 @@ export function createHttpEndpoint({ newSessionOptions, token, hosts, replyTo, l
     });
     return new Response(stream, { status: response.status, headers: response.headers });
   }
-
-  return {
-    async fetch(request: Request): Promise<Response> {
-      const refused =
-        hostHeaderValidationResponse(request, allowedHosts) ?? originValidationResponse(request, allowedHosts);
-      if (refused !== undefined) return refused;
-      if (token !== null && !hasBearerToken(request.headers.get("authorization"), token))
-        return new Response(null, { status: 401, headers: { "www-authenticate": 'Bearer realm="assent mcp proxy"' } });
-      if (new URL(request.url).pathname !== MCP_PATH)
-        return errorResponse(404, ERROR_CODE.invalidRequest, `MCP is served at ${MCP_PATH}`);
-      try {
-        if (request.method === "POST") return await handlePost(request);
-        if (request.method === "GET" || request.method === "DELETE") return await handleSessionRequest(request, null);
-        return new Response(null, { status: 405, headers: { allow: "GET, POST, DELETE" } });
-      } catch (error) {
-        log(
-          `a request failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-        );
-        return errorResponse(500, ERROR_CODE.internal, "internal error of the proxy");
-      }
-    },
-    async close(): Promise<void> {
-      clearInterval(sweep);
-      await Promise.all([modern.close(), ...[...sessions.values()].map(({ connection }) => connection.close())]);
-    },
-  };
 }
 
 /**

@@ -21,7 +21,7 @@ import {
 } from "../transport/rpc-message.ts";
 import type { IncomingRequest } from "../transport/peer.ts";
 import { createMultiRoundRequest, type MultiRoundRequest, type SendNotification } from "./multi-round-request.ts";
-import { createClientSession, type ClientSession, type SessionOptions } from "../session/client-session.ts";
+import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { ClientFacts } from "../upstreams/upstream.ts";
 
@@ -41,36 +41,37 @@ const CACHEABLE_METHODS = new Set([
   "server/discover",
 ]);
 
-export function createStatelessEndpoint(options: SessionOptions, onEnded: (reason: string) => void) {
-  const subscriptions = createSubscriptions();
-  const waitingRequests = new Map<string, MultiRoundRequest>();
-  let sharedSession: Promise<ClientSession> | null = null;
+export class StatelessEndpoint {
+  private readonly options: SessionOptions;
+  private readonly onEnded: (reason: string) => void;
+  private readonly subscriptions = createSubscriptions();
+  private readonly waitingRequests = new Map<string, MultiRoundRequest>();
+  private sharedSession: Promise<ClientSession> | null = null;
 
-  /**
-   * Opens the session that all clients of this endpoint share. The servers receive the client information of the
-   * first one.
-   */
-  function openSession(facts: ClientFacts): Promise<ClientSession> {
-    if (sharedSession !== null) return sharedSession;
-    const newSession = createClientSession(options, {
-      notify: (method, params) => subscriptions.publish(method, params ?? {}),
-      askClient: null,
-      ended(reason) {
-        sharedSession = null;
-        void newSession.close();
-        onEnded(reason);
-      },
-    });
-    const openedSession = newSession.open(facts).then(() => newSession);
-    sharedSession = openedSession;
-    openedSession.catch(() => {
-      sharedSession = null;
-      void newSession.close();
-    });
-    return openedSession;
+  constructor(options: SessionOptions, onEnded: (reason: string) => void) {
+    this.options = options;
+    this.onEnded = onEnded;
   }
 
-  async function answer({ request, signal }: IncomingRequest, notify: SendNotification): Promise<Reply> {
+  /** Returns the tool that a call names; undefined if there is none that may be called. */
+  async findTool({ params }: Request): Promise<Tool | undefined> {
+    const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
+    const name = params?.["name"];
+    if (typeof name !== "string" || !isObject(info) || !isObject(capabilities)) return undefined;
+    const tool = await this.openSession({ version: MODERN_VERSION, info, capabilities }).then((session) =>
+      session.tool(name),
+    );
+    return tool?.withheld === null ? tool : undefined;
+  }
+
+  async close(): Promise<void> {
+    for (const multiRound of this.waitingRequests.values()) multiRound.abandon();
+    this.waitingRequests.clear();
+    this.subscriptions.close();
+    await (await this.sharedSession?.catch(() => null))?.close();
+  }
+
+  async answer({ request, signal }: IncomingRequest, notify: SendNotification): Promise<Reply> {
     const meta = readMeta(request.params);
     const [version, info, capabilities] = [meta[META_KEY.version], meta[META_KEY.client], meta[META_KEY.capabilities]];
     if (version !== MODERN_VERSION)
@@ -82,7 +83,7 @@ export function createStatelessEndpoint(options: SessionOptions, onEnded: (reaso
       return errorReply(ERROR_CODE.invalidParams, `_meta has ${META_KEY.client} and ${META_KEY.capabilities}`);
     let session: ClientSession;
     try {
-      session = await openSession({ version: MODERN_VERSION, info, capabilities });
+      session = await this.openSession({ version: MODERN_VERSION, info, capabilities });
     } catch (error) {
       return errorReply(
         ERROR_CODE.internal,
@@ -100,7 +101,7 @@ export function createStatelessEndpoint(options: SessionOptions, onEnded: (reaso
         },
       });
     if (request.method === "subscriptions/listen") {
-      const uris = subscriptions.requestedUris(request, serverInfo.capabilities);
+      const uris = this.subscriptions.requestedUris(request, serverInfo.capabilities);
       const updateSubscriptions = async (verb: string, resourceUris: string[]): Promise<void> => {
         const caller = silentCaller(AbortSignal.timeout(LIST_TIMEOUT_MS), info, capabilities);
         const replies = resourceUris.map((uri) =>
@@ -109,16 +110,40 @@ export function createStatelessEndpoint(options: SessionOptions, onEnded: (reaso
         await settlesWithin(Promise.all(replies));
       };
       await updateSubscriptions("subscribe", uris);
-      const reply = await subscriptions.serve({ request, signal }, serverInfo.capabilities, notify);
-      const unusedUris = uris.filter((uri) => !subscriptions.hasSubscriber(uri));
+      const reply = await this.subscriptions.serve({ request, signal }, serverInfo.capabilities, notify);
+      const unusedUris = uris.filter((uri) => !this.subscriptions.hasSubscriber(uri));
       void updateSubscriptions("unsubscribe", unusedUris);
       return reply;
     }
-    return withMetadata(await handleRequest(session, request, signal, notify, info, capabilities));
+    return withMetadata(await this.handleRequest(session, request, signal, notify, info, capabilities));
+  }
+
+  /**
+   * Opens the session that all clients of this endpoint share. The servers receive the client information of the
+   * first one.
+   */
+  private openSession(facts: ClientFacts): Promise<ClientSession> {
+    if (this.sharedSession !== null) return this.sharedSession;
+    const newSession = new ClientSession(this.options, {
+      notify: (method, params) => this.subscriptions.publish(method, params ?? {}),
+      askClient: null,
+      ended: (reason) => {
+        this.sharedSession = null;
+        void newSession.close();
+        this.onEnded(reason);
+      },
+    });
+    const openedSession = newSession.open(facts).then(() => newSession);
+    this.sharedSession = openedSession;
+    openedSession.catch(() => {
+      this.sharedSession = null;
+      void newSession.close();
+    });
+    return openedSession;
   }
 
   /** Starts a request, or continues one whose client returns with answers. */
-  async function handleRequest(
+  private async handleRequest(
     session: ClientSession,
     request: Request,
     signal: AbortSignal,
@@ -130,15 +155,15 @@ export function createStatelessEndpoint(options: SessionOptions, onEnded: (reaso
     const digest = requestDigest(request.method, rest);
     let multiRound: MultiRoundRequest;
     if (requestState === undefined)
-      multiRound = startRequest(session, { ...request, params: rest }, digest, info, capabilities);
+      multiRound = this.startRequest(session, { ...request, params: rest }, digest, info, capabilities);
     else {
-      const waitingRequest = typeof requestState === "string" ? waitingRequests.get(requestState) : undefined;
+      const waitingRequest = typeof requestState === "string" ? this.waitingRequests.get(requestState) : undefined;
       if (waitingRequest === undefined || waitingRequest.digest !== digest)
         return errorReply(
           ERROR_CODE.invalidParams,
           "requestState belongs to another request or has expired; the record of the action shows the outcome",
         );
-      waitingRequests.delete(requestState as string);
+      this.waitingRequests.delete(requestState as string);
       multiRound = waitingRequest;
     }
     return multiRound.attach(
@@ -149,7 +174,7 @@ export function createStatelessEndpoint(options: SessionOptions, onEnded: (reaso
     );
   }
 
-  function startRequest(
+  private startRequest(
     session: ClientSession,
     request: Request,
     digest: string,
@@ -162,34 +187,14 @@ export function createStatelessEndpoint(options: SessionOptions, onEnded: (reaso
       (caller) => session.handle(request, caller),
       (multiRound) => {
         const token = randomUUID();
-        waitingRequests.set(token, multiRound);
+        this.waitingRequests.set(token, multiRound);
         setTimeout(() => {
-          if (waitingRequests.delete(token)) multiRound.abandon();
+          if (this.waitingRequests.delete(token)) multiRound.abandon();
         }, ROUND_TIMEOUT_MS).unref();
         return token;
       },
     );
   }
-
-  return {
-    answer,
-    /** Returns the tool that a call names; undefined if there is none that may be called. */
-    async findTool({ params }: Request): Promise<Tool | undefined> {
-      const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
-      const name = params?.["name"];
-      if (typeof name !== "string" || !isObject(info) || !isObject(capabilities)) return undefined;
-      const tool = await openSession({ version: MODERN_VERSION, info, capabilities }).then((session) =>
-        session.tool(name),
-      );
-      return tool?.withheld === null ? tool : undefined;
-    },
-    async close(): Promise<void> {
-      for (const multiRound of waitingRequests.values()) multiRound.abandon();
-      waitingRequests.clear();
-      subscriptions.close();
-      await (await sharedSession?.catch(() => null))?.close();
-    },
-  };
 }
 
 /**

@@ -2,6 +2,7 @@
  * Requests the decision about a call and waits for approval. A call runs only after the service has confirmed the
  * start, while the client is still connected. Every other outcome is a refusal.
  */
+import type { Action } from "../../client/api.ts";
 import {
   AssentError,
   newAttempt,
@@ -57,21 +58,58 @@ const MAX_SUBMISSIONS = 4;
 const PROGRESS_INTERVAL_MS = 10_000;
 const MAX_SHOWN_PAGES = 10_000;
 
-export type CallGate = ReturnType<typeof createCallGate>;
-
-export function createCallGate({
-  assent,
-  agentId,
-  maxWait,
-  progressIntervalMs = PROGRESS_INTERVAL_MS,
-  approvalPage,
-  log,
-}: CallGateOptions) {
+export class CallGate {
+  private readonly options: CallGateOptions;
+  private readonly progressIntervalMs: number;
   /** Actions whose approval page was shown. A repeated call does not show the page again. */
-  const shownPages = new Set<string>();
+  private readonly shownPages = new Set<string>();
+
+  constructor(options: CallGateOptions) {
+    this.options = options;
+    this.progressIntervalMs = this.options.progressIntervalMs ?? PROGRESS_INTERVAL_MS;
+  }
+
+  /** Answers an approver's question about a pending action. @throws AssentError */
+  answer(id: string, text: string, signal: AbortSignal): Promise<Action> {
+    return this.options.assent.answer(id, text, { signal });
+  }
+
+  /**
+   * Resolves to true if the policies deny the tool with any arguments. If the service cannot answer, resolves to
+   * false; each call is then decided.
+   */
+  async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      const names = { agent_id: await this.options.agentId(), tool, operation, params: {}, context: {} };
+      return (await this.options.assent.gate(names, { signal })).never_allowed === true;
+    } catch (error) {
+      if (!(error instanceof AssentError)) throw error;
+      this.options.log(`the service did not say whether "${operation}" is always denied: ${error.message}`);
+      return false;
+    }
+  }
+
+  /**
+   * Submits the call, waits, and starts it.
+   * @throws the reason of the caller's signal if the client disconnects; nothing has run then.
+   */
+  async decide(call: ToolCall, caller: Caller, recheck: Recheck = () => Promise.resolve(null)): Promise<CallDecision> {
+    const deadline = performance.now() + (caller.maxWait ?? this.options.maxWait(caller.info)) * 1000;
+    for (let attempt = 0; attempt < MAX_SUBMISSIONS; attempt++) {
+      const decision = await this.submitAndStart(call, caller, deadline, recheck);
+      if (decision !== "started elsewhere") return decision;
+    }
+    return {
+      mayRun: false,
+      refusal: proxyRefusal(
+        "The same call is running several times at once, and each decision covers one run. Call again when the others have finished.",
+        "TAKEN",
+      ),
+    };
+  }
 
   /** Waits until the action is decided, `deadline` passes, or the client disconnects. */
-  async function waitForApproval(action: ActionRecord, caller: Caller, deadline: number): Promise<ActionRecord> {
+  private async waitForApproval(action: ActionRecord, caller: Caller, deadline: number): Promise<ActionRecord> {
     const startedAt = performance.now();
     const sendProgress = (): void => {
       const waitedSeconds = Math.round((performance.now() - startedAt) / 1000);
@@ -82,14 +120,14 @@ export function createCallGate({
       });
     };
     if (caller.wantsProgress) sendProgress();
-    const timer = caller.wantsProgress ? setInterval(sendProgress, progressIntervalMs) : undefined;
+    const timer = caller.wantsProgress ? setInterval(sendProgress, this.progressIntervalMs) : undefined;
     try {
       // Do not wait for the client's answer: an approval can arrive before it, or without it.
-      const pageShown = showApprovalPage(action, caller);
+      const pageShown = this.showApprovalPage(action, caller);
       const timeout = Math.max(0, (deadline - performance.now()) / 1000);
-      const decision = await assent.wait(action.id, { timeout, signal: caller.signal });
+      const decision = await this.options.assent.wait(action.id, { timeout, signal: caller.signal });
       if (pageShown && decision.status !== "pending_approval") {
-        shownPages.delete(action.id);
+        this.shownPages.delete(action.id);
         caller.notify("notifications/elicitation/complete", { elicitationId: action.id });
       }
       return decision;
@@ -102,23 +140,28 @@ export function createCallGate({
    * Asks the client to open the approval page, if the client supports that. The client's answer means only that the
    * page was opened.
    */
-  function showApprovalPage({ id, reason }: ActionRecord, caller: Caller): boolean {
+  private showApprovalPage({ id, reason }: ActionRecord, caller: Caller): boolean {
     const { elicitation } = caller.capabilities;
-    if (approvalPage === null || !isObject(elicitation) || !isObject(elicitation["url"]) || shownPages.has(id))
+    if (
+      this.options.approvalPage === null ||
+      !isObject(elicitation) ||
+      !isObject(elicitation["url"]) ||
+      this.shownPages.has(id)
+    )
       return false;
-    if (shownPages.size >= MAX_SHOWN_PAGES) shownPages.clear();
-    shownPages.add(id);
+    if (this.shownPages.size >= MAX_SHOWN_PAGES) this.shownPages.clear();
+    this.shownPages.add(id);
     const params = {
       mode: "url",
       elicitationId: id,
-      url: approvalPage(id),
+      url: this.options.approvalPage(id),
       message: `A call waits for approval: ${reason}. The page shows it to those who may approve it.`,
     };
     caller.askClient({ method: "elicitation/create", params }).catch(() => {});
     return true;
   }
 
-  async function submitAndStart(
+  private async submitAndStart(
     call: ToolCall,
     caller: Caller,
     deadline: number,
@@ -128,11 +171,14 @@ export function createCallGate({
     let id: string | null = null;
     let action: ActionRecord;
     try {
-      const agent = await agentId();
-      action = await assent.submit({ agent_id: agent, ...request }, { join: true, meta, signal: caller.signal });
+      const agent = await this.options.agentId();
+      action = await this.options.assent.submit(
+        { agent_id: agent, ...request },
+        { join: true, meta, signal: caller.signal },
+      );
       id = action.id;
       const needsApproval = action.status === "pending_approval";
-      if (needsApproval && openQuestion(action) === null) action = await waitForApproval(action, caller, deadline);
+      if (needsApproval && openQuestion(action) === null) action = await this.waitForApproval(action, caller, deadline);
       // An action that is already executing belongs to another call, because each action runs once.
       if (["executing", "unknown", "succeeded", "failed"].includes(action.status)) return "started elsewhere";
       if (action.status !== "allowed" && action.status !== "approved")
@@ -144,7 +190,9 @@ export function createCallGate({
       caller.signal.throwIfAborted();
     } catch (error) {
       if (caller.signal.aborted)
-        log(`the client${id === null ? "" : ` that waited for action ${id}`} disconnected; the call does not run`);
+        this.options.log(
+          `the client${id === null ? "" : ` that waited for action ${id}`} disconnected; the call does not run`,
+        );
       if (!(error instanceof AssentError)) throw error;
       return { mayRun: false, refusal: serviceErrorRefusal(error, id) };
     }
@@ -152,7 +200,7 @@ export function createCallGate({
     let secret: JsonObject | null;
     try {
       // Do not pass the caller's signal: the proxy must learn whether the start was recorded.
-      const started = await assent.start(id, { permit: action.permit ?? undefined, attempt });
+      const started = await this.options.assent.start(id, { permit: action.permit ?? undefined, attempt });
       secret = (started.credential?.secret as JsonObject | undefined) ?? null;
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
@@ -160,68 +208,32 @@ export function createCallGate({
       // The start may be recorded although its answer was lost. The call does not run, and this report says so. If
       // another call started the action, the attempt differs and the report changes nothing.
       if (!(error instanceof RequestRefused))
-        report(id, attempt, false, "the start was not confirmed, so the call did not run");
+        this.report(id, attempt, false, "the start was not confirmed, so the call did not run");
       return { mayRun: false, refusal: serviceErrorRefusal(error, id) };
     }
     const started = id;
     if (caller.signal.aborted) {
-      report(started, attempt, false, "the client disconnected before the call ran");
+      this.report(started, attempt, false, "the client disconnected before the call ran");
       caller.signal.throwIfAborted();
     }
-    return { mayRun: true, id: started, secret, report: (success, error) => report(started, attempt, success, error) };
+    return {
+      mayRun: true,
+      id: started,
+      secret,
+      report: (success, error) => this.report(started, attempt, success, error),
+    };
   }
 
   /** The report is sent in the background: the tool has run, whether or not the report succeeds. */
-  function report(id: string, attempt: string, success: boolean, error?: string): void {
-    assent
+  private report(id: string, attempt: string, success: boolean, error?: string): void {
+    this.options.assent
       .result(id, { success, attempt, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })
       .catch((failure: unknown) =>
-        log(
+        this.options.log(
           `the result of action ${id} could not be reported: ${failure instanceof Error ? failure.message : String(failure)}`,
         ),
       );
   }
-
-  return {
-    /** Answers an approver's question about a pending action. @throws AssentError */
-    answer: (id: string, text: string, signal: AbortSignal) => assent.answer(id, text, { signal }),
-    /**
-     * Resolves to true if the policies deny the tool with any arguments. If the service cannot answer, resolves to
-     * false; each call is then decided.
-     */
-    async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
-      try {
-        const names = { agent_id: await agentId(), tool, operation, params: {}, context: {} };
-        return (await assent.gate(names, { signal })).never_allowed === true;
-      } catch (error) {
-        if (!(error instanceof AssentError)) throw error;
-        log(`the service did not say whether "${operation}" is always denied: ${error.message}`);
-        return false;
-      }
-    },
-    /**
-     * Submits the call, waits, and starts it.
-     * @throws the reason of the caller's signal if the client disconnects; nothing has run then.
-     */
-    async decide(
-      call: ToolCall,
-      caller: Caller,
-      recheck: Recheck = () => Promise.resolve(null),
-    ): Promise<CallDecision> {
-      const deadline = performance.now() + (caller.maxWait ?? maxWait(caller.info)) * 1000;
-      for (let attempt = 0; attempt < MAX_SUBMISSIONS; attempt++) {
-        const decision = await submitAndStart(call, caller, deadline, recheck);
-        if (decision !== "started elsewhere") return decision;
-      }
-      return {
-        mayRun: false,
-        refusal: proxyRefusal(
-          "The same call is running several times at once, and each decision covers one run. Call again when the others have finished.",
-          "TAKEN",
-        ),
-      };
-    },
-  };
 }
 
 /** Start errors after which the same call is submitted again, because the action changed after its decision. */

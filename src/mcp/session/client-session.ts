@@ -1,4 +1,5 @@
 /** A client's session with the servers behind the proxy. */
+import type { ServerInfo } from "../upstreams/merged-server-info.ts";
 import { readCallMeta } from "../decisions/call-meta.ts";
 import type { Caller } from "../clients/caller.ts";
 import {
@@ -9,7 +10,7 @@ import {
   type DecisionOptions,
 } from "../decisions/governed-call.ts";
 import type { DefinitionStore } from "../tools/accepted-definitions.ts";
-import { createUpstreamPool, supportedListKinds } from "../upstreams/upstream-pool.ts";
+import { UpstreamPool, supportedListKinds } from "../upstreams/upstream-pool.ts";
 import { ListError } from "../upstreams/merged-lists.ts";
 import {
   ERROR_CODE,
@@ -26,10 +27,10 @@ import { createLogLevel } from "../upstreams/log-level.ts";
 import { AnswerLostError } from "../transport/peer.ts";
 import { refusalToolResult, proxyRefusal } from "../decisions/refusal-result.ts";
 import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "../config/server-config.ts";
-import { createRequestRouter } from "./request-routing.ts";
-import { createTaskStore } from "./tasks.ts";
-import { createToolCatalog, type Tool } from "../tools/tool-catalog.ts";
-import type { AskClient, ServerQuestion, Upstream } from "../upstreams/upstream.ts";
+import { RequestRouter } from "./request-routing.ts";
+import { TaskStore } from "./tasks.ts";
+import { ToolCatalog, type Tool } from "../tools/tool-catalog.ts";
+import type { AskClient, ClientFacts, ServerQuestion, Upstream } from "../upstreams/upstream.ts";
 import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
 
 /** The client of the session. Messages that belong to one request go to that request's `Caller` instead. */
@@ -68,54 +69,134 @@ const UNDECIDED_METHODS = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
 /** The only revision with built-in tasks; later revisions have tasks as an extension. */
 const TASKS_VERSION = "2025-11-25";
 
-export type ClientSession = ReturnType<typeof createClientSession>;
+export class ClientSession {
+  private readonly options: SessionOptions;
+  private readonly client: SessionClient;
+  private readonly toolCatalog: ToolCatalog;
+  private readonly logLevel: {
+    set({ level }: JsonObject, live: readonly Upstream[]): Promise<Reply>;
+    applyTo(upstream: Upstream): void;
+  };
+  private readonly inFlight = new WeakMap<Upstream, Set<Caller>>();
+  private readonly pool: UpstreamPool;
+  private hasOfferedAnswers = false;
+  private readonly tasks: TaskStore | null;
+  private readonly router: RequestRouter;
 
-export function createClientSession(options: SessionOptions, client: SessionClient) {
-  const { servers, log } = options;
-  const listChanged = (kind: string): void => client.notify(`notifications/${kind}/list_changed`, undefined);
-  const toolCatalog = createToolCatalog(options.store, () => listChanged("tools"), log);
-  const logLevel = createLogLevel(log);
-  const inFlight = new WeakMap<Upstream, Set<Caller>>();
-  const pool = createUpstreamPool(servers, {
-    askClient: (upstream, question, signal) => askClient(upstream, question, signal, null),
-    onnotification: handleNotification,
-    changed(upstream) {
-      toolCatalog.invalidate(upstream);
-      if (upstream.closed === null) logLevel.applyTo(upstream);
-      for (const kind of supportedListKinds(upstream)) listChanged(kind);
-    },
-    ended: (reason) => client.ended(reason),
-    log,
-  });
-  const { live } = pool;
+  constructor(options: SessionOptions, client: SessionClient) {
+    this.options = options;
+    this.client = client;
+    this.toolCatalog = new ToolCatalog(options.store, () => this.listChanged("tools"), options.log);
+    this.logLevel = createLogLevel(options.log);
+    this.pool = new UpstreamPool(options.servers, {
+      askClient: (upstream, question, signal) => this.askClient(upstream, question, signal, null),
+      onnotification: (upstream, notification) => this.handleNotification(upstream, notification),
+      changed: (upstream) => {
+        this.toolCatalog.invalidate(upstream);
+        if (upstream.closed === null) this.logLevel.applyTo(upstream);
+        for (const kind of supportedListKinds(upstream)) this.listChanged(kind);
+      },
+      ended: (reason) => client.ended(reason),
+      log: options.log,
+    });
+    this.tasks = client.askClient === null ? null : new TaskStore(client.askClient);
+    this.router = new RequestRouter({
+      live: () => this.live(),
+      listChanged: (kind) => this.listChanged(kind),
+      log: options.log,
+      isHidden: (tool, signal) => this.isHidden(tool, signal),
+      toolCatalog: this.toolCatalog,
+      tasks: () => (this.supportsTasks() ? this.tasks : null),
+      send: (call, caller) => this.send(call, caller),
+      setLevel: this.logLevel.set,
+      tool: (call, tool, caller) => this.callTool(call, tool, caller),
+      offersAnswers: () => this.hasOfferedAnswers,
+      answer: (input, signal) => callAnswerTool(options.gate.answer, input, signal),
+    });
+  }
+
+  open(facts: ClientFacts): Promise<void> {
+    return this.pool.open(facts);
+  }
+
+  get facts(): ClientFacts {
+    return this.pool.facts;
+  }
+
+  /** Returns the tool that `tools/call` would run. */
+  tool(name: string): Promise<Tool | undefined> {
+    return this.toolCatalog.find(name, this.live(), false);
+  }
+
+  /** Returns the servers' capabilities and instructions, merged into one. */
+  serverInfo(): Promise<ServerInfo> {
+    return mergeServerInfo(this.live(), this.options.servers.length, this.supportsTasks(), (upstream) =>
+      this.toolCatalog.instructions(upstream, this.options.servers.length === 1),
+    );
+  }
+
+  async handle(request: Request, caller: Caller): Promise<Reply> {
+    try {
+      return await this.router.route(request, caller);
+    } catch (error) {
+      if (caller.signal.aborted) throw error;
+      if (error instanceof ListError) return error.reply;
+      if (error instanceof AnswerLostError) return errorReply(ERROR_CODE.internal, error.message);
+      this.options.log(
+        `"${request.method}" failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      );
+      const reason = proxyRefusal("The proxy failed with an internal error; tell the user.", "PROXY_FAILED");
+      return request.method === "tools/call"
+        ? { result: refusalToolResult(reason, false) }
+        : errorReply(ERROR_CODE.internal, reason.text, { ...reason.facts });
+    }
+  }
+
+  /** Forwards a notification of the client to all servers. */
+  forwardNotification({ method }: Notification): void {
+    if (method === "notifications/roots/list_changed") for (const upstream of this.live()) void upstream.notify(method);
+  }
+
+  close(): Promise<void> {
+    this.tasks?.close();
+    return this.pool.close();
+  }
+
+  private listChanged(kind: string): void {
+    this.client.notify(`notifications/${kind}/list_changed`, undefined);
+  }
+
+  private live(): Upstream[] {
+    return this.pool.live();
+  }
 
   /** Returns the caller of the server's only running request; null if there are none or several. */
-  const onlyCaller = (upstream: Upstream): Caller | null => {
-    const callers = inFlight.get(upstream);
+  private onlyCaller(upstream: Upstream): Caller | null {
+    const callers = this.inFlight.get(upstream);
     return callers?.size === 1 ? ([...callers][0] as Caller) : null;
-  };
+  }
 
-  function handleNotification(upstream: Upstream, { method, params }: Notification): void {
-    if (method === "notifications/tools/list_changed") toolCatalog.invalidate(upstream);
+  private handleNotification(upstream: Upstream, { method, params }: Notification): void {
+    if (method === "notifications/tools/list_changed") this.toolCatalog.invalidate(upstream);
     if (PROXY_NOTIFICATIONS.has(method)) return;
-    const caller = method === "notifications/message" ? onlyCaller(upstream) : null;
+    const caller = method === "notifications/message" ? this.onlyCaller(upstream) : null;
     if (caller !== null) caller.notify(method, params ?? {});
-    else client.notify(method, params);
+    else this.client.notify(method, params);
   }
 
   /**
    * Handles a server's request to the client. It needs a decision, unless the configuration lists its method in `open`.
    */
-  async function askClient(
+  private async askClient(
     upstream: Upstream,
     question: ServerQuestion,
     signal: AbortSignal,
     of: Caller | null,
   ): Promise<Reply> {
-    const caller = of ?? onlyCaller(upstream);
+    const caller = of ?? this.onlyCaller(upstream);
     const forwardQuestion = (forwarded: ServerQuestion): Promise<Reply> => {
       if (caller !== null) return caller.askClient(forwarded);
-      if (client.askClient !== null) return client.askClient(forwarded, signal);
+      if (this.client.askClient !== null) return this.client.askClient(forwarded, signal);
       return Promise.resolve(
         errorReply(
           ERROR_CODE.internal,
@@ -129,7 +210,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     if (!isGovernedMethod(method) || upstream.config.open.includes(method)) return forwardQuestion(question);
     const questionCaller: Caller = caller ?? {
       signal,
-      info: pool.facts.info,
+      info: this.pool.facts.info,
       capabilities: {},
       wantsProgress: false,
       sendProgress() {},
@@ -139,7 +220,7 @@ export function createClientSession(options: SessionOptions, client: SessionClie
     };
     const { _meta, ...decidedParams } = params;
     const call = { upstream, method, params, id: 0, operation: method, decidedParams, context: {} };
-    const decision = await options.gate.decide(toToolCall(call, questionCaller, options), questionCaller);
+    const decision = await this.options.gate.decide(toToolCall(call, questionCaller, this.options), questionCaller);
     if (!decision.mayRun)
       return method === "elicitation/create"
         ? { result: { action: "decline" } }
@@ -156,9 +237,9 @@ export function createClientSession(options: SessionOptions, client: SessionClie
   }
 
   /** Records the caller as active on this server until `work` has finished. */
-  async function trackCaller<T>(upstream: Upstream, caller: Caller, work: () => Promise<T>): Promise<T> {
-    const callers = inFlight.get(upstream) ?? new Set();
-    inFlight.set(upstream, callers.add(caller));
+  private async trackCaller<T>(upstream: Upstream, caller: Caller, work: () => Promise<T>): Promise<T> {
+    const callers = this.inFlight.get(upstream) ?? new Set();
+    this.inFlight.set(upstream, callers.add(caller));
     try {
       return await work();
     } finally {
@@ -167,87 +248,38 @@ export function createClientSession(options: SessionOptions, client: SessionClie
   }
 
   /** Forwards a request, with a decision if its method needs one. */
-  function send(call: UpstreamCall, caller: Caller): Promise<Reply> {
-    const ask: AskClient = (question, signal) => askClient(call.upstream, question, signal, caller);
+  private send(call: UpstreamCall, caller: Caller): Promise<Reply> {
+    const ask: AskClient = (question, signal) => this.askClient(call.upstream, question, signal, caller);
     const { open, meta } = call.upstream.config;
-    return trackCaller(call.upstream, caller, () => {
+    return this.trackCaller(call.upstream, caller, () => {
       if (!isGovernedMethod(call.method)) return forwardCall(call, caller, ask, []);
       return open.includes(call.method)
         ? forwardCall(call, caller, ask, meta)
-        : runGovernedCall(call, caller, ask, null, options);
+        : runGovernedCall(call, caller, ask, null, this.options);
     });
   }
 
-  let offersAnswers = false;
-
-  async function callTool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply> {
-    const ask: AskClient = (question, signal) => askClient(tool.upstream, question, signal, caller);
-    const reply = await trackCaller(tool.upstream, caller, () => runGovernedCall(call, caller, ask, tool, options));
-    if (!offersAnswers && asksQuestion(reply)) {
-      offersAnswers = true;
-      listChanged("tools");
+  private async callTool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply> {
+    const ask: AskClient = (question, signal) => this.askClient(tool.upstream, question, signal, caller);
+    const reply = await this.trackCaller(tool.upstream, caller, () =>
+      runGovernedCall(call, caller, ask, tool, this.options),
+    );
+    if (!this.hasOfferedAnswers && asksQuestion(reply)) {
+      this.hasOfferedAnswers = true;
+      this.listChanged("tools");
     }
     return reply;
   }
 
-  const { askClient: ask } = client;
-  const tasks = ask === null ? null : createTaskStore(ask);
-  const supportsTasks = (): boolean => pool.facts.version === TASKS_VERSION;
-  const isHidden = (tool: Tool, signal: AbortSignal): Promise<boolean> =>
-    options.hideDenied
-      ? options.gate.isNeverAllowed(tool.upstream.config.tool, tool.name, signal)
-      : Promise.resolve(false);
-  const route = createRequestRouter({
-    live,
-    listChanged,
-    log,
-    isHidden,
-    toolCatalog,
-    tasks: () => (supportsTasks() ? tasks : null),
-    send,
-    setLevel: logLevel.set,
-    tool: callTool,
-    offersAnswers: () => offersAnswers,
-    answer: (input, signal) => callAnswerTool(options.gate.answer, input, signal),
-  });
+  private supportsTasks(): boolean {
+    return this.pool.facts.version === TASKS_VERSION;
+  }
 
-  return {
-    open: pool.open,
-    get facts() {
-      return pool.facts;
-    },
-    /** Returns the tool that `tools/call` would run. */
-    tool: (name: string) => toolCatalog.find(name, live(), false),
-    /** Returns the servers' capabilities and instructions, merged into one. */
-    serverInfo: () =>
-      mergeServerInfo(live(), servers.length, supportsTasks(), (upstream) =>
-        toolCatalog.instructions(upstream, servers.length === 1),
-      ),
-    async handle(request: Request, caller: Caller): Promise<Reply> {
-      try {
-        return await route(request, caller);
-      } catch (error) {
-        if (caller.signal.aborted) throw error;
-        if (error instanceof ListError) return error.reply;
-        if (error instanceof AnswerLostError) return errorReply(ERROR_CODE.internal, error.message);
-        log(
-          `"${request.method}" failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-        );
-        const reason = proxyRefusal("The proxy failed with an internal error; tell the user.", "PROXY_FAILED");
-        return request.method === "tools/call"
-          ? { result: refusalToolResult(reason, false) }
-          : errorReply(ERROR_CODE.internal, reason.text, { ...reason.facts });
-      }
-    },
-    /** Forwards a notification of the client to all servers. */
-    forwardNotification({ method }: Notification): void {
-      if (method === "notifications/roots/list_changed") for (const upstream of live()) void upstream.notify(method);
-    },
-    close(): Promise<void> {
-      tasks?.close();
-      return pool.close();
-    },
-  };
+  private isHidden(tool: Tool, signal: AbortSignal): Promise<boolean> {
+    return this.options.hideDenied
+      ? this.options.gate.isNeverAllowed(tool.upstream.config.tool, tool.name, signal)
+      : Promise.resolve(false);
+  }
 }
 
 function isGovernedMethod(method: string): method is GovernedMethod {

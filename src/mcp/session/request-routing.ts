@@ -75,32 +75,71 @@ const withListTimeout = ({ signal, capabilities }: Caller): ListRequester => ({
 });
 
 /** Returns the function that handles one request. It throws ListError and AnswerLostError. */
-export function createRequestRouter({
-  live,
-  listChanged,
-  log,
-  isHidden,
-  toolCatalog,
-  tasks: tasksOf,
-  send,
-  setLevel,
-  tool: runGovernedTool,
-  offersAnswers,
-  answer,
-}: RoutingDependencies): (request: Request, caller: Caller) => Promise<Reply> {
-  const promptNames: NameAssignments = new Map();
+export class RequestRouter {
+  private readonly dependencies: RoutingDependencies;
+  private readonly promptNames: NameAssignments = new Map();
+  private readonly listCaches: Map<string, (upstream: Upstream, list: Promise<ListedItem[]>) => Promise<ListedItem[]>>;
 
-  async function callTool({ id, params = {} }: Request, caller: Caller): Promise<Reply> {
+  constructor(dependencies: RoutingDependencies) {
+    this.dependencies = dependencies;
+    this.listCaches = new Map(
+      Object.entries(LIST_METHODS).map(([method, key]) => [
+        method,
+        createListCache<ListedItem>(
+          ({ item }) => JSON.stringify(item),
+          () => dependencies.listChanged(CAPABILITY_OF_LIST[key] as string),
+          dependencies.log,
+        ),
+      ]),
+    );
+  }
+
+  async route(request: Request, caller: Caller): Promise<Reply> {
+    const { method, params } = request;
+    if (method === "ping") return { result: {} };
+    if (method === "tools/list") return this.listTools(caller);
+    if (method === "prompts/list")
+      return {
+        result: {
+          prompts: assignUniqueNames(
+            await this.listItems(method, caller, true),
+            this.promptNames,
+            this.dependencies.log,
+          ).map(toClientItem),
+        },
+      };
+    if (Object.hasOwn(LIST_METHODS, method))
+      return {
+        result: {
+          [LIST_METHODS[method] as string]: (await this.listItems(method, caller, true)).map(({ item }) => item),
+        },
+      };
+    if (method === "tools/call") return this.callTool(request, caller);
+    if (/^resources\/(?:read|subscribe|unsubscribe)$/.test(method)) return this.routeResource(request, caller);
+    if (method === "prompts/get")
+      return this.routePrompt(request, params?.["name"], caller, (name) => ({
+        name,
+        ...(params?.["arguments"] === undefined ? {} : { arguments: params["arguments"] }),
+      }));
+    if (method === "completion/complete") return this.routeCompletion(request, caller);
+    if (method === "logging/setLevel") return this.dependencies.setLevel(params ?? {}, this.dependencies.live());
+    const tasks = this.dependencies.tasks();
+    if (method.startsWith("tasks/") && tasks !== null) return tasks.handle(method, params ?? {}, caller);
+    return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
+  }
+
+  private async callTool({ id, params = {} }: Request, caller: Caller): Promise<Reply> {
     const { name, arguments: toolArguments = {}, task } = params;
-    const tasks = tasksOf();
+    const tasks = this.dependencies.tasks();
     if (isObject(task) && tasks !== null && caller.maxWait === undefined)
-      return tasks.begin(task, caller, (of) => callTool({ id, params } as Request, of));
+      return tasks.begin(task, caller, (of) => this.callTool({ id, params } as Request, of));
     if (typeof name !== "string" || !isObject(toolArguments))
       return errorReply(ERROR_CODE.invalidParams, "tools/call needs name, a string, and arguments, an object");
-    if (name === ANSWER_TOOL && offersAnswers()) return { result: await answer(toolArguments, caller.signal) };
-    const findTool = (fresh: boolean) => toolCatalog.find(name, live(), fresh);
+    if (name === ANSWER_TOOL && this.dependencies.offersAnswers())
+      return { result: await this.dependencies.answer(toolArguments, caller.signal) };
+    const findTool = (fresh: boolean) => this.dependencies.toolCatalog.find(name, this.dependencies.live(), fresh);
     const tool = (await findTool(false)) ?? (await findTool(true));
-    if (tool === undefined) return unknownToolReply(name);
+    if (tool === undefined) return this.unknownToolReply(name);
     if (tool.withheld !== null) return refusalReply(withheldToolRefusal(tool), { ...tool, item: {} });
     const { annotations } = tool.item;
     const call: UpstreamCall = {
@@ -127,18 +166,18 @@ export function createRequestRouter({
           : withheldToolRefusal({ ...current, withheld: current.withheld ?? "changed" });
       },
     };
-    return runGovernedTool(call, tool, caller);
+    return this.dependencies.tool(call, tool, caller);
   }
 
   /** Refuses a call of an unknown tool. If the tool existed earlier, the reply says that it is gone. */
-  function unknownToolReply(name: string): Reply {
-    const serverName = toolCatalog.serverOf(name);
+  private unknownToolReply(name: string): Reply {
+    const serverName = this.dependencies.toolCatalog.serverOf(name);
     // Reply with a tool result, because clients show models the errors of tools but not protocol errors.
     if (serverName === undefined) {
       const reason = `There is no tool "${clipText(name, 200)}"; call tools/list to see the available tools.`;
       return { result: refusalToolResult(proxyRefusal(reason, "TOOL_UNKNOWN"), false) };
     }
-    const isThere = live().some(({ config }) => config.name === serverName);
+    const isThere = this.dependencies.live().some(({ config }) => config.name === serverName);
     return {
       result: refusalToolResult(
         isThere
@@ -150,71 +189,63 @@ export function createRequestRouter({
   }
 
   /** Hidden tools can still be called by name; such a call is decided like any other. */
-  async function listTools(caller: Caller): Promise<Reply> {
-    const tools = await toolCatalog.list(live());
-    const hidden = await Promise.all(tools.map((tool) => isHidden(tool, caller.signal)));
+  private async listTools(caller: Caller): Promise<Reply> {
+    const tools = await this.dependencies.toolCatalog.list(this.dependencies.live());
+    const hidden = await Promise.all(tools.map((tool) => this.dependencies.isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
     const shown = tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks));
-    if (!offersAnswers()) return { result: { tools: shown } };
+    if (!this.dependencies.offersAnswers()) return { result: { tools: shown } };
     // A server's tool of the same name would be shadowed, so it is not listed.
     return { result: { tools: [...shown.filter(({ name }) => name !== ANSWER_TOOL), ANSWER_TOOL_DEFINITION] } };
   }
-
-  const listCaches = new Map(
-    Object.entries(LIST_METHODS).map(([method, key]) => [
-      method,
-      createListCache<ListedItem>(
-        ({ item }) => JSON.stringify(item),
-        () => listChanged(CAPABILITY_OF_LIST[key] as string),
-        log,
-      ),
-    ]),
-  );
 
   /**
    * Lists items of all servers. To find the owner of a name or URI, it waits for every server. For display
    * (`isShown`), it does not wait for slow servers.
    */
-  async function listItems(method: string, caller: ListRequester, isShown = false): Promise<ListedItem[]> {
+  private async listItems(method: string, caller: ListRequester, isShown: boolean = false): Promise<ListedItem[]> {
     const key = LIST_METHODS[method] as string;
-    const capable = live().filter(({ capabilities }) => isObject(capabilities[CAPABILITY_OF_LIST[key] as string]));
+    const capable = this.dependencies
+      .live()
+      .filter(({ capabilities }) => isObject(capabilities[CAPABILITY_OF_LIST[key] as string]));
     const list = async (upstream: Upstream, requester: ListRequester): Promise<ListedItem[]> =>
       (await listAllPages(upstream, method, key, requester)).map((item) => ({ upstream, item }));
-    const listCache = isShown && capable.length > 1 ? listCaches.get(method) : undefined;
-    if (listCache === undefined) return listFromEach(capable, (upstream) => list(upstream, caller), log);
+    const listCache = isShown && capable.length > 1 ? this.listCaches.get(method) : undefined;
+    if (listCache === undefined)
+      return listFromEach(capable, (upstream) => list(upstream, caller), this.dependencies.log);
     // Do not use the client's signal, because a late list is cached for the client's next request.
     const requester = { signal: AbortSignal.timeout(LIST_TIMEOUT_MS), capabilities: caller.capabilities };
-    return listFromEach(capable, (upstream) => listCache(upstream, list(upstream, requester)), log);
+    return listFromEach(capable, (upstream) => listCache(upstream, list(upstream, requester)), this.dependencies.log);
   }
 
   /**
    * Finds the server of a resource: the one that lists the URI, or that has a template with the same beginning. Null
    * if there is none or more than one.
    */
-  async function findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
+  private async findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
     const caller = withListTimeout(of);
-    const capable = live().filter(({ capabilities }) => isObject(capabilities["resources"]));
+    const capable = this.dependencies.live().filter(({ capabilities }) => isObject(capabilities["resources"]));
     if (capable.length <= 1) return capable[0] ?? null;
-    const exact = (await listItems("resources/list", caller)).filter(({ item }) => item["uri"] === uri);
+    const exact = (await this.listItems("resources/list", caller)).filter(({ item }) => item["uri"] === uri);
     const matchesTemplate = (template: unknown): boolean =>
       typeof template === "string" && uri.startsWith(template.split("{")[0] as string);
     const owners =
       exact.length > 0
         ? exact
-        : (await listItems("resources/templates/list", caller)).filter(({ item }) =>
+        : (await this.listItems("resources/templates/list", caller)).filter(({ item }) =>
             matchesTemplate(item["uriTemplate"]),
           );
     const distinct = new Set(owners.map(({ upstream }) => upstream));
     return distinct.size === 1 ? ([...distinct][0] as Upstream) : null;
   }
 
-  async function routeResource({ id, method, params = {} }: Request, caller: Caller): Promise<Reply> {
+  private async routeResource({ id, method, params = {} }: Request, caller: Caller): Promise<Reply> {
     const { uri } = params;
     if (typeof uri !== "string") return errorReply(ERROR_CODE.invalidParams, "uri must be a string");
-    const upstream = await findResourceServer(uri, caller);
+    const upstream = await this.findResourceServer(uri, caller);
     if (upstream === null)
       return errorReply(ERROR_CODE.invalidParams, `no server, or more than one, has the resource "${uri}"`);
-    return send(
+    return this.dependencies.send(
       {
         upstream,
         method,
@@ -228,19 +259,21 @@ export function createRequestRouter({
     );
   }
 
-  async function routePrompt(
+  private async routePrompt(
     request: Request,
     name: unknown,
     caller: Caller,
     rename: (name: string) => JsonObject,
   ): Promise<Reply> {
-    const prompt = assignUniqueNames(await listItems("prompts/list", withListTimeout(caller)), promptNames, log).find(
-      ({ exposedName: shown }) => shown === name,
-    );
+    const prompt = assignUniqueNames(
+      await this.listItems("prompts/list", withListTimeout(caller)),
+      this.promptNames,
+      this.dependencies.log,
+    ).find(({ exposedName: shown }) => shown === name);
     if (prompt === undefined) return errorReply(ERROR_CODE.invalidParams, `there is no prompt "${String(name)}"`);
     const subject = rename(prompt.name);
     const { id, method } = request;
-    return send(
+    return this.dependencies.send(
       {
         upstream: prompt.upstream,
         method,
@@ -254,15 +287,15 @@ export function createRequestRouter({
     );
   }
 
-  async function routeCompletion(request: Request, caller: Caller): Promise<Reply> {
+  private async routeCompletion(request: Request, caller: Caller): Promise<Reply> {
     const { ref, argument, context } = request.params ?? {};
     const rest = { ...(argument === undefined ? {} : { argument }), ...(context === undefined ? {} : { context }) };
     if (!isObject(ref)) return errorReply(ERROR_CODE.invalidParams, "ref must be an object");
     if (ref["type"] === "ref/prompt")
-      return routePrompt(request, ref["name"], caller, (name) => ({ ...rest, ref: { ...ref, name } }));
-    const upstream = typeof ref["uri"] === "string" ? await findResourceServer(ref["uri"], caller) : null;
+      return this.routePrompt(request, ref["name"], caller, (name) => ({ ...rest, ref: { ...ref, name } }));
+    const upstream = typeof ref["uri"] === "string" ? await this.findResourceServer(ref["uri"], caller) : null;
     if (upstream === null) return errorReply(ERROR_CODE.invalidParams, "no server has the resource of ref");
-    return send(
+    return this.dependencies.send(
       {
         upstream,
         method: request.method,
@@ -275,34 +308,4 @@ export function createRequestRouter({
       caller,
     );
   }
-
-  async function route(request: Request, caller: Caller): Promise<Reply> {
-    const { method, params } = request;
-    if (method === "ping") return { result: {} };
-    if (method === "tools/list") return listTools(caller);
-    if (method === "prompts/list")
-      return {
-        result: {
-          prompts: assignUniqueNames(await listItems(method, caller, true), promptNames, log).map(toClientItem),
-        },
-      };
-    if (Object.hasOwn(LIST_METHODS, method))
-      return {
-        result: { [LIST_METHODS[method] as string]: (await listItems(method, caller, true)).map(({ item }) => item) },
-      };
-    if (method === "tools/call") return callTool(request, caller);
-    if (/^resources\/(?:read|subscribe|unsubscribe)$/.test(method)) return routeResource(request, caller);
-    if (method === "prompts/get")
-      return routePrompt(request, params?.["name"], caller, (name) => ({
-        name,
-        ...(params?.["arguments"] === undefined ? {} : { arguments: params["arguments"] }),
-      }));
-    if (method === "completion/complete") return routeCompletion(request, caller);
-    if (method === "logging/setLevel") return setLevel(params ?? {}, live());
-    const tasks = tasksOf();
-    if (method.startsWith("tasks/") && tasks !== null) return tasks.handle(method, params ?? {}, caller);
-    return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
-  }
-
-  return route;
 }

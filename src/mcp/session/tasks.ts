@@ -29,27 +29,131 @@ interface Task {
   abort: AbortController;
 }
 
-export type TaskStore = ReturnType<typeof createTaskStore>;
-
 /** @param ask asks the client outside of a request */
-export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>) {
-  const tasks = new Map<string, Task>();
-  const presenceWaiters = new Set<() => void>();
-  let lastPoll = performance.now();
-  let openResultRequests = 0;
+export class TaskStore {
+  private readonly ask: (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>;
+  private readonly tasks = new Map<string, Task>();
+  private readonly presenceWaiters = new Set<() => void>();
+  private lastPoll = performance.now();
+  private openResultRequests = 0;
 
-  /** Records that the client polled a task. */
-  function markClientPresent(): void {
-    lastPoll = performance.now();
-    for (const resolvePresence of presenceWaiters) resolvePresence();
-    presenceWaiters.clear();
+  constructor(ask: (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>) {
+    this.ask = ask;
   }
 
-  function updateTask(task: Task, change: JsonObject): void {
+  /** Starts `work` in the background and returns the new task. */
+  begin(options: JsonObject, caller: Caller, work: (caller: Caller) => Promise<Reply>): Reply {
+    if (this.tasks.size >= MAX_TASKS)
+      return errorReply(ERROR_CODE.internal, "too many tasks; wait until one has finished");
+    this.markClientPresent();
+    const { ttl: requestedTtl } = options;
+    const ttl = Math.min(
+      typeof requestedTtl === "number" && requestedTtl > 0 ? requestedTtl : DEFAULT_TTL_MS,
+      MAX_TTL_MS,
+    );
+    const taskId = randomUUID();
+    const createdAt = new Date().toISOString();
+    const task: Task = {
+      facts: {
+        taskId,
+        status: "working",
+        createdAt,
+        lastUpdatedAt: createdAt,
+        ttl,
+        pollInterval: POLL_INTERVAL_MS,
+      },
+      reply: null,
+      ended: Promise.resolve(),
+      abort: new AbortController(),
+    };
+    this.tasks.set(taskId, task);
+    const expiry = setTimeout(() => {
+      this.tasks.delete(taskId);
+      task.abort.abort(new AnswerLostError("the task expired"));
+    }, ttl);
+    expiry.unref();
+    task.ended = work(this.taskCaller(task, caller)).then(
+      (reply) => {
+        if (task.reply !== null) return;
+        task.reply = reply;
+        // A result with `isError` also completes the task, although the specification says "failed": the official
+        // client does not fetch the result of a failed task, so its model would not read what happened.
+        this.updateTask(task, { status: "result" in reply ? "completed" : "failed" });
+      },
+      (error: unknown) => {
+        task.reply ??= errorReply(ERROR_CODE.internal, error instanceof Error ? error.message : String(error));
+        if (task.facts["status"] === "working") this.updateTask(task, { status: "failed" });
+      },
+    );
+    return {
+      result: {
+        task: { ...task.facts },
+        _meta: {
+          [IMMEDIATE_RESPONSE_KEY]:
+            "The call is being decided, and may wait for a person's approval. It has not been refused and has not run yet.",
+        },
+      },
+    };
+  }
+
+  async handle(method: string, params: JsonObject, caller: Caller): Promise<Reply> {
+    this.markClientPresent();
+    if (method === "tasks/list")
+      return { result: { tasks: [...this.tasks.values()].map(({ facts }) => ({ ...facts })) } };
+    const { taskId } = params;
+    const task = typeof taskId === "string" ? this.tasks.get(taskId) : undefined;
+    if (task === undefined) return this.unknownTaskReply();
+    if (method === "tasks/get") return { result: { ...task.facts } };
+    if (method === "tasks/cancel") {
+      if (task.facts["status"] !== "working")
+        return errorReply(ERROR_CODE.invalidParams, "the task has finished already");
+      task.reply = errorReply(ERROR_CODE.internal, "the task was cancelled");
+      this.updateTask(task, { status: "cancelled" });
+      task.abort.abort(new AnswerLostError("cancelled by the client"));
+      return { result: { ...task.facts } };
+    }
+    if (method !== "tasks/result")
+      return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
+    this.openResultRequests++;
+    try {
+      await Promise.race([
+        task.reply === null ? task.ended : null,
+        new Promise((resolve) => task.abort.signal.addEventListener("abort", resolve, { once: true })),
+        new Promise((resolve) => caller.signal.addEventListener("abort", resolve, { once: true })),
+      ]);
+    } finally {
+      this.openResultRequests--;
+      this.lastPoll = performance.now();
+    }
+    caller.signal.throwIfAborted();
+    const reply = task.reply ?? errorReply(ERROR_CODE.internal, "the task has ended");
+    if ("error" in reply) return reply;
+    return {
+      result: {
+        ...reply.result,
+        _meta: { ...readMeta(reply.result), [RELATED_TASK_KEY]: { taskId: taskId as string } },
+      },
+    };
+  }
+
+  /** Aborts all tasks. A call that has not started does not run. */
+  close(): void {
+    for (const { abort } of this.tasks.values()) abort.abort(new AnswerLostError("the client disconnected"));
+    this.tasks.clear();
+  }
+
+  /** Records that the client polled a task. */
+  private markClientPresent(): void {
+    this.lastPoll = performance.now();
+    for (const resolvePresence of this.presenceWaiters) resolvePresence();
+    this.presenceWaiters.clear();
+  }
+
+  private updateTask(task: Task, change: JsonObject): void {
     Object.assign(task.facts, change, { lastUpdatedAt: new Date().toISOString() });
   }
 
-  function taskCaller(task: Task, caller: Caller): Caller {
+  private taskCaller(task: Task, caller: Caller): Caller {
     const { signal } = task.abort;
     return {
       signal,
@@ -58,20 +162,20 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
       maxWait: (task.facts["ttl"] as number) / 1000,
       // No request waits for the answer, so the call starts only while the client still polls its tasks.
       whenAttached: () =>
-        openResultRequests > 0 || performance.now() - lastPoll < CLIENT_TIMEOUT_MS || signal.aborted
+        this.openResultRequests > 0 || performance.now() - this.lastPoll < CLIENT_TIMEOUT_MS || signal.aborted
           ? Promise.resolve()
           : new Promise((resolve) => {
-              presenceWaiters.add(resolve);
+              this.presenceWaiters.add(resolve);
               signal.addEventListener("abort", () => resolve(), { once: true });
             }),
       wantsProgress: true,
-      sendProgress(params) {
-        if (typeof params["message"] === "string") updateTask(task, { statusMessage: params["message"] });
+      sendProgress: (params) => {
+        if (typeof params["message"] === "string") this.updateTask(task, { statusMessage: params["message"] });
         if (caller.wantsProgress) caller.sendProgress(params);
       },
       notify: (method, params) => caller.notify(method, params),
       askClient: ({ method, params }) =>
-        ask(
+        this.ask(
           {
             method,
             params: {
@@ -84,107 +188,9 @@ export function createTaskStore(ask: (question: ServerQuestion, signal: AbortSig
     };
   }
 
-  const unknownTaskReply = (): Reply => errorReply(ERROR_CODE.invalidParams, "the task does not exist or has expired");
-
-  return {
-    /** Starts `work` in the background and returns the new task. */
-    begin(options: JsonObject, caller: Caller, work: (caller: Caller) => Promise<Reply>): Reply {
-      if (tasks.size >= MAX_TASKS)
-        return errorReply(ERROR_CODE.internal, "too many tasks; wait until one has finished");
-      markClientPresent();
-      const { ttl: requestedTtl } = options;
-      const ttl = Math.min(
-        typeof requestedTtl === "number" && requestedTtl > 0 ? requestedTtl : DEFAULT_TTL_MS,
-        MAX_TTL_MS,
-      );
-      const taskId = randomUUID();
-      const createdAt = new Date().toISOString();
-      const task: Task = {
-        facts: {
-          taskId,
-          status: "working",
-          createdAt,
-          lastUpdatedAt: createdAt,
-          ttl,
-          pollInterval: POLL_INTERVAL_MS,
-        },
-        reply: null,
-        ended: Promise.resolve(),
-        abort: new AbortController(),
-      };
-      tasks.set(taskId, task);
-      const expiry = setTimeout(() => {
-        tasks.delete(taskId);
-        task.abort.abort(new AnswerLostError("the task expired"));
-      }, ttl);
-      expiry.unref();
-      task.ended = work(taskCaller(task, caller)).then(
-        (reply) => {
-          if (task.reply !== null) return;
-          task.reply = reply;
-          // A result with `isError` also completes the task, although the specification says "failed": the official
-          // client does not fetch the result of a failed task, so its model would not read what happened.
-          updateTask(task, { status: "result" in reply ? "completed" : "failed" });
-        },
-        (error: unknown) => {
-          task.reply ??= errorReply(ERROR_CODE.internal, error instanceof Error ? error.message : String(error));
-          if (task.facts["status"] === "working") updateTask(task, { status: "failed" });
-        },
-      );
-      return {
-        result: {
-          task: { ...task.facts },
-          _meta: {
-            [IMMEDIATE_RESPONSE_KEY]:
-              "The call is being decided, and may wait for a person's approval. It has not been refused and has not run yet.",
-          },
-        },
-      };
-    },
-    async handle(method: string, params: JsonObject, caller: Caller): Promise<Reply> {
-      markClientPresent();
-      if (method === "tasks/list") return { result: { tasks: [...tasks.values()].map(({ facts }) => ({ ...facts })) } };
-      const { taskId } = params;
-      const task = typeof taskId === "string" ? tasks.get(taskId) : undefined;
-      if (task === undefined) return unknownTaskReply();
-      if (method === "tasks/get") return { result: { ...task.facts } };
-      if (method === "tasks/cancel") {
-        if (task.facts["status"] !== "working")
-          return errorReply(ERROR_CODE.invalidParams, "the task has finished already");
-        task.reply = errorReply(ERROR_CODE.internal, "the task was cancelled");
-        updateTask(task, { status: "cancelled" });
-        task.abort.abort(new AnswerLostError("cancelled by the client"));
-        return { result: { ...task.facts } };
-      }
-      if (method !== "tasks/result")
-        return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
-      openResultRequests++;
-      try {
-        await Promise.race([
-          task.reply === null ? task.ended : null,
-          new Promise((resolve) => task.abort.signal.addEventListener("abort", resolve, { once: true })),
-          new Promise((resolve) => caller.signal.addEventListener("abort", resolve, { once: true })),
-        ]);
-      } finally {
-        openResultRequests--;
-        lastPoll = performance.now();
-      }
-      caller.signal.throwIfAborted();
-      const reply = task.reply ?? errorReply(ERROR_CODE.internal, "the task has ended");
-      if ("error" in reply) return reply;
-      return {
-        result: {
-          ...reply.result,
-          _meta: { ...readMeta(reply.result), [RELATED_TASK_KEY]: { taskId: taskId as string } },
-        },
-      };
-    },
-    /** Aborts all tasks. A call that has not started does not run. */
-    close(): void {
-      for (const { abort } of tasks.values()) abort.abort(new AnswerLostError("the client disconnected"));
-      tasks.clear();
-    },
-  };
+  private unknownTaskReply(): Reply {
+    return errorReply(ERROR_CODE.invalidParams, "the task does not exist or has expired");
+  }
 }
 
 /** Returns `taskSupport` of a tool definition. */

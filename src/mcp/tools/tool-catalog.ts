@@ -33,24 +33,89 @@ export interface Tool extends NamedItem<ListedItem> {
 
 type CheckedTool = Omit<Tool, "name" | "exposedName">;
 
-export type ToolCatalog = ReturnType<typeof createToolCatalog>;
-
 /** @param changed called when a list that was shown without a slow server's tools would now differ */
-export function createToolCatalog(
-  store: DefinitionStore,
-  changed: (upstream: Upstream) => void,
-  log: (line: string) => void,
-) {
-  const listCache = createListCache<CheckedTool>(({ digest, withheld }) => `${digest} ${withheld}`, changed, log);
-  const lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
+export class ToolCatalog {
+  private readonly store: DefinitionStore;
+  private readonly log: (line: string) => void;
+  private readonly listCache: (upstream: Upstream, list: Promise<CheckedTool[]>) => Promise<CheckedTool[]>;
+  private readonly lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
   /** Verified tools of each list, valid until the accepted definitions change. */
-  const comparisons = new WeakMap<JsonObject[], { accepted: AcceptedDefinitions | null; tools: CheckedTool[] }>();
-  const assignments: NameAssignments = new Map();
+  private readonly comparisons = new WeakMap<
+    JsonObject[],
+    { accepted: AcceptedDefinitions | null; tools: CheckedTool[] }
+  >();
+  private readonly assignments: NameAssignments = new Map();
+
+  constructor(store: DefinitionStore, changed: (upstream: Upstream) => void, log: (line: string) => void) {
+    this.store = store;
+    this.log = log;
+    this.listCache = createListCache<CheckedTool>(({ digest, withheld }) => `${digest} ${withheld}`, changed, log);
+  }
+
+  invalidate(upstream: Upstream): void {
+    void this.lists.delete(upstream);
+  }
+
+  /**
+   * Lists the tools for a client. Requests them from all servers, and does not wait for slow ones if there are
+   * several.
+   */
+  list(upstreams: readonly Upstream[]): Promise<Tool[]> {
+    return this.listUnique(upstreams, (upstream) =>
+      upstreams.length === 1
+        ? this.checkedTools(upstream, true)
+        : this.listCache(upstream, this.checkedTools(upstream, true)),
+    );
+  }
+
+  /**
+   * Finds a tool by the name that clients see. Undefined if it is missing. For a name that was never listed, waits
+   * for every server, because the tool may belong to a slow one.
+   */
+  async find(exposedName: string, upstreams: readonly Upstream[], refresh: boolean): Promise<Tool | undefined> {
+    if (!this.assignments.has(exposedName))
+      await this.listUnique(upstreams, (upstream) => this.checkedTools(upstream, refresh));
+    const assignment = this.assignments.get(exposedName);
+    const upstream = upstreams.find(({ config }) => config.name === assignment?.server);
+    if (assignment === undefined || upstream === undefined) return undefined;
+    const [tool, ...duplicates] = (await this.checkedTools(upstream, refresh)).filter(
+      ({ item }) => item["name"] === assignment.name,
+    );
+    return tool === undefined || duplicates.length > 0 ? undefined : { ...tool, name: assignment.name, exposedName };
+  }
+
+  /** Returns the server whose tool last had this name, even if the tool or the server is gone. */
+  serverOf(exposedName: string): string | undefined {
+    return this.assignments.get(exposedName)?.server;
+  }
+
+  /**
+   * Returns a server's instructions if they are the accepted ones, otherwise null. Also null for a server that
+   * lists its tools slowly, unless it is the only one.
+   */
+  async instructions(upstream: Upstream, isOnly: boolean): Promise<string | null> {
+    if (upstream.instructions === null) return null;
+    let accepted: AcceptedDefinitions | null;
+    try {
+      if (!isOnly && !(await settlesWithin(this.fetchTools(upstream, false))))
+        throw new Error(`the server "${upstream.config.name}" is slow to list its tools`);
+      accepted = this.readOrAcceptFirst(upstream, await this.fetchTools(upstream, false));
+    } catch (error) {
+      this.log(`${error instanceof Error ? error.message : String(error)}; the proxy leaves out its instructions`);
+      return null;
+    }
+    const current = toDefinitions(upstream.instructions, []).get(INSTRUCTIONS_KEY);
+    if (accepted?.tools[INSTRUCTIONS_KEY]?.digest === current?.digest) return upstream.instructions;
+    this.log(
+      `the instructions of the server "${upstream.config.name}" have changed; the proxy leaves them out until someone accepts them`,
+    );
+    return null;
+  }
 
   /** Concurrent callers share one request, so it uses none of their signals. */
-  async function fetchTools(upstream: Upstream, refresh: boolean): Promise<JsonObject[]> {
+  private async fetchTools(upstream: Upstream, refresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
-    const cached = refresh ? undefined : lists.get(upstream);
+    const cached = refresh ? undefined : this.lists.get(upstream);
     if (cached !== undefined) return cached;
     const list = listAllPages(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) }).then(
       (tools) =>
@@ -62,23 +127,23 @@ export function createToolCatalog(
             !(GOVERNED_METHODS as readonly string[]).includes(name),
         ),
     );
-    lists.set(upstream, list);
+    this.lists.set(upstream, list);
     // Evict a failed request, so that the next caller repeats it.
-    list.catch(() => lists.get(upstream) === list && lists.delete(upstream));
+    list.catch(() => this.lists.get(upstream) === list && this.lists.delete(upstream));
     return list;
   }
 
-  function readAccepted(config: ServerConfig): AcceptedDefinitions | null {
+  private readAccepted(config: ServerConfig): AcceptedDefinitions | null {
     try {
-      return store.read(config);
+      return this.store.read(config);
     } catch (error) {
       throw new ListError(null, (error as Error).message);
     }
   }
 
   /** Returns the accepted definitions. On first use, accepts the current ones unless the configuration forbids that. */
-  function readOrAcceptFirst({ config, instructions }: Upstream, tools: JsonObject[]): AcceptedDefinitions | null {
-    const accepted = readAccepted(config);
+  private readOrAcceptFirst({ config, instructions }: Upstream, tools: JsonObject[]): AcceptedDefinitions | null {
+    const accepted = this.readAccepted(config);
     if (accepted !== null || config.definitions === "accepted") return accepted;
     const first: AcceptedDefinitions = {
       server: config.name,
@@ -86,15 +151,15 @@ export function createToolCatalog(
       action_id: null,
       tools: Object.fromEntries(toDefinitions(instructions, tools)),
     };
-    store.write(config, first);
-    log(`the ${tools.length} tools of the server "${config.name}" are new, and were accepted on first use`);
+    this.store.write(config, first);
+    this.log(`the ${tools.length} tools of the server "${config.name}" are new, and were accepted on first use`);
     return first;
   }
 
-  async function checkedTools(upstream: Upstream, refresh: boolean): Promise<CheckedTool[]> {
-    const listed = await fetchTools(upstream, refresh);
-    const accepted = readOrAcceptFirst(upstream, listed);
-    const cached = comparisons.get(listed);
+  private async checkedTools(upstream: Upstream, refresh: boolean): Promise<CheckedTool[]> {
+    const listed = await this.fetchTools(upstream, refresh);
+    const accepted = this.readOrAcceptFirst(upstream, listed);
+    const cached = this.comparisons.get(listed);
     if (cached !== undefined && cached.accepted === accepted) return cached.tools;
     const changes = diffDefinitions(accepted, toDefinitions(null, listed));
     const changeKinds = new Map(changes.map(({ name, kind }) => [name, kind]));
@@ -106,66 +171,16 @@ export function createToolCatalog(
         digest: toDefinition(item).digest,
         withheld: (changeKinds.get(item["name"] as string) ?? null) as Tool["withheld"],
       }));
-    comparisons.set(listed, { accepted, tools });
+    this.comparisons.set(listed, { accepted, tools });
     return tools;
   }
 
-  async function listUnique(
+  private async listUnique(
     upstreams: readonly Upstream[],
     list: (upstream: Upstream) => Promise<CheckedTool[]>,
   ): Promise<Tool[]> {
-    return assignUniqueNames(await listFromEach(upstreams, list, log), assignments, log);
+    return assignUniqueNames(await listFromEach(upstreams, list, this.log), this.assignments, this.log);
   }
-
-  return {
-    invalidate: (upstream: Upstream): void => void lists.delete(upstream),
-    /**
-     * Lists the tools for a client. Requests them from all servers, and does not wait for slow ones if there are
-     * several.
-     */
-    list: (upstreams: readonly Upstream[]): Promise<Tool[]> =>
-      listUnique(upstreams, (upstream) =>
-        upstreams.length === 1 ? checkedTools(upstream, true) : listCache(upstream, checkedTools(upstream, true)),
-      ),
-    /**
-     * Finds a tool by the name that clients see. Undefined if it is missing. For a name that was never listed, waits
-     * for every server, because the tool may belong to a slow one.
-     */
-    async find(exposedName: string, upstreams: readonly Upstream[], refresh: boolean): Promise<Tool | undefined> {
-      if (!assignments.has(exposedName)) await listUnique(upstreams, (upstream) => checkedTools(upstream, refresh));
-      const assignment = assignments.get(exposedName);
-      const upstream = upstreams.find(({ config }) => config.name === assignment?.server);
-      if (assignment === undefined || upstream === undefined) return undefined;
-      const [tool, ...duplicates] = (await checkedTools(upstream, refresh)).filter(
-        ({ item }) => item["name"] === assignment.name,
-      );
-      return tool === undefined || duplicates.length > 0 ? undefined : { ...tool, name: assignment.name, exposedName };
-    },
-    /** Returns the server whose tool last had this name, even if the tool or the server is gone. */
-    serverOf: (exposedName: string): string | undefined => assignments.get(exposedName)?.server,
-    /**
-     * Returns a server's instructions if they are the accepted ones, otherwise null. Also null for a server that
-     * lists its tools slowly, unless it is the only one.
-     */
-    async instructions(upstream: Upstream, isOnly: boolean): Promise<string | null> {
-      if (upstream.instructions === null) return null;
-      let accepted: AcceptedDefinitions | null;
-      try {
-        if (!isOnly && !(await settlesWithin(fetchTools(upstream, false))))
-          throw new Error(`the server "${upstream.config.name}" is slow to list its tools`);
-        accepted = readOrAcceptFirst(upstream, await fetchTools(upstream, false));
-      } catch (error) {
-        log(`${error instanceof Error ? error.message : String(error)}; the proxy leaves out its instructions`);
-        return null;
-      }
-      const current = toDefinitions(upstream.instructions, []).get(INSTRUCTIONS_KEY);
-      if (accepted?.tools[INSTRUCTIONS_KEY]?.digest === current?.digest) return upstream.instructions;
-      log(
-        `the instructions of the server "${upstream.config.name}" have changed; the proxy leaves them out until someone accepts them`,
-      );
-      return null;
-    },
-  };
 }
 
 /** Returns the definition that a client sees. For a withheld tool, it contains no text of the server. */

@@ -62,142 +62,147 @@ export interface RequestOptions {
 /** The other side disconnected, or the request was cancelled. The request may have been carried out. */
 export class AnswerLostError extends Error {}
 
-export type Peer = ReturnType<typeof createPeer>;
-
-export function createPeer(channel: Channel, handlers: PeerHandlers) {
-  const pendingRequests = new Map<
+export class Peer {
+  private readonly channel: Channel;
+  private readonly handlers: PeerHandlers;
+  private readonly pendingRequests = new Map<
     RequestId,
     { settle(reply: Reply): void; lose(reason: string): void; onprogress: RequestOptions["onprogress"] }
   >();
-  const runningRequests = new Map<RequestId, AbortController>();
-  let closed: string | null = null;
-  let lastId = 0;
+  private readonly runningRequests = new Map<RequestId, AbortController>();
+  private isClosed: string | null = null;
+  private lastId = 0;
 
-  async function answer(request: Request): Promise<void> {
+  constructor(channel: Channel, handlers: PeerHandlers) {
+    this.channel = channel;
+    this.handlers = handlers;
+    channel.onmessage = (message) => {
+      if (isResponse(message)) {
+        const { id } = message;
+        if (id === null) return;
+        const pending = this.pendingRequests.get(id);
+        this.pendingRequests.delete(id);
+        pending?.settle("result" in message ? { result: message.result } : { error: message.error });
+      } else if (isRequest(message)) void this.answer(message);
+      else if (message.method === "notifications/cancelled") {
+        const id = message.params?.["requestId"] as RequestId | undefined;
+        const abort = id === undefined ? undefined : this.runningRequests.get(id);
+        if (abort === undefined) handlers.onnotification(message);
+        else {
+          this.runningRequests.delete(id as RequestId);
+          const reason = message.params?.["reason"];
+          abort.abort(
+            new AnswerLostError(
+              typeof reason === "string" ? `cancelled by the client: ${reason}` : "cancelled by the client",
+            ),
+          );
+        }
+      } else if (message.method === "notifications/progress") {
+        const token = message.params?.["progressToken"];
+        const pending = typeof token === "number" ? this.pendingRequests.get(token) : undefined;
+        if (pending?.onprogress !== undefined) pending.onprogress(message.params as JsonObject);
+        else handlers.onnotification(message);
+      } else handlers.onnotification(message);
+    };
+    channel.onAnswerLost = (id, reason) => {
+      const pending = this.pendingRequests.get(id);
+      this.pendingRequests.delete(id);
+      pending?.lose(reason);
+    };
+    channel.onclose = (reason) => {
+      if (this.isClosed !== null) return;
+      this.isClosed = reason;
+      for (const { lose } of this.pendingRequests.values()) lose(reason);
+      this.pendingRequests.clear();
+      for (const abort of this.runningRequests.values()) abort.abort(new AnswerLostError("the client disconnected"));
+      this.runningRequests.clear();
+      handlers.onclose(reason);
+    };
+  }
+
+  get closed(): string | null {
+    return this.isClosed;
+  }
+
+  /** Sends a request. Resolves to the answer, which may be an error. @throws AnswerLostError */
+  request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
+    const { signal, onprogress, related, headers, credentialHeaders } = options;
+    if (this.isClosed !== null) return Promise.reject(new AnswerLostError(this.isClosed));
+    if (signal?.aborted === true) return Promise.reject(new AnswerLostError("cancelled"));
+    const id = ++this.lastId;
+    const { progressToken: _clientToken, ...meta } = readMeta(params);
+    const requestParams = withMeta(params, onprogress === undefined ? meta : { ...meta, progressToken: id });
+    return new Promise((resolve, reject) => {
+      const cancel = (): void => {
+        if (!this.pendingRequests.delete(id)) return;
+        void this.channel
+          .send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }, { related })
+          .catch(() => {});
+        reject(new AnswerLostError("cancelled"));
+      };
+      const removeListener = (): void => signal?.removeEventListener("abort", cancel);
+      this.pendingRequests.set(id, {
+        onprogress,
+        settle(reply) {
+          removeListener();
+          resolve(reply);
+        },
+        lose(reason) {
+          removeListener();
+          reject(new AnswerLostError(reason));
+        },
+      });
+      signal?.addEventListener("abort", cancel, { once: true });
+      this.channel
+        .send(
+          {
+            jsonrpc: "2.0",
+            id,
+            method,
+            ...(params === undefined && onprogress === undefined ? {} : { params: requestParams }),
+          },
+          { related, signal, headers, credentialHeaders },
+        )
+        .catch((error: unknown) => {
+          if (this.pendingRequests.delete(id)) {
+            removeListener();
+            reject(new AnswerLostError(error instanceof Error ? error.message : String(error)));
+          }
+        });
+    });
+  }
+
+  async notify(method: string, params?: JsonObject, related?: RequestId): Promise<void> {
+    if (this.isClosed !== null) return;
+    await this.channel
+      .send({ jsonrpc: "2.0", method, ...(params === undefined ? {} : { params }) }, { related })
+      .catch(() => {});
+  }
+
+  /** Closes the channel and aborts the running requests of the other side. */
+  close(): Promise<void> {
+    return this.channel.close();
+  }
+
+  private async answer(request: Request): Promise<void> {
     const { id } = request;
-    if (runningRequests.has(id)) return;
+    if (this.runningRequests.has(id)) return;
     const abort = new AbortController();
-    runningRequests.set(id, abort);
+    this.runningRequests.set(id, abort);
     let reply: Reply;
     try {
-      reply = await handlers.onrequest({ request, signal: abort.signal });
+      reply = await this.handlers.onrequest({ request, signal: abort.signal });
     } catch (error) {
       reply = errorReply(
         ERROR_CODE.internal,
         `internal error of the proxy: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
-    if (runningRequests.get(id) === abort) runningRequests.delete(id);
+    if (this.runningRequests.get(id) === abort) this.runningRequests.delete(id);
     // A cancelled request gets no answer.
-    if (abort.signal.aborted || closed !== null) return;
-    await channel.send({ jsonrpc: "2.0", id, ...reply }).catch(() => {});
+    if (abort.signal.aborted || this.isClosed !== null) return;
+    await this.channel.send({ jsonrpc: "2.0", id, ...reply }).catch(() => {});
   }
-
-  channel.onmessage = (message) => {
-    if (isResponse(message)) {
-      const { id } = message;
-      if (id === null) return;
-      const pending = pendingRequests.get(id);
-      pendingRequests.delete(id);
-      pending?.settle("result" in message ? { result: message.result } : { error: message.error });
-    } else if (isRequest(message)) void answer(message);
-    else if (message.method === "notifications/cancelled") {
-      const id = message.params?.["requestId"] as RequestId | undefined;
-      const abort = id === undefined ? undefined : runningRequests.get(id);
-      if (abort === undefined) handlers.onnotification(message);
-      else {
-        runningRequests.delete(id as RequestId);
-        const reason = message.params?.["reason"];
-        abort.abort(
-          new AnswerLostError(
-            typeof reason === "string" ? `cancelled by the client: ${reason}` : "cancelled by the client",
-          ),
-        );
-      }
-    } else if (message.method === "notifications/progress") {
-      const token = message.params?.["progressToken"];
-      const pending = typeof token === "number" ? pendingRequests.get(token) : undefined;
-      if (pending?.onprogress !== undefined) pending.onprogress(message.params as JsonObject);
-      else handlers.onnotification(message);
-    } else handlers.onnotification(message);
-  };
-
-  channel.onAnswerLost = (id, reason) => {
-    const pending = pendingRequests.get(id);
-    pendingRequests.delete(id);
-    pending?.lose(reason);
-  };
-
-  channel.onclose = (reason) => {
-    if (closed !== null) return;
-    closed = reason;
-    for (const { lose } of pendingRequests.values()) lose(reason);
-    pendingRequests.clear();
-    for (const abort of runningRequests.values()) abort.abort(new AnswerLostError("the client disconnected"));
-    runningRequests.clear();
-    handlers.onclose(reason);
-  };
-
-  return {
-    get closed(): string | null {
-      return closed;
-    },
-    /** Sends a request. Resolves to the answer, which may be an error. @throws AnswerLostError */
-    request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
-      const { signal, onprogress, related, headers, credentialHeaders } = options;
-      if (closed !== null) return Promise.reject(new AnswerLostError(closed));
-      if (signal?.aborted === true) return Promise.reject(new AnswerLostError("cancelled"));
-      const id = ++lastId;
-      const { progressToken: _clientToken, ...meta } = readMeta(params);
-      const requestParams = withMeta(params, onprogress === undefined ? meta : { ...meta, progressToken: id });
-      return new Promise((resolve, reject) => {
-        const cancel = (): void => {
-          if (!pendingRequests.delete(id)) return;
-          void channel
-            .send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }, { related })
-            .catch(() => {});
-          reject(new AnswerLostError("cancelled"));
-        };
-        const removeListener = (): void => signal?.removeEventListener("abort", cancel);
-        pendingRequests.set(id, {
-          onprogress,
-          settle(reply) {
-            removeListener();
-            resolve(reply);
-          },
-          lose(reason) {
-            removeListener();
-            reject(new AnswerLostError(reason));
-          },
-        });
-        signal?.addEventListener("abort", cancel, { once: true });
-        channel
-          .send(
-            {
-              jsonrpc: "2.0",
-              id,
-              method,
-              ...(params === undefined && onprogress === undefined ? {} : { params: requestParams }),
-            },
-            { related, signal, headers, credentialHeaders },
-          )
-          .catch((error: unknown) => {
-            if (pendingRequests.delete(id)) {
-              removeListener();
-              reject(new AnswerLostError(error instanceof Error ? error.message : String(error)));
-            }
-          });
-      });
-    },
-    async notify(method: string, params?: JsonObject, related?: RequestId): Promise<void> {
-      if (closed !== null) return;
-      await channel
-        .send({ jsonrpc: "2.0", method, ...(params === undefined ? {} : { params }) }, { related })
-        .catch(() => {});
-    },
-    /** Closes the channel and aborts the running requests of the other side. */
-    close: () => channel.close(),
-  };
 }
 
 /** Returns the message of an error reply; null for a result. */

@@ -29,48 +29,87 @@ interface PoolEntry {
   timer: NodeJS.Timeout | undefined;
 }
 
-export function createUpstreamPool(servers: readonly ServerConfig[], handlers: UpstreamPoolHandlers) {
-  const entries: PoolEntry[] = servers.map((config) => ({ config, upstream: null, lossesInARow: 0, timer: undefined }));
-  const pendingConnects = new Set<Promise<unknown>>();
-  const closing = new AbortController();
-  let isOpen = false;
-  let client: ClientFacts = { version: "", info: {}, capabilities: {} };
+export class UpstreamPool {
+  private readonly servers: readonly ServerConfig[];
+  private readonly handlers: UpstreamPoolHandlers;
+  private readonly entries: PoolEntry[];
+  private readonly pendingConnects = new Set<Promise<unknown>>();
+  private readonly closing = new AbortController();
+  private isOpen = false;
+  private client: ClientFacts = { version: "", info: {}, capabilities: {} };
 
-  function trackConnect(entry: PoolEntry): Promise<Upstream> {
-    const attempt = connect(entry);
-    pendingConnects.add(attempt);
-    attempt.finally(() => pendingConnects.delete(attempt)).catch(() => {});
+  constructor(servers: readonly ServerConfig[], handlers: UpstreamPoolHandlers) {
+    this.servers = servers;
+    this.handlers = handlers;
+    this.entries = servers.map((config) => ({ config, upstream: null, lossesInARow: 0, timer: undefined }));
+  }
+
+  /**
+   * Connects to all servers. With several, does not wait for slow ones.
+   * @throws Error whose message can be shown to the user, if no server is connected
+   */
+  async open(facts: ClientFacts): Promise<void> {
+    this.client = facts;
+    const attempts = this.entries.map((entry) => this.connectFirst(entry));
+    if (attempts.length > 1) await settlesWithin(Promise.allSettled(attempts), INITIALIZE_TIMEOUT_MS);
+    try {
+      await Promise.any(attempts);
+    } catch (error) {
+      throw new Error((error as AggregateError).errors.map(describeError).join("; "), { cause: error });
+    }
+    this.isOpen = true;
+  }
+
+  get facts(): ClientFacts {
+    return this.client;
+  }
+
+  live(): Upstream[] {
+    return this.entries.flatMap(({ upstream }) => (upstream?.closed === null ? [upstream] : []));
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort();
+    for (const { timer } of this.entries) clearTimeout(timer);
+    await Promise.allSettled(this.pendingConnects);
+    await Promise.all(this.entries.map(async ({ upstream }) => upstream?.close()));
+  }
+
+  private trackConnect(entry: PoolEntry): Promise<Upstream> {
+    const attempt = this.connect(entry);
+    this.pendingConnects.add(attempt);
+    attempt.finally(() => this.pendingConnects.delete(attempt)).catch(() => {});
     return attempt;
   }
 
-  async function connect(entry: PoolEntry): Promise<Upstream> {
+  private async connect(entry: PoolEntry): Promise<Upstream> {
     let current: Upstream | null = null;
     const connectingSince = performance.now();
     const handleLoss = (reason: string): void => {
-      if (closing.signal.aborted || current === null || entry.upstream !== current) return;
+      if (this.closing.signal.aborted || current === null || entry.upstream !== current) return;
       entry.upstream = null;
       if (performance.now() - connectingSince > STABLE_AFTER_MS) entry.lossesInARow = 0;
-      if (servers.length === 1 && "command" in entry.config.target) {
-        handlers.log(reason);
-        return handlers.ended(reason);
+      if (this.servers.length === 1 && "command" in entry.config.target) {
+        this.handlers.log(reason);
+        return this.handlers.ended(reason);
       }
-      handlers.log(`${reason}; reconnecting`);
-      handlers.changed(current);
-      retry(entry);
+      this.handlers.log(`${reason}; reconnecting`);
+      this.handlers.changed(current);
+      this.retry(entry);
     };
     const upstream = await connectUpstream(
       entry.config,
-      client,
+      this.client,
       {
         askClient: (question, signal) =>
           current === null
             ? Promise.reject(new Error("the server is not connected yet"))
-            : handlers.askClient(current, question, signal),
-        onnotification: (notification) => current !== null && handlers.onnotification(current, notification),
+            : this.handlers.askClient(current, question, signal),
+        onnotification: (notification) => current !== null && this.handlers.onnotification(current, notification),
         onclose: handleLoss,
       },
-      handlers.log,
-      closing.signal,
+      this.handlers.log,
+      this.closing.signal,
     );
     current = entry.upstream = upstream;
     if (upstream.closed !== null) handleLoss(upstream.closed);
@@ -78,22 +117,22 @@ export function createUpstreamPool(servers: readonly ServerConfig[], handlers: U
   }
 
   /** Reports a server that has connected after the session started. */
-  function announce(entry: PoolEntry, upstream: Upstream): void {
-    if (!isOpen || entry.upstream !== upstream) return;
-    handlers.log(`the server "${entry.config.name}" is connected`);
-    handlers.changed(upstream);
+  private announce(entry: PoolEntry, upstream: Upstream): void {
+    if (!this.isOpen || entry.upstream !== upstream) return;
+    this.handlers.log(`the server "${entry.config.name}" is connected`);
+    this.handlers.changed(upstream);
   }
 
-  function retry(entry: PoolEntry): void {
-    if (closing.signal.aborted) return;
+  private retry(entry: PoolEntry): void {
+    if (this.closing.signal.aborted) return;
     const delay = RECONNECT_DELAYS_MS[Math.min(entry.lossesInARow++, RECONNECT_DELAYS_MS.length - 1)];
     entry.timer = setTimeout(() => {
-      trackConnect(entry).then(
-        (upstream) => announce(entry, upstream),
+      this.trackConnect(entry).then(
+        (upstream) => this.announce(entry, upstream),
         (error: unknown) => {
-          if (closing.signal.aborted) return;
-          handlers.log(describeError(error));
-          retry(entry);
+          if (this.closing.signal.aborted) return;
+          this.handlers.log(describeError(error));
+          this.retry(entry);
         },
       );
     }, delay);
@@ -101,45 +140,17 @@ export function createUpstreamPool(servers: readonly ServerConfig[], handlers: U
   }
 
   /** Connects for the first time. With several servers, a failed attempt is repeated. */
-  async function connectFirst(entry: PoolEntry): Promise<void> {
+  private async connectFirst(entry: PoolEntry): Promise<void> {
     try {
-      announce(entry, await trackConnect(entry));
+      this.announce(entry, await this.trackConnect(entry));
     } catch (error) {
-      if (entries.length > 1 && !closing.signal.aborted) {
-        handlers.log(`${describeError(error)}; its tools are missing until it connects`);
-        retry(entry);
+      if (this.entries.length > 1 && !this.closing.signal.aborted) {
+        this.handlers.log(`${describeError(error)}; its tools are missing until it connects`);
+        this.retry(entry);
       }
       throw error;
     }
   }
-
-  return {
-    /**
-     * Connects to all servers. With several, does not wait for slow ones.
-     * @throws Error whose message can be shown to the user, if no server is connected
-     */
-    async open(facts: ClientFacts): Promise<void> {
-      client = facts;
-      const attempts = entries.map(connectFirst);
-      if (attempts.length > 1) await settlesWithin(Promise.allSettled(attempts), INITIALIZE_TIMEOUT_MS);
-      try {
-        await Promise.any(attempts);
-      } catch (error) {
-        throw new Error((error as AggregateError).errors.map(describeError).join("; "), { cause: error });
-      }
-      isOpen = true;
-    },
-    get facts(): ClientFacts {
-      return client;
-    },
-    live: (): Upstream[] => entries.flatMap(({ upstream }) => (upstream?.closed === null ? [upstream] : [])),
-    async close(): Promise<void> {
-      closing.abort();
-      for (const { timer } of entries) clearTimeout(timer);
-      await Promise.allSettled(pendingConnects);
-      await Promise.all(entries.map(async ({ upstream }) => upstream?.close()));
-    },
-  };
 }
 
 /** Returns the kinds of lists that a server has. */

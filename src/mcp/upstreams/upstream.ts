@@ -14,14 +14,7 @@ import {
   type Notification,
   type Reply,
 } from "../transport/rpc-message.ts";
-import {
-  createPeer,
-  errorMessage,
-  AnswerLostError,
-  type Channel,
-  type Peer,
-  type RequestOptions,
-} from "../transport/peer.ts";
+import { Peer, errorMessage, AnswerLostError, type Channel, type RequestOptions } from "../transport/peer.ts";
 import { startServerProcess } from "../transport/process-channel.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
@@ -101,7 +94,7 @@ export async function connectUpstream(
       ? startServerProcess(name, reach, log)
       : (await import("../transport/http-channel.ts")).openHttpChannel(name, reach, report);
   const peerOn = (channel: Channel): Peer =>
-    createPeer(channel, {
+    new Peer(channel, {
       onrequest: ({ request, signal }) =>
         request.method === "ping"
           ? Promise.resolve({ result: {} })

@@ -4,21 +4,7 @@ import type { Insert, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlTransaction } from "./engine.ts";
 import type { MovedHead } from "./statement.ts";
 import type { KnownRows } from "./lock-reads.ts";
-import { bind as bindTo, type SqlExecutor, type SqlValue, type Statement } from "./statement.ts";
-
-interface TransactionScope {
-  executor: SqlExecutor;
-  /** Accepts no more statements; accepted ones still run. Returns the error that doomed the transaction, or null. */
-  end(): Error | null;
-  /** Runs no more statements, not even accepted ones. Returns the earlier error that doomed the transaction, or null. */
-  abandon(): Error | null;
-  /** Resolves when every accepted statement has a response; rejects with the error that doomed the transaction. */
-  answered(): Promise<void>;
-  /** The head that the transaction has written; null if none. */
-  readonly moved: MovedHead | null;
-  /** True if the transaction has erased data. */
-  readonly erased: boolean;
-}
+import { bind as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
 /** Maximum characters and bytes of rows in one statement. A larger row gets a statement of its own. */
 const MOST_AT_ONCE = 4_000_000;
@@ -30,107 +16,214 @@ const OVER = "the transaction is over: await everything inside the work of `writ
  * @param own the statements that move the head and that erase
  * @param known rows that were read together with the lock
  */
-export function transactionScope(
-  engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
-  { insertRows, packed }: Pick<SqlDialect, "insertRows" | "packed">,
-  tx: SqlTransaction,
-  own: { moveHead: Statement; eraseAction: Statement },
-  known: KnownRows,
-): TransactionScope {
-  let failure: Error | null = null;
-  let over = false;
-  let moved: MovedHead | null = null;
-  let erased = false;
-  const bind = (statement: Statement, values: object, last?: SqlValue): SqlValue[] => {
-    const bound = bindTo(statement, values, packed !== null, last);
+export class TransactionScope implements SqlExecutor {
+  private readonly engine: Pick<SqlEngine, "pipelined" | "toStorageError">;
+  private readonly dialect: Pick<SqlDialect, "insertRows" | "packed">;
+  private readonly tx: SqlTransaction;
+  private readonly own: { moveHead: Statement; eraseAction: Statement };
+  private readonly known: KnownRows;
+  private failure: Error | null = null;
+  private over = false;
+  private movedHead: MovedHead | null = null;
+  private hasErased = false;
+  /** False once the transaction has appended: `known` is then outdated. */
+  private isAsLocked = true;
+  private readonly pending: Promise<void>[] = [];
+  /** The most recently accepted statement; null if there is none. */
+  private last: Promise<void> | null = null;
+  /** Accepted rows. They are inserted together with others of their table ahead of the next statement. */
+  private held = new Map<Insert, SqlValue[][]>();
+
+  constructor(
+    engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
+    dialect: Pick<SqlDialect, "insertRows" | "packed">,
+    tx: SqlTransaction,
+    own: { moveHead: Statement; eraseAction: Statement },
+    known: KnownRows,
+  ) {
+    this.engine = engine;
+    this.dialect = dialect;
+    this.tx = tx;
+    this.own = own;
+    this.known = known;
+  }
+
+  all(statement: Statement, values: object): Promise<SqlRow[]> {
+    return this.attempt(
+      async () =>
+        (this.isAsLocked ? this.known(statement, values) : null) ??
+        (await this.query(statement.sql, this.bind(statement, values))).rows,
+    );
+  }
+
+  run(statement: Statement, values: object): Promise<number> {
+    return this.attempt(() => this.runNow(statement, values));
+  }
+
+  async send(statement: Statement, values: object, last?: SqlValue): Promise<void> {
+    if (this.dialect.insertRows !== undefined && isInsert(statement)) return this.hold(statement, values, last);
+    await this.attempt(async () => {
+      const bound = this.bind(statement, values, last);
+      const answer = this.query(statement.sql, bound).then(() => undefined);
+      if (this.engine.pipelined === true) this.pending.push(answer.catch((error: unknown) => void this.failed(error)));
+      else await answer;
+    });
+  }
+
+  runMany(statement: Statement, rows: readonly object[]): Promise<void> {
+    return this.attempt(() => {
+      if (this.dialect.insertRows === undefined || !isInsert(statement))
+        return this.unlessPipelined(this.everyOne(rows, (row) => this.runNow(statement, row)));
+      const values = rows.map((row) => this.bind(statement, row));
+      return this.unlessPipelined(this.insertAll(statement, values));
+    });
+  }
+
+  moveHead(values: MovedHead, refusal: Error): Promise<void> {
+    return this.attempt(() => {
+      this.isAsLocked = false;
+      this.movedHead = { size: values.size, epoch: values.epoch, root: values.root.slice() };
+      return this.unlessPipelined(
+        this.runNow(this.own.moveHead, values).then((changes) => {
+          if (changes !== 1) throw this.failed(refusal);
+        }),
+      );
+    });
+  }
+
+  fail(error: Error): never {
+    this.failure ??= error;
+    throw error;
+  }
+
+  /** Accepts no more statements; accepted ones still run. Returns the error that doomed the transaction, or null. */
+  end(): Error | null {
+    this.release();
+    this.over = true;
+    return this.failure;
+  }
+
+  /** Runs no more statements, not even accepted ones. Returns the earlier error that doomed the transaction, or null. */
+  abandon(): Error | null {
+    this.over = true;
+    const lost = this.failure;
+    this.failure ??= new StorageError("unavailable", OVER);
+    return lost;
+  }
+
+  /** Resolves when every accepted statement has a response; rejects with the error that doomed the transaction. */
+  async answered(): Promise<void> {
+    while (this.last !== null) await this.last;
+    await Promise.all(this.pending);
+    if (this.failure !== null) throw this.failure;
+  }
+
+  /** The head that the transaction has written; null if none. */
+  get moved(): MovedHead | null {
+    return this.movedHead;
+  }
+
+  /** True if the transaction has erased data. */
+  get erased(): boolean {
+    return this.hasErased;
+  }
+
+  private bind(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
+    const bound = bindTo(statement, values, this.dialect.packed !== null, last);
     // A pipelined statement may be sent after the caller continues, so later changes to the caller's bytes must not affect
     // it.
-    return engine.pipelined === true ? bound.map(copyOfBytes) : bound;
-  };
-  /** False once the transaction has appended: `known` is then outdated. */
-  let isAsLocked = true;
-  const pending: Promise<void>[] = [];
-  /** The most recently accepted statement; null if there is none. */
-  let last: Promise<void> | null = null;
-  /** Accepted rows. They are inserted together with others of their table ahead of the next statement. */
-  let held = new Map<Insert, SqlValue[][]>();
+    return this.engine.pipelined === true ? bound.map(copyOfBytes) : bound;
+  }
 
-  const failed = (error: unknown): Error => (failure ??= engine.toStorageError(error, "write to the store"));
+  private failed(error: unknown): Error {
+    return (this.failure ??= this.engine.toStorageError(error, "write to the store"));
+  }
 
   /** Runs the statement. If several pipelined statements fail together, only the first has the cause. */
-  const query: SqlTransaction["query"] = (sql, values) =>
-    tx.query(sql, values).catch((error: unknown) => {
-      throw failed(error);
+  private query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }> {
+    return this.tx.query(sql, values).catch((error: unknown) => {
+      throw this.failed(error);
     });
+  }
 
-  async function attempt<T>(run: () => Promise<T>): Promise<T> {
-    if (over) throw new StorageError("unavailable", OVER);
-    release();
-    return engine.pipelined === true ? begin(run) : inTurn(run);
+  /** Holds a row, which is inserted with others of its table before the next statement. */
+  private hold(insert: Insert, values: object, last?: SqlValue): void {
+    if (this.over) throw new StorageError("unavailable", OVER);
+    if (this.failure !== null) throw this.failure;
+    const row = this.bound(insert, values, last);
+    const rows = this.held.get(insert);
+    if (rows === undefined) this.held.set(insert, [row]);
+    else rows.push(row);
+  }
+
+  private async attempt<T>(run: () => Promise<T>): Promise<T> {
+    if (this.over) throw new StorageError("unavailable", OVER);
+    this.release();
+    return this.engine.pipelined === true ? this.begin(run) : this.inTurn(run);
   }
 
   /**
    * Runs statements one at a time. A failed statement may have rolled everything back, and a concurrent one would then commit
    * by itself.
    */
-  function inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const mine = last === null ? begin(run) : last.then(() => begin(run));
+  private inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const mine = this.last === null ? this.begin(run) : this.last.then(() => this.begin(run));
     const settled = mine.then(
       () => undefined,
       () => undefined,
     );
-    last = settled;
+    this.last = settled;
     void settled.then(() => {
-      if (last === settled) last = null;
+      if (this.last === settled) this.last = null;
     });
     return mine;
   }
 
-  async function begin<T>(run: () => Promise<T>): Promise<T> {
-    if (failure !== null) throw failure;
+  private async begin<T>(run: () => Promise<T>): Promise<T> {
+    if (this.failure !== null) throw this.failure;
     try {
       return await run();
     } catch (error) {
-      throw failed(error);
+      throw this.failed(error);
     }
   }
 
-  async function run(statement: Statement, values: object): Promise<number> {
-    const bound = bind(statement, values);
-    erased ||= statement === own.eraseAction;
-    return (await query(statement.sql, bound)).changes;
+  private async runNow(statement: Statement, values: object): Promise<number> {
+    const bound = this.bind(statement, values);
+    this.hasErased ||= statement === this.own.eraseAction;
+    return (await this.query(statement.sql, bound)).changes;
   }
 
   /** Waits for the response unless statements are pipelined: then `answered` reports a failure. */
-  async function unlessPipelined(answer: Promise<unknown>): Promise<void> {
-    if (engine.pipelined !== true) await answer;
+  private async unlessPipelined(answer: Promise<unknown>): Promise<void> {
+    if (this.engine.pipelined !== true) await answer;
     else
-      pending.push(
+      this.pending.push(
         answer.then(
           () => undefined,
-          (error: unknown) => void failed(error),
+          (error: unknown) => void this.failed(error),
         ),
       );
   }
 
   /** A value that cannot be stored dooms the transaction. */
-  function bound(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
+  private bound(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
     try {
-      return bind(statement, values, last);
+      return this.bind(statement, values, last);
     } catch (error) {
-      throw failed(error);
+      throw this.failed(error);
     }
   }
 
   /** Sends the buffered rows, one statement for each table. */
-  function release(): void {
-    if (held.size === 0) return;
-    const tables = held;
-    held = new Map();
+  private release(): void {
+    if (this.held.size === 0) return;
+    const tables = this.held;
+    this.held = new Map();
     for (const [insert, rows] of tables) {
-      const send = (): Promise<unknown> => insertAll(insert, rows);
-      pending.push(
-        (engine.pipelined === true ? begin(send) : inTurn(send)).then(
+      const send = (): Promise<unknown> => this.insertAll(insert, rows);
+      this.pending.push(
+        (this.engine.pipelined === true ? this.begin(send) : this.inTurn(send)).then(
           () => undefined,
           () => undefined,
         ),
@@ -138,98 +231,27 @@ export function transactionScope(
     }
   }
 
-  async function insertAll(insert: Insert, rows: readonly SqlValue[][]): Promise<void> {
+  private async insertAll(insert: Insert, rows: readonly SqlValue[][]): Promise<void> {
+    const { insertRows } = this.dialect;
     if (insertRows === undefined || rows.length === 1) {
-      await everyOne(rows, (row) => query(insert.sql, row));
+      await this.everyOne(rows, (row) => this.query(insert.sql, row));
       return;
     }
-    await everyOne(parts(rows), (part) => {
+    await this.everyOne(parts(rows), (part) => {
       const { sql, values } = insertRows(insert, part);
-      return query(sql, values);
+      return this.query(sql, values);
     });
   }
 
   /** Runs the work for all items: at once if statements are pipelined, else one after another. */
-  async function everyOne<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
-    if (engine.pipelined === true) await Promise.all(all.map(work));
+  private async everyOne<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
+    if (this.engine.pipelined === true) await Promise.all(all.map(work));
     else
       for (const one of all) {
-        if (failure !== null) throw failure;
+        if (this.failure !== null) throw this.failure;
         await work(one);
       }
   }
-
-  return {
-    executor: {
-      all: (statement, values) =>
-        attempt(
-          async () =>
-            (isAsLocked ? known(statement, values) : null) ??
-            (await query(statement.sql, bind(statement, values))).rows,
-        ),
-      run: (statement, values) => attempt(() => run(statement, values)),
-      async send(statement, values, last) {
-        if (insertRows !== undefined && isInsert(statement)) {
-          if (over) throw new StorageError("unavailable", OVER);
-          if (failure !== null) throw failure;
-          const row = bound(statement, values, last);
-          const rows = held.get(statement);
-          if (rows === undefined) held.set(statement, [row]);
-          else rows.push(row);
-          return;
-        }
-        await attempt(async () => {
-          const bound = bind(statement, values, last);
-          const answer = query(statement.sql, bound).then(() => undefined);
-          if (engine.pipelined === true) pending.push(answer.catch((error: unknown) => void failed(error)));
-          else await answer;
-        });
-      },
-      runMany: (statement, rows) =>
-        attempt(() => {
-          if (insertRows === undefined || !isInsert(statement))
-            return unlessPipelined(everyOne(rows, (row) => run(statement, row)));
-          const values = rows.map((row) => bind(statement, row));
-          return unlessPipelined(insertAll(statement, values));
-        }),
-      moveHead: (values, refusal) =>
-        attempt(() => {
-          isAsLocked = false;
-          moved = { size: values.size, epoch: values.epoch, root: values.root.slice() };
-          return unlessPipelined(
-            run(own.moveHead, values).then((changes) => {
-              if (changes !== 1) throw failed(refusal);
-            }),
-          );
-        }),
-      fail(error) {
-        failure ??= error;
-        throw error;
-      },
-    },
-    end() {
-      release();
-      over = true;
-      return failure;
-    },
-    abandon() {
-      over = true;
-      const lost = failure;
-      failure ??= new StorageError("unavailable", OVER);
-      return lost;
-    },
-    async answered() {
-      while (last !== null) await last;
-      await Promise.all(pending);
-      if (failure !== null) throw failure;
-    },
-    get moved() {
-      return moved;
-    },
-    get erased() {
-      return erased;
-    },
-  };
 }
 
 const copyOfBytes = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? value.slice() : value);

@@ -18,7 +18,7 @@ import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { agentNameFaults } from "./open-actions.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./table-schema.ts";
-import { transactionScope } from "./scope.ts";
+import { TransactionScope } from "./scope.ts";
 import { foldSums, statusMoves } from "./sums.ts";
 import { bind, prepare, type SqlExecutor } from "./statement.ts";
 import { bundleFaults, createBundler } from "./upkeep.ts";
@@ -110,10 +110,10 @@ function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statem
       const tx = await orStorageError(engine, "write to the store", () =>
         engine.begin(purpose, readFrom === undefined ? [] : lockReads(statements.lockReads, readFrom)),
       );
-      const scope = transactionScope(engine, dialect, tx, writes, knownRows(tx, reads, readFrom ?? null));
+      const scope = new TransactionScope(engine, dialect, tx, writes, knownRows(tx, reads, readFrom ?? null));
       let result: Awaited<ReturnType<typeof work>>;
       try {
-        result = await work(scope.executor);
+        result = await work(scope);
       } catch (thrown) {
         const failure = scope.abandon();
         await scope.answered().catch(() => undefined);
@@ -167,7 +167,7 @@ export function createSqlStorage(
   const outside: Pick<SqlExecutor, "all"> = {
     all: (statement, values) => access.read(() => unchecked.all(statement, values)),
   };
-  const { snapshot } = engine;
+  const snapshot = engine.snapshot?.bind(engine);
   const bundles = createBundles(reads);
   const reader = createReader(
     reads,
@@ -291,7 +291,7 @@ export function createSqlStorage(
         : {
             async backup(path) {
               access.assertOpen();
-              await orStorageError(engine, "copy the store", () => backup(path));
+              await orStorageError(engine, "copy the store", () => backup.call(engine, path));
             },
           }),
       ...(processes === undefined ? {} : { processes }),
