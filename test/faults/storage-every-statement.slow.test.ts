@@ -50,7 +50,7 @@ function conflicting(engine: SqlEngine): { engine: SqlEngine; at(which: number):
         ? {}
         : {
             snapshot: (work) =>
-              (engine.snapshot as NonNullable<SqlEngine["snapshot"]>).call(engine, (query) =>
+              (engine as Required<SqlEngine>).snapshot((query) =>
                 work((sql, values) => (now() ? query(GIVE_UP, []) : query(sql, values))),
               ),
           }),
