@@ -6,8 +6,6 @@
  * (database-session.ts). In addition, every transaction sets a name that only it knows: triggers reject changes of
  * tables without such a name, and the commit is only accepted together with the name, in one message.
  */
-import type { SqlValue } from "../../src/storage/sql/statement.ts";
-import type { SqlQuery } from "../../src/storage/sql/engine.ts";
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
 import {
@@ -20,6 +18,7 @@ import {
   type MovedHead,
   type SqlEngine,
   type SqlPurpose,
+  type SqlQuery,
   type SqlRead,
   type SqlRow,
   type SqlTransaction,
@@ -136,9 +135,7 @@ export class PostgresEngine implements SqlEngine {
     await Promise.all([readers?.end(), own?.end(), migrating?.end(), this.processes.end()]);
   }
 
-  query(sql: string, values: SqlValue[]): Promise<SqlRow[]> {
-    return this.opened().shared(async (one) => (await one.query(sql, values)).rows);
-  }
+  readonly query: SqlQuery = (sql, values) => this.opened().shared(async (one) => (await one.query(sql, values)).rows);
 
   integrityFaults(): Promise<string[]> {
     return this.opened().alone(indexFaults);

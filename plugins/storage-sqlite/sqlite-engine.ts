@@ -6,13 +6,11 @@
  * failed COMMIT the transaction may or may not be stored. The connection is then closed and not used again, because a
  * second fsync would not report the lost data.
  */
-import type { SqlValue } from "../../src/storage/sql/statement.ts";
-import type { SqlRow } from "../../src/storage/sql/statement.ts";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Logger } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
-import { APPLICATION_ID, type SqlEngine, type SqlTransaction } from "../../src/storage/sql/index.ts";
+import { APPLICATION_ID, type SqlEngine, type SqlQuery, type SqlTransaction } from "../../src/storage/sql/index.ts";
 import { connectStore, type Connection } from "./sqlite-connection.ts";
 import { primaryCode, spoilsConnection, toStorageError } from "./sqlite-errors.ts";
 import { createPrivately, fileIdentity, prepareFolder } from "./files.ts";
@@ -91,10 +89,10 @@ export class SqliteEngine implements SqlEngine {
     closing.lock?.release();
   }
 
-  async query(sql: string, values: SqlValue[]): Promise<SqlRow[]> {
+  readonly query: SqlQuery = async (sql, values) => {
     const { reader } = this.opened();
     return this.tried(() => reader.all(sql, values));
-  }
+  };
 
   async integrityFaults(): Promise<string[]> {
     const { reader } = this.opened();
