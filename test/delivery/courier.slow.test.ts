@@ -11,6 +11,7 @@ import { createCourier, type Courier, type CourierOptions } from "../../src/deli
 import type { MessageBuilder } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
+import { override } from "../support/override.ts";
 import { pause, until } from "../support/wait.ts";
 
 const LINK = "https://assent.example/approve#apl1_WyJhIl0.c2VjcmV0";
@@ -279,7 +280,7 @@ test("reads during an attempt write nothing", async () => {
   );
   let look = (): void => {};
   run({
-    ledger: Object.assign(Object.create(ledger) as Ledger, {
+    ledger: override<Ledger>(ledger, {
       onGrowth: (listener: () => void) => ((look = listener), () => {}),
     }),
   });
@@ -296,11 +297,11 @@ test("reads during an attempt write nothing", async () => {
 test("stopping does not wait for retry delays, and leaves attempts in progress to the next start", async () => {
   await put(row(1));
   let written = false;
-  const failing = Object.assign(Object.create(ledger) as Ledger, {
+  const failing = override<Ledger>(ledger, {
     transact: (job: never) => (written ? ledger.transact(job) : Promise.reject(new Error("the store is away"))),
   });
   run({
-    ledger: Object.assign(Object.create(failing) as Ledger, {
+    ledger: override<Ledger>(failing, {
       transact: (job: never) => (attempts.length > 0 ? failing.transact(job) : ledger.transact(job)),
     }),
   });

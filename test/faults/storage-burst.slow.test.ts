@@ -8,6 +8,7 @@ import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import type { SqlEngine, SqlTransaction } from "../../src/storage/sql/engine.ts";
 import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
 import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
+import { override } from "../support/override.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startService, type Answer, type Service } from "../support/service.ts";
 
@@ -34,12 +35,12 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
       acceptUnsafeServer: false,
       notify: true,
     });
-    const changed: SqlEngine = Object.assign(Object.create(engine) as SqlEngine, {
+    const changed: SqlEngine = override<SqlEngine>(engine, {
       async begin(purpose, reads) {
         const tx = await engine.begin(purpose, reads);
         return change === null || purpose !== "write" ? tx : change(tx);
       },
-    } satisfies Partial<SqlEngine>);
+    });
     service = await startService({
       storage: () => (storage = createSqlStorage(changed, postgresDialect)),
       policy: POLICY,

@@ -8,6 +8,7 @@ import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import type { SqlEngine, SqlTransaction } from "../../src/storage/sql/engine.ts";
 import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
 import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
+import { override } from "../support/override.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
 
@@ -36,7 +37,7 @@ function conflicting(engine: SqlEngine): { engine: SqlEngine; at(which: number):
     commit: async (moved) => (now() ? void (await tx.query(GIVE_UP, [])) : tx.commit(moved)),
   });
   return {
-    engine: Object.assign(Object.create(engine) as SqlEngine, {
+    engine: override<SqlEngine>(engine, {
       query: (sql, values) => (now() ? engine.query(GIVE_UP, []) : engine.query(sql, values)),
       async begin(purpose) {
         const fails = now();
@@ -54,7 +55,7 @@ function conflicting(engine: SqlEngine): { engine: SqlEngine; at(which: number):
                 work((sql, values) => (now() ? query(GIVE_UP, []) : query(sql, values))),
               ),
           }),
-    } satisfies Partial<SqlEngine>),
+    }),
     at(which) {
       left = which;
       met = false;

@@ -7,19 +7,20 @@ import { SqliteEngine } from "../../plugins/storage-sqlite/sqlite-engine.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { actionRow, keyRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
+import { override } from "../support/override.ts";
 
 test("what was begun together with the statement that found no room does not stand alone", async () => {
   const engine = new SqliteEngine(join(storeFolder(), "assent.db"), 20);
   let isFull = false;
   const storage = createSqlStorage(
-    Object.assign(Object.create(engine) as SqlEngine, {
+    override<SqlEngine>(engine, {
       async begin() {
         const tx = await engine.begin();
         // No page more than the file has.
         if (isFull) await tx.query("pragma max_page_count = 1", []);
         return tx;
       },
-    } satisfies Partial<SqlEngine>),
+    }),
     sqliteDialect,
   );
   await storage.open();

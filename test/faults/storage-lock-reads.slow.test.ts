@@ -10,6 +10,7 @@ import type { Storage } from "../../src/contract/storage.ts";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import type { SqlEngine } from "../../src/storage/sql/engine.ts";
 import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
+import { override } from "../support/override.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { until } from "../support/wait.ts";
@@ -35,7 +36,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
       acceptUnsafeServer: false,
       notify: true,
     });
-    const counting: SqlEngine = Object.assign(Object.create(engine) as SqlEngine, {
+    const counting: SqlEngine = override<SqlEngine>(engine, {
       async begin(purpose, ahead) {
         const tx = await engine.begin(purpose, ahead);
         if (purpose !== "write") return tx;
@@ -49,7 +50,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
           },
         };
       },
-    } satisfies Partial<SqlEngine>);
+    });
     return { storage: createSqlStorage(counting, postgresDialect), reads };
   }
 
