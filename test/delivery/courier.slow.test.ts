@@ -281,7 +281,7 @@ test("reads during an attempt write nothing", async () => {
   let look = (): void => {};
   run({
     ledger: override<Ledger>(ledger, {
-      onGrowth: (listener: () => void) => ((look = listener), () => {}),
+      onGrowth: (listener) => ((look = () => listener(0)), () => {}),
     }),
   });
   await comes(() => attempts.length === 1);
