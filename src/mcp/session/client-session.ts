@@ -111,7 +111,8 @@ export class ClientSession {
       setLevel: this.logLevel.set,
       tool: (call, tool, caller) => this.callTool(call, tool, caller),
       offersAnswers: () => this.hasOfferedAnswers,
-      answer: (input, signal) => callAnswerTool(options.gate.answer, input, signal),
+      answer: (input, signal) =>
+        callAnswerTool((id, text, aborted) => options.gate.answer(id, text, aborted), input, signal),
     });
   }
 
