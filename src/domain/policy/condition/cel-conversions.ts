@@ -82,9 +82,9 @@ export const CONVERSIONS = [
   celFunc("int", [STRING], INT, toInt),
   celFunc("uint", [STRING], UINT, toUint),
   celFunc("double", [STRING], DOUBLE, toDouble),
-  celFunc("timestamp", [STRING], TIMESTAMP, toTimestamp),
-  celFunc("timestamp", [INT], TIMESTAMP, (seconds) => createTimestamp(seconds)),
-  celFunc("duration", [STRING], DURATION, toDuration),
+  celFunc("timestamp", [STRING], TIMESTAMP, toTimestamp as never),
+  celFunc("timestamp", [INT], TIMESTAMP, (seconds) => createTimestamp(seconds) as never),
+  celFunc("duration", [STRING], DURATION, toDuration as never),
   celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
 ] as unknown as CelFunction[];
 

@@ -10,8 +10,9 @@ import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { utcOffset } from "../../time-zone.ts";
 import type { CelFunction } from "./cel-meter.ts";
 
-export const TIMESTAMP = objectType(TimestampSchema);
-export const DURATION = objectType(DurationSchema);
+// Annotated, so that the declarations name no package that is bundled.
+export const TIMESTAMP: ReturnType<typeof objectType> = objectType(TimestampSchema);
+export const DURATION: ReturnType<typeof objectType> = objectType(DurationSchema);
 
 const SECOND = 1_000_000_000n;
 const MAX_DURATION = 2n ** 63n - 1n;
@@ -20,13 +21,13 @@ const MIN_SECONDS = -62_135_596_800n;
 const MAX_SECONDS = 253_402_300_799n;
 
 /** Returns a timestamp. Throws outside of the years 0001 to 9999. */
-export function createTimestamp(seconds: bigint, nanos = 0): ReflectMessage {
+export function createTimestamp(seconds: bigint, nanos = 0): object {
   if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it does not lie in the years 0001 to 9999");
   return reflect(TimestampSchema, create(TimestampSchema, { seconds, nanos }));
 }
 
 /** Returns a duration. Throws if its nanoseconds do not fit 64 bits. */
-export function createDuration(nanos: bigint): ReflectMessage {
+export function createDuration(nanos: bigint): object {
   if (nanos < -MAX_DURATION - 1n || nanos > MAX_DURATION) throw new Error("the duration is too long");
   const parts = { seconds: nanos / SECOND, nanos: Number(nanos % SECOND) };
   return reflect(DurationSchema, create(DurationSchema, parts));
@@ -40,7 +41,7 @@ function nanosOf({ message }: Time): bigint {
   return seconds * SECOND + BigInt(nanos);
 }
 
-function timestampAt(nanos: bigint): ReflectMessage {
+function timestampAt(nanos: bigint): object {
   const rest = ((nanos % SECOND) + SECOND) % SECOND;
   return createTimestamp((nanos - rest) / SECOND, Number(rest));
 }
