@@ -63,7 +63,7 @@ export {
   type RecordedQuestion,
   type StoredQuestion,
 } from "./domain/questions.ts";
-export { actionEntryFields, cancellationEntry } from "./domain/open-actions.ts";
+export { actionEntryFields, cancellationEntry, NO_VOTE } from "./domain/open-actions.ts";
 export {
   commitDigest,
   commitResult,
@@ -192,12 +192,28 @@ export {
 } from "./domain/gesture.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
 export { openText, sealText } from "./identity/sealed-text.ts";
-export { isSameOwner, isValidOwner, principalOfKey, principalOfOwner, principalOfUser } from "./domain/owner.ts";
+export {
+  isSameOwner,
+  isValidOwner,
+  principalOfKey,
+  principalOfOwner,
+  principalOfUser,
+  userOfPrincipal,
+} from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops } from "./domain/stops.ts";
 
 // Users
+export {
+  activeDelegationsTo,
+  type Delegation,
+  type Delegations,
+  type DelegationStatus,
+  delegationStatus,
+  MAX_DELEGATION_MS,
+} from "./domain/delegations.ts";
+export type { BreakGlassUse, BreakGlassUses } from "./domain/break-glass.ts";
 export { type Role, ROLE_NAMES, scopesOfRoles } from "./domain/roles.ts";
 export {
   type ExternalIdentity,
@@ -216,7 +232,9 @@ export {
   type Actor,
   type AgentEntry,
   type ApprovalEntry,
+  type BreakGlassEntry,
   type DecisionEntry,
+  type DelegationEntry,
   type EntryType,
   type ErasureEntry,
   type ExecutionEntry,

@@ -25,9 +25,10 @@ import { withCurrentStatus } from "./visible-action.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
-import { approvalBlock, countedVotes } from "./approver-plans.ts";
+import { countedVotes } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
+import { describeVoting } from "./vote-standing.ts";
 
 /** @param questions digest of the questions that the approver is shown; null in a link */
 export function tokenClaims(row: ActionRow, principal: string, questions: string | null): TokenClaims {
@@ -70,14 +71,19 @@ async function readVoting(
     since: toRfc3339(since),
     grants: grants === undefined ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 },
   };
-  if (!mayVote) return credential.hasScope("actions:read") ? { approval_terms: { ...terms, blocked: null } } : null;
-  const blocked = approvalBlock(host, row, credential, { ...history, requirement: history.requirement, self });
+  if (!mayVote) {
+    const none = { blocked: null, on_behalf_of: null, may_break_glass: false };
+    return credential.hasScope("actions:read") ? { approval_terms: { ...terms, ...none } } : null;
+  }
+  const moment = { now: host.clock(), users: await host.users.list() };
+  const about = { ...history, requirement: history.requirement, self };
+  const voting = describeVoting(host, row, credential, about, moment);
   const hasVoted = votes.some((vote) => vote.principal === credential.principal);
   return {
     ...(await compareRequest(host, row, credential.visibility)),
-    approval_terms: { ...terms, blocked },
+    approval_terms: { ...terms, ...voting },
     // A vote that cannot approve can still reject, unless it is the voter's own action.
-    ...(blocked?.code === "SELF_APPROVAL" || hasVoted
+    ...(voting.blocked?.code === "SELF_APPROVAL" || hasVoted
       ? {}
       : {
           approval_token: makeToken(
@@ -213,6 +219,8 @@ export function renderVotes(votes: readonly ApprovalRow[]): ActionRecord["approv
     approve: vote.approve,
     reason: vote.reason,
     self_approval: vote.self_approval,
+    on_behalf_of: vote.on_behalf_of,
+    break_glass: vote.break_glass,
     created_at: toRfc3339(vote.created_at),
   }));
 }

@@ -1,13 +1,15 @@
 /** Determines whose votes count for an action: groups, the requester's groups, and the oversight mode of its rules. */
-import { type Credential, Refusal } from "../../src/plugin.ts";
-import type { ActionRow } from "../../src/storage/index.ts";
+import { Refusal } from "../../src/plugin.ts";
 import {
+  type Actor,
   type ApprovalRequirement,
   type ApproverPlan,
   type CoreHost,
   type CountedVote,
   evaluatePlanProgress,
   type Gesture,
+  isSameOwner,
+  type LedgerTransaction,
   listKeyMakers,
   strictestOversightMode,
   namedGroups,
@@ -19,12 +21,25 @@ import {
   requiresSignature,
   SELF_RELATION_REASONS,
   type SelfRelation,
+  userOfPrincipal,
 } from "../../src/core.ts";
 import type { SubmittedAction } from "./self-approval.ts";
 
-/** Adds the principals that share each vote. */
+/** Adds the principals that share each vote: of the approver, and of the user in whose place the approver voted. */
 export function countedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
-  return approvals.map((vote) => ({ ...vote, principals: principalsBehindVote(host, vote) }));
+  return approvals.map((vote) => ({ ...vote, principals: principalsOf(host, vote, vote.on_behalf_of) }));
+}
+
+/** Returns the principals that share a vote. @param delegator principal of the user in whose place it is given */
+export function principalsOf(
+  host: CoreHost,
+  vote: Pick<Actor, "principal" | "key_id">,
+  delegator: string | null,
+): string[] {
+  const own = principalsBehindVote(host, vote);
+  const id = delegator === null ? null : userOfPrincipal(delegator);
+  if (delegator === null || id === null) return own;
+  return [...own, ...principalsBehindVote(host, { principal: delegator, key_id: id })];
 }
 
 /** An approver: the principal of the vote, the key or user, and the groups. */
@@ -34,23 +49,28 @@ export interface Approver {
   groups: readonly string[];
 }
 
+/** When a vote is given: a ledger transaction, or reads of one moment. */
+export type Moment = Pick<LedgerTransaction, "now" | "users">;
+
 /**
  * Returns the groups and rotas of the approver for which a vote on this action can count, and whether the requester is in
  * none of the groups.
- * @param at time of the vote, which decides who is on call. Milliseconds
+ * @param moment decides who is on call
+ * @param only groups and rotas that count; null for all
  */
 export function readApproverStanding(
   host: CoreHost,
   row: SubmittedAction,
   approver: Approver,
   plans: readonly ApproverPlan[],
-  at: number,
+  moment: Moment,
+  only: readonly string[] | null = null,
 ): Pick<CountedVote, "groups" | "independent"> {
-  const named = namedGroups(plans);
-  const groups = [...approver.groups, ...rotasOf(host, approver, at)].sort();
+  const named = namedGroups(plans).filter((group) => only?.includes(group) ?? true);
+  const groups = [...approver.groups, ...rotasOf(host, approver, moment.now)].sort();
   return {
     groups: groups.filter((group) => named.includes(group) && host.groups.covers(group, row)),
-    independent: isIndependent(host, row, approver.groups),
+    independent: isIndependent(host, row, approver.groups, moment),
   };
 }
 
@@ -64,15 +84,28 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
   return host.groups.onCall(principal, at).filter((rota) => makers.every((rotas) => rotas.includes(rota)));
 }
 
-/** False if the requester is unknown, because the submitting key has no owner. */
-function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[]): boolean {
-  if (row.submitted_owner === null) return false;
+/**
+ * False if the requester is unknown, because the submitting key has no owner. The requester is in the groups of the key's
+ * owner, of the people who made the key, and of users with the owner's name.
+ */
+function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[], { users }: Moment): boolean {
+  const owner = row.submitted_owner;
+  if (owner === null) return false;
   const makers = host.config.approvals.trust_key_makers
     ? []
-    : principalsOfKeys(listKeyMakers(row.submitted_by, (id) => host.keys.recordedKey(id)));
-  const requester = new Set(
-    [principalOfOwner(row.submitted_owner), ...makers].flatMap((principal) => host.groups.of(principal)),
+    : listKeyMakers(row.submitted_by, (id) => host.keys.recordedKey(id));
+  const people = [...users.values()].filter(
+    ({ id, name }) => isSameOwner(name, owner) || makers.some((maker) => maker.id === id),
   );
+  const principals = [
+    principalOfOwner(owner),
+    ...principalsOfKeys(makers),
+    ...people.map(({ id }) => principalOfUser(id)),
+  ];
+  const requester = new Set([
+    ...principals.flatMap((principal) => host.groups.of(principal)),
+    ...people.flatMap((user) => user.groups),
+  ]);
   return !groups.some((group) => requester.has(group));
 }
 
@@ -101,7 +134,7 @@ export function assertMayConfirm(
     );
 }
 
-function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[]): boolean {
+export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[]): boolean {
   return strictestOversightMode(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }
 
@@ -111,9 +144,8 @@ export function findIneligibility(
   votes: readonly CountedVote[],
   vote: CountedVote,
   now: number,
-): { refusal: Refusal; groups: (string | null)[] } | null {
-  const all = [...votes, vote];
-  if (approvers.some((plan) => evaluatePlanProgress(plan, all, since, now).counted.has(votes.length))) return null;
+): Ineligibility | null {
+  if (countPlans({ approvers, since }, votes, vote, now) > 0) return null;
   const open = approvers.map((plan) => ({ plan, groups: evaluatePlanProgress(plan, votes, since, now).open }));
   const groups = [...new Set(open.flatMap((each) => each.groups))];
   const names = groups.filter((group) => group !== null).map((group) => `"${group}"`);
@@ -128,34 +160,20 @@ export function findIneligibility(
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", detail), groups };
 }
 
-/** Returns why the credential cannot approve the action now, for the action's record; null if it can. */
-export function approvalBlock(
-  host: CoreHost,
-  row: ActionRow,
-  credential: Credential,
-  {
-    requirement,
-    approvals,
-    self,
-  }: { requirement: ApprovalRequirement; approvals: readonly RecordedApproval[]; self: SelfRelation | null },
-): { code: string; detail: string; groups: (string | null)[] } | null {
-  const { principal, key } = credential;
-  const plans = requirement.approvers;
-  if (self !== null && !maySelfConfirm(self, plans))
-    return { code: "SELF_APPROVAL", detail: SELF_RELATION_REASONS[self], groups: [] };
-  if (approvals.some((vote) => vote.principal === principal))
-    return { code: "ALREADY_VOTED", detail: `${principal} has already voted on this action`, groups: [] };
-  const now = host.clock();
-  const vote = {
-    ...readApproverStanding(host, row, { principal, key_id: key.id, groups: credential.groups }, plans, now),
-    principals: principalsBehindVote(host, { principal, key_id: key.id }),
-    self: self !== null,
-    // Whether the vote will be signed is only known when it is cast.
-    signed: true,
-    at: now,
-  };
-  const ineligible = findIneligibility(requirement, countedVotes(host, approvals), vote, now);
-  if (ineligible === null) return null;
-  const { refusal, groups } = ineligible;
-  return { code: refusal.code, detail: refusal.message, groups };
+/** Why a vote would not count, and the groups whose vote would. */
+export interface Ineligibility {
+  refusal: Refusal;
+  groups: (string | null)[];
+}
+
+/** Returns the number of plans in which the vote counts after the earlier votes. A break-glass vote counts in all. */
+export function countPlans(
+  { approvers, since }: ApprovalRequirement,
+  votes: readonly CountedVote[],
+  vote: CountedVote,
+  now: number,
+): number {
+  if (vote.break_glass) return approvers.length;
+  const all = [...votes, vote];
+  return approvers.filter((plan) => evaluatePlanProgress(plan, all, since, now).counted.has(votes.length)).length;
 }

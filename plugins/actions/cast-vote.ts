@@ -7,10 +7,11 @@ import {
   type CoreHost,
   type CountedVote,
   countPeople,
+  type Decision,
   type Grant,
   type GrantTerms,
   type LedgerTransaction,
-  principalsBehindVote,
+  NO_VOTE,
   questionsDigest,
   rejectionHoldMs,
   samePlans,
@@ -27,19 +28,15 @@ import {
   noLongerAllowedError,
   combinedPlans,
 } from "./redecision.ts";
-import {
-  type Approver,
-  assertMayConfirm,
-  countedVotes,
-  findIneligibility,
-  readApproverStanding,
-} from "./approver-plans.ts";
+import { assertMayConfirm, countedVotes } from "./approver-plans.ts";
+import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseUses } from "./limit-usage.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
 import { isSubmitter } from "./self-approval.ts";
+import { assertNewPerson, chooseStanding, findStandings, type Standing, type StandingVoter } from "./vote-standing.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /** The voter: the holder of a link token, or a credential with the proof of its vote. */
@@ -57,7 +54,8 @@ export async function voteOn(
   let votesSoFar: readonly ApprovalRow[] = [];
   let grant: Grant | null = null;
   assertMayCarryGrant(by, vote);
-  const grantId = host.newId();
+  assertBreakGlassForm(vote);
+  const [grantId, breakGlassId] = [host.newId(), host.newId()];
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
   if ("link" in by) await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, by.link), by.link);
   const row = await transactAndReport(host, async (tx) => {
@@ -76,6 +74,7 @@ export async function voteOn(
             { vote, proof: by.proof },
             { history, set: tx.activePolicies.compiled },
           );
+    if (vote.break_glass === true) assertMayBreakGlass(who, row, voter);
     assertMayConfirm(voter, history.requirement?.approvers ?? []);
     const { principal } = voter.actor;
     if (votes.some((vote) => vote.principal === principal)) {
@@ -87,8 +86,8 @@ export async function voteOn(
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
     assertPending(row);
     const outcome = vote.approve
-      ? await countApproval(host, tx, row, history, voter)
-      : countRejection(host, row, history, voter, tx.now);
+      ? await countApproval(host, tx, row, history, { ...voter, break_glass: vote.break_glass ?? false })
+      : countRejection(host, tx, row, history, voter);
     if ("ended" in outcome) return outcome.ended;
     if (vote.grant !== undefined && who !== null) {
       const [terms, reason] = [vote.grant, vote.reason ?? null];
@@ -96,7 +95,7 @@ export async function voteOn(
       recordGrantWithVote(tx, who, outcome.row, granted);
       grant = tx.grants.all.get(grantId) ?? null;
     }
-    votesSoFar = [...votes, await recordVote(tx, outcome, voter, vote)];
+    votesSoFar = [...votes, await recordVote(tx, outcome, voter, vote, breakGlassId)];
     return rereadAction(tx, row.id);
   });
   return { row, votes: votesSoFar, grant };
@@ -112,10 +111,16 @@ function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   );
 }
 
-const approverOf = ({ actor: { principal, key_id }, groups }: Voter): Approver => ({ principal, key_id, groups });
+const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): StandingVoter => ({
+  principal,
+  key_id,
+  groups,
+  session,
+  self,
+});
 
 /** A vote that is about to be recorded. */
-interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
+interface VoteOutcome extends Pick<Standing, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
   /** Digest of the questions so far. */
@@ -133,17 +138,20 @@ interface VoteOutcome extends Pick<CountedVote, "groups" | "independent"> {
 
 function countRejection(
   host: CoreHost,
+  tx: LedgerTransaction,
   row: ActionRow,
   history: VerifiedHistory,
   voter: Voter,
-  now: number,
 ): VoteOutcome {
   const { first, newest, approvals, requirement } = history;
+  const { standings, excluded } = findStandings(host, row, standingVoter(voter), requirement?.approvers ?? [], tx);
+  const [standing] = standings;
+  if (standing === undefined) throw new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; "));
   return {
     row,
     questions: questionsDigest(history.questions),
     status: "denied",
-    ...readApproverStanding(host, row, approverOf(voter), requirement?.approvers ?? [], now),
+    ...standing,
     approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
     holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
@@ -160,63 +168,68 @@ async function countApproval(
   tx: LedgerTransaction,
   row: ActionRow,
   history: VerifiedHistory,
-  voter: Voter,
+  voter: Voter & { break_glass: boolean },
 ): Promise<VoteOutcome | { ended: ActionRow }> {
   const { first, newest } = history;
-  const { actor, self, gesture } = voter;
+  const { actor, self, gesture, break_glass } = voter;
   const earlier = countedVotes(host, history.approvals);
-  const people = earlier.map(({ principals }) => principals);
-  const before = countPeople(people);
-  people.push(principalsBehindVote(host, actor));
-  const approvals = countPeople(people);
-  if (approvals <= before)
-    throw new Refusal(
-      "ALREADY_VOTED",
-      `the key of ${actor.principal} and the key of an earlier approver have a common creator, or one created the other, so their votes count as one person. This key can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers`,
-    );
+  const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
+  const recorded = history.requirement?.approvers ?? [];
+  // Before anything is recorded: nobody votes twice, also in the place of someone else.
+  const before = findStandings(host, row, standingVoter(voter), recorded, tx);
+  assertNewPerson(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, first);
   const cause = { occasion: "vote", by: actor } as const;
   if (redecision.decision.effect === "deny") return { ended: await recordDenial(tx, row, redecision, cause) };
-  const recorded = history.requirement?.approvers ?? [];
   const approvers = combinedPlans(history.requirement, redecision);
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The current policies might not allow a self-confirmation that the policies of the decision allowed.
   assertMayConfirm({ self, gesture }, approvers);
-  const standing = readApproverStanding(host, row, approverOf(voter), approvers, tx.now);
-  const vote = {
-    ...standing,
-    principals: people.at(-1) ?? [],
-    self: self !== null,
-    signed: gesture !== null,
-    at: tx.now,
-  };
-  const ineligible = findIneligibility(requirement, earlier, vote, tx.now);
-  if (ineligible !== null) throw ineligible.refusal;
+  const now = findStandings(host, row, standingVoter(voter), approvers, tx);
+  // An emergency approval is the approver's own.
+  const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
+  const chosen = chooseStanding(requirement, earlier, { ...now, standings }, terms);
+  if ("refusal" in chosen) throw chosen.refusal;
+  const { vote } = chosen;
   const current = isStricter ? await requireMoreApprovals(tx, row, redecision, cause, history.requirement) : row;
   const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);
-  // The shorter of the period that the decision gave and the one that the current policies give.
-  const terms = [newest.decision.approval ?? first.decision.approval, redecision.decision.approval];
-  const now = redecision.decision.approval;
-  const isEnough = now !== null && satisfiesPlans(now.approvers, [vote], tx.now, tx.now);
   return {
     row: current,
     questions: questionsDigest(history.questions),
     status: isApproved ? "approved" : "pending_approval",
-    ...standing,
-    approvals,
-    validForMs: Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs)),
+    ...chosen.standing,
+    approvals: countPeople([...earlier, vote].map(({ principals }) => principals)),
+    validForMs: approvalPeriodMs([newest.decision.approval ?? first.decision.approval, redecision.decision.approval]),
     holdMs: 0,
-    grants: isEnough ? (now.grants ?? null) : null,
+    grants: largestGrant(redecision.decision.approval, chosen, tx.now),
   };
+}
+
+/** The shorter of the period that the decision gave and the one that the current policies give. */
+function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
+  return Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
+}
+
+/** The largest grant that the approver can give: null if others must approve, too, or if the vote uses a delegation. */
+function largestGrant(
+  approval: Decision["approval"],
+  { standing, vote }: { standing: Standing; vote: CountedVote },
+  now: number,
+): GrantTerms | null {
+  const isOwn = standing.delegation === null && !vote.break_glass;
+  const isEnough = isOwn && approval !== null && satisfiesPlans(approval.approvers, [vote], now, now);
+  return isEnough ? (approval.grants ?? null) : null;
 }
 
 async function recordVote(
   tx: LedgerTransaction,
-  { row, questions, status, groups, independent, approvals, validForMs, holdMs }: VoteOutcome,
-  { actor, self, gesture }: Voter,
-  { approve, reason: given }: Vote,
+  { row, questions, status, groups, independent, delegation, approvals, validForMs, holdMs }: VoteOutcome,
+  voter: Voter,
+  { approve, reason: given, break_glass = false }: Vote,
+  breakGlassId: string,
 ): Promise<ApprovalRow> {
+  const { actor, self, gesture } = voter;
   const { id } = row;
   const reason = given ?? null;
   const approvedUntil = status === "approved" ? tx.now + validForMs : null;
@@ -230,6 +243,8 @@ async function recordVote(
       by: actor,
       comment: reason,
       self_approval: self !== null,
+      delegation,
+      break_glass,
       groups: [...groups],
       independent,
       gesture,
@@ -249,9 +264,12 @@ async function recordVote(
     approve,
     reason,
     self_approval: self !== null,
+    on_behalf_of: delegation?.from ?? null,
+    break_glass,
     seq,
     created_at: tx.now,
   };
+  if (break_glass) recordBreakGlass(tx, row, breakGlassId, voter, given ?? "");
   if (status === "denied") endGrantsOnRejection(tx, row, actor);
   const inserted = await tx.insertApproval(vote);
   const moved = await tx.updateAction(
@@ -363,11 +381,7 @@ async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void
       verdict: "expired",
       by: null,
       comment: null,
-      self_approval: false,
-      groups: [],
-      independent: false,
-      gesture: null,
-      questions: null,
+      ...NO_VOTE,
       approvals,
       quorum: row.quorum ?? 1,
       status: "expired",

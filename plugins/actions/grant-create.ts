@@ -132,7 +132,7 @@ function assertMayGrant(who: Credential, { agent_id, tool }: GrantTarget): void 
       "AGENT_MISMATCH",
       `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; grant with a key that is bound to none`,
     );
-  if (!canSee(who.visibility, { agent_id, tool, submitted_by: null }))
+  if (!canSee(who.session?.visibility ?? who.visibility, { agent_id, tool, submitted_by: null }))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");
 }
 

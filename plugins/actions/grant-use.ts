@@ -120,7 +120,7 @@ async function findStanding(
   if (!canSee(rights.visibility, action) || selfApprovalRelation(host, action, rights) !== null) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const plans = decision.approval?.approvers ?? [];
-  const { groups, independent } = readApproverStanding(host, action, approver, plans, tx.now);
+  const { groups, independent } = readApproverStanding(host, action, approver, plans, tx);
   return { groups: [...groups].sort(), independent };
 }
 

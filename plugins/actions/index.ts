@@ -1,6 +1,7 @@
 /** The actions resource: submit, read, vote on and run actions. README.md describes its routes. */
 import { Type } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
+import { breakGlassRoutes } from "./break-glass-routes.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
@@ -58,6 +59,7 @@ export default defineCorePlugin({
         ...erasureRoutes(host, TAG),
         ...grantRoutes(host, TAG),
         rotaRoute(host, TAG),
+        ...breakGlassRoutes(host, TAG),
       ],
       async start() {
         await expiry.start();

@@ -1,5 +1,12 @@
 /** Lifts a rejection, which otherwise denies duplicate requests for a time. */
-import { actionEntryFields, confirmWithScope, type CoreHost, type LedgerTransaction, toActor } from "../../src/core.ts";
+import {
+  actionEntryFields,
+  confirmWithScope,
+  type CoreHost,
+  type LedgerTransaction,
+  NO_VOTE,
+  toActor,
+} from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -34,11 +41,7 @@ export function liftRejection(
         verdict: "rejection_lifted",
         by: toActor(current.key, current.principal),
         comment: reason,
-        self_approval: false,
-        groups: [],
-        independent: false,
-        gesture: null,
-        questions: null,
+        ...NO_VOTE,
         approvals: votes.filter(({ approve }) => approve).length,
         quorum: row.quorum ?? 1,
         status: "denied",

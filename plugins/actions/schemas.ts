@@ -59,6 +59,14 @@ export const ActionBody = Type.Object(
 );
 export type ActionBody = Static<typeof ActionBody>;
 
+/** Member of the requests that vote. */
+export const BreakGlass = Type.Optional(
+  Type.Boolean({
+    description:
+      "true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review.",
+  }),
+);
+
 export const ApprovalBody = Type.Object(
   {
     token: Type.String({
@@ -69,6 +77,7 @@ export const ApprovalBody = Type.Object(
     approve: Type.Boolean({ description: "False denies." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
     grant: Type.Optional(GrantTermsBody),
+    break_glass: BreakGlass,
   },
   { additionalProperties: false },
 );
@@ -186,6 +195,10 @@ const ApprovalRecord = Type.Object(
     approve: Type.Boolean(),
     reason: Nullable(Type.String()),
     self_approval: Type.Boolean(),
+    on_behalf_of: Nullable(
+      Type.String({ description: "Principal of the user in whose place the approver voted, by a delegation." }),
+    ),
+    break_glass: Type.Boolean({ description: "Whether the approver approved alone in an emergency." }),
     created_at: Time("Time of the vote."),
   },
   { additionalProperties: false },
@@ -283,6 +296,10 @@ const ApprovalTerms = Type.Object(
         { additionalProperties: false, description: "Why this credential cannot approve the action now." },
       ),
     ),
+    on_behalf_of: Nullable(
+      Type.String({ description: "Principal of the user in whose place this credential would approve." }),
+    ),
+    may_break_glass: Type.Boolean({ description: "Whether this user can approve alone in an emergency." }),
   },
   { additionalProperties: false, description: "Who can approve the pending action. In responses about one action." },
 );

@@ -13,7 +13,7 @@ export type SubmittedAction = Pick<
 export function selfApprovalRelation(
   host: CoreHost,
   row: SubmittedAction,
-  { key }: Pick<Credential, "key">,
+  { key }: { key: Pick<RecordedKey, "id" | "agent_id" | "owner"> },
 ): SelfRelation | null {
   const direct = relationOfKey(row, key);
   if (direct !== null || host.config.approvals.trust_key_makers) return direct;

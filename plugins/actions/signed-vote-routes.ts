@@ -64,6 +64,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
         ...READ_ERRORS,
         "SELF_APPROVAL",
         "APPROVER_NOT_ELIGIBLE",
+        "BREAK_GLASS_NOT_ALLOWED",
         "ALREADY_VOTED",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",

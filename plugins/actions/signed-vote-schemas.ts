@@ -1,6 +1,7 @@
 /** Schemas of votes that are signed with a passkey. */
 import { Type } from "@sinclair/typebox";
 import { ACTION_STATUSES, closed, MAX_SIGNED_VOTES, orNull, text, time } from "../../src/core.ts";
+import { BreakGlass } from "./schemas.ts";
 
 const Votes = Type.Array(
   Type.Object(
@@ -8,6 +9,7 @@ const Votes = Type.Array(
       action_id: Type.String({ format: "uuid" }),
       approve: Type.Boolean({ description: "False denies." }),
       reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger, and signed." })),
+      break_glass: BreakGlass,
     },
     closed,
   ),
@@ -56,7 +58,7 @@ export const VoteChallenge = Type.Object(
           questions: orNull(text("Digest of the questions to the agent and its answers; null if there are none.")),
           reason: orNull(text("The reason given.")),
           user: text("The approver's principal."),
-          vote: Type.Union([Type.Literal("approve"), Type.Literal("deny")]),
+          vote: Type.Union([Type.Literal("approve"), Type.Literal("deny"), Type.Literal("break_glass")]),
         },
         closed,
       ),

@@ -31,6 +31,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "SELF_APPROVAL",
         "VOTE_SIGNATURE_REQUIRED",
         "APPROVER_NOT_ELIGIBLE",
+        "BREAK_GLASS_NOT_ALLOWED",
         "TOKEN_MALFORMED",
         "TOKEN_INVALID",
         "TOKEN_OTHER_ACTION",

@@ -26,7 +26,7 @@ import {
 } from "../../src/core.ts";
 import { assertMayConfirm } from "./approver-plans.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
-import { type Credential, Refusal } from "../../src/plugin.ts";
+import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
@@ -38,6 +38,8 @@ export interface Voter {
   self: SelfRelation | null;
   groups: readonly string[];
   gesture: Gesture | null;
+  /** The session of a signed-in user; null for a key or a link. */
+  session: Session | null;
 }
 
 /** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
@@ -49,6 +51,8 @@ export interface Vote {
   reason?: string;
   /** Grants later actions together with this approval. */
   grant?: GrantTermsBody;
+  /** Approves alone in an emergency. */
+  break_glass?: boolean;
 }
 
 /** How a vote proves that it is about this action: the token from the action's record, or a signature that was claimed. */
@@ -76,7 +80,7 @@ export function verifyVoter(
       ),
     );
   else assertSigned(host, row, who, vote, proof.gesture, { history, set });
-  return { actor: toActor(who.key, who.principal), self, groups: who.groups, gesture };
+  return { actor: toActor(who.key, who.principal), self, groups: who.groups, gesture, session: who.session ?? null };
 }
 
 /** What the approver was shown: the entries of the action, and the policies that render its preview. */
@@ -90,7 +94,7 @@ export function voteStatement(
   host: CoreHost,
   row: ActionRow,
   { principal }: Credential,
-  { approve, reason }: Vote,
+  { approve, reason, break_glass = false }: Vote,
   nonce: string,
   { history: { askedHash, commitment, questions }, set }: ShownAction,
 ): VoteStatement {
@@ -105,7 +109,7 @@ export function voteStatement(
     questions: questionsDigest(questions),
     reason: reason ?? null,
     user: principal,
-    vote: approve ? "approve" : "deny",
+    vote: break_glass ? "break_glass" : approve ? "approve" : "deny",
   };
 }
 
@@ -155,7 +159,8 @@ export async function verifyLinkVoter(
   if (!canSee(host.groups.visibility(groups), row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
   assertNotSelf(selfRelationOfOwner(row, owner));
-  return { actor: { key_id: LINK_KEY_ID, principal, agent_id: null, owner }, self: null, groups, gesture: null };
+  const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner };
+  return { actor, self: null, groups, gesture: null, session: null };
 }
 
 /** Returns the action of a link, and the refusal if its recipient may not vote on it. */

@@ -18,6 +18,7 @@ const Kind = Type.Union(
       "approval_reminder",
       "approval_closed",
       "outcome_unknown",
+      "break_glass",
       "stop",
       "event",
     ] as const

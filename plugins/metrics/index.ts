@@ -141,6 +141,9 @@ function gauges(host: CoreHost, register: Registry): void {
       else it.set(age(since));
     },
   );
+  gauge("assent_break_glass_reviews_open", "Emergency approvals that nobody has reviewed.", async (it) =>
+    it.set((await host.breakGlass.list()).open.size),
+  );
   gauge(
     "assent_deliveries",
     "Deliveries by state: created for a later time (scheduled), to be attempted (waiting), or failed for good (dead).",

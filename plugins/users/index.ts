@@ -8,6 +8,7 @@ import { signInPages } from "./sign-in-pages.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { Provider } from "./provider.ts";
 import { providerRoutes } from "./provider-routes.ts";
+import { delegationRoutes } from "./delegation-routes.ts";
 import { SCOPES } from "./user-scopes.ts";
 import { scimRoutes } from "./scim/routes.ts";
 import { Sessions } from "./sessions.ts";
@@ -41,6 +42,7 @@ export default defineCorePlugin({
         ...sessionRoutes(host, sessions, options.providers),
         ...providerRoutes(host, sessions, providers),
         ...userRoutes(host, sessions),
+        ...delegationRoutes(host),
         accessReviewRoute(host, sessions),
         ...scimRoutes(host, sessions, options.providers),
       ],

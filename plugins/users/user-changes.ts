@@ -25,6 +25,7 @@ import {
   type UserEntry,
   type Users,
 } from "../../src/core.ts";
+import { endDelegationsOf } from "./delegation-entries.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -108,7 +109,7 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
   });
 }
 
-/** Ends a user, and with them their sessions, keys and grants. Cancels what those keys and the user submitted and has not started. */
+/** Ends a user, and with them their sessions, keys, grants and delegations. Cancels what those keys and the user submitted and has not started. */
 export async function endUser(
   host: CoreHost,
   sessions: Sessions,
@@ -128,7 +129,7 @@ export async function endUser(
   return { user: done.user, revoked_keys: done.revoked_keys };
 }
 
-/** Records the end of a user, and of their sessions, keys and grants, inside a job. */
+/** Records the end of a user, and of their sessions, keys, grants and delegations, inside a job. */
 export async function endUserIn(
   host: CoreHost,
   sessions: Sessions,
@@ -147,6 +148,7 @@ export async function endUserIn(
   }
   await sessions.endAll(tx, before.id, by, "the user was ended");
   endGrantsOf(tx, before, revoked_keys, by);
+  endDelegationsOf(tx, before, by);
   // Record this last, because a user who ends themselves is the author of the entries above.
   const user = { ...before, link: null, recovery_codes: [], ended_at: toRfc3339(tx.now) };
   return { user: recordUser(tx, "ended", user, by, reason), revoked_keys };

@@ -30,5 +30,8 @@ export const ERRORS = defineErrors("users", {
   SCIM_IMMUTABLE: [400, "The SCIM attribute cannot be changed"],
   SCIM_NOT_FOUND: [404, "No such SCIM resource"],
   SCIM_CONFLICT: [409, "The SCIM resource exists already"],
+  DELEGATION_INVALID: [422, "The delegation is not possible"],
+  DELEGATION_NOT_FOUND: [404, "No such delegation"],
+  DELEGATION_ENDED: [409, "The delegation has ended"],
   SESSION_REQUIRED: [403, "Only a signed-in user can do this"],
 });

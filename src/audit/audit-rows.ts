@@ -16,6 +16,7 @@ import { equalBytes } from "../domain/hash.ts";
 import {
   decodeEntry,
   type ApprovalEntry,
+  type BreakGlassEntry,
   type DecisionEntry,
   type ExecutionEntry,
   type RedecisionEntry,
@@ -36,6 +37,7 @@ const KINDS: readonly DeliveryKind[] = [
   "approval_reminder",
   "approval_closed",
   "outcome_unknown",
+  "break_glass",
   "stop",
   "event",
 ];
@@ -142,7 +144,10 @@ function creationOf(row: { created_by: string | null; created_at: number } | nul
 async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
   if (entry === undefined) return fault(`there is no entry ${row.seq}`);
-  reportDifferences({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
+  const isNotice = row.kind === "break_glass" && entry.type === "break_glass";
+  const action_id = isNotice ? decodeEntry<BreakGlassEntry>(entry.bytes).related_action : entry.action_id;
+  reportDifferences({ action_id, created_at: entry.created_at }, row, fault);
+  if (isNotice) return;
   if (!KINDS.includes(row.kind)) fault(`the message kind ${row.kind} does not exist`);
   if (row.kind === "event") return;
   if (row.kind === "stop") {

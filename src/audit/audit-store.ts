@@ -16,6 +16,7 @@ import { createKeysAudit } from "./log-keys.ts";
 import { PoliciesAudit } from "./policies.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type EntryBody } from "./report.ts";
 import { auditRows } from "./audit-rows.ts";
+import { createExceptionalVotesAudit } from "./exceptional-votes.ts";
 import { createGrantsAudit } from "./grants.ts";
 import { createStopsAudit } from "./stops.ts";
 import { createUsersAudit } from "./users.ts";
@@ -60,6 +61,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const stops = createStopsAudit();
   const grants = createGrantsAudit(() => stops.stops());
   const users = createUsersAudit(await readOrigin(store, options.vkey));
+  const exceptional = createExceptionalVotesAudit(users.users);
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   let changes = 0;
@@ -81,6 +83,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       directory.fold(row, body);
       policies.fold(row, body);
       stops.fold(body);
+      exceptional.fold(body);
       users.fold(body);
       grants.fold(body);
       signing.fold(row, body);

@@ -7,7 +7,7 @@ import { findGestureFault } from "../domain/gesture.ts";
 import { userOfPrincipal } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
-import { applyUserEntry, type User } from "../domain/users.ts";
+import { applyUserEntry, type User, type Users } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { EntryBody } from "./report.ts";
 
@@ -15,6 +15,8 @@ interface UsersAudit {
   /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   count(): number;
+  /** Returns the users as of the last entry. */
+  users(): Users;
 }
 
 /** @param origin origin of the log */
@@ -61,8 +63,9 @@ export function createUsersAudit(origin: string): UsersAudit {
       throw new RangeError(
         `its vote is signed with the passkey ${gesture.credential_id}, which ${principal || "no one"} did not have`,
       );
-    const { action_id = "", commitment = "", verdict = "", comment = null, questions = null } = entry;
-    const vote = { action_id, commitment, verdict, comment, questions, gesture };
+    const { action_id = "", commitment = "", verdict = "", comment = null } = entry;
+    const { questions = null, break_glass = false } = entry;
+    const vote = { action_id, commitment, verdict, comment, questions, break_glass, gesture };
     const fault = findGestureFault(origin, vote, principal, passkey, verifyPasskeySignature);
     if (fault !== null) throw new RangeError(`the signature of its vote is not valid: ${fault}`);
   }
@@ -75,5 +78,6 @@ export function createUsersAudit(origin: string): UsersAudit {
       if (body["type"] === "user") foldUser(body as unknown as UserEntry);
     },
     count: () => users.size,
+    users: () => users,
   };
 }

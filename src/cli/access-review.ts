@@ -5,6 +5,7 @@ import { privilegedClient, withServiceErrors } from "./remote.ts";
 interface ReviewView {
   since: string;
   until: string;
+  open_reviews: string[];
   rows: {
     kind: "user" | "key" | "voter";
     name: string;
@@ -13,6 +14,8 @@ interface ReviewView {
     limits: { agents: string[] | null; tools: string[] | null }[] | null;
     approvals: number;
     rejections: number;
+    break_glass: number;
+    delegators: string[];
     median_seconds: number | null;
     last_used_at: string | null;
     unused: boolean;
@@ -48,18 +51,21 @@ examples:
   },
 };
 
-function showReview(io: Output, { since, until, rows }: ReviewView): void {
+function showReview(io: Output, { since, until, open_reviews, rows }: ReviewView): void {
   io.out(`from ${since} to ${until}`);
+  if (open_reviews.length > 0)
+    io.out(`OPEN REVIEWS of emergency approvals: ${open_reviews.length}; see assent break-glass`);
   for (const row of rows) {
-    const { kind, name, groups, approvals, rejections, median_seconds } = row;
+    const { kind, name, groups, approvals, rejections, break_glass, delegators, median_seconds } = row;
     const votes =
       median_seconds === null
         ? "no votes"
-        : `${approvals} approved, ${rejections} rejected, median ${median_seconds} s`;
+        : `${approvals} approved, ${rejections} rejected${break_glass === 0 ? "" : `, ${break_glass} alone in an emergency`}, median ${median_seconds} s`;
     const state =
       row.ended_at === null ? (row.unused ? "UNUSED" : `last used ${row.last_used_at ?? "never"}`) : "ended";
     const of = groups.length === 0 ? "" : ` (${groups.join(", ")})`;
-    io.out(safe(`${kind} ${name}${of}: ${describePower(row)}; ${votes}; ${state}`));
+    const also = delegators.length === 0 ? "" : `, also for ${delegators.join(", ")}`;
+    io.out(safe(`${kind} ${name}${of}: ${describePower(row)}${also}; ${votes}; ${state}`));
   }
 }
 

@@ -22,6 +22,8 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   lift: async () => (await import("./actions.ts")).lift,
   actions: async () => (await import("./actions.ts")).actions,
   grants: async () => (await import("./grants.ts")).grants,
+  delegations: async () => (await import("./delegations.ts")).delegations,
+  "break-glass": async () => (await import("./break-glass.ts")).breakGlass,
   "access-review": async () => (await import("./access-review.ts")).accessReview,
   stop: async () => (await import("./stop.ts")).stop,
   erase: async () => (await import("./erase.ts")).erase,

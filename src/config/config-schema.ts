@@ -2,6 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
+import { BreakGlassSchema } from "./break-glass-schema.ts";
 import { Channel } from "./channel.ts";
 import { GroupsSchema } from "./groups-schema.ts";
 import { RotaSchema } from "./rota-schema.ts";
@@ -186,6 +187,7 @@ export const ConfigSchema = Type.Object(
     groups: GroupsSchema,
     rota: RotaSchema,
     stop: StopSchema,
+    break_glass: BreakGlassSchema,
     channels: Type.Record(Type.String(), Channel, {
       default: {},
       description: "Who is told when a policy's `approval.notify` names the channel.",

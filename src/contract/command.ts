@@ -17,6 +17,8 @@ export const CORE_COMMANDS = [
   "lift",
   "actions",
   "grants",
+  "delegations",
+  "break-glass",
   "access-review",
   "stop",
   "erase",

@@ -2,6 +2,8 @@
  * The services that only privileged plugins receive: those defined with `defineCorePlugin` that the operator grants
  * `core: true`. Members marked "after start" throw if `setup` uses them, because the store is not open yet.
  */
+import type { BreakGlassUses } from "../domain/break-glass.ts";
+import type { Delegations } from "../domain/delegations.ts";
 import type { PasskeyAssertion } from "../domain/gesture.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Rota } from "../domain/rota.ts";
@@ -20,7 +22,7 @@ import type { Reviewer } from "./reviewer.ts";
 import type { StopList } from "./stops.ts";
 import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
 import type { User, Users } from "../domain/users.ts";
-import type { Visibility } from "../domain/visibility.ts";
+import type { GroupVisibility } from "../domain/visibility.ts";
 import type { VisibleReads } from "./visible-reads.ts";
 
 export interface Keys {
@@ -88,17 +90,25 @@ export interface Groups {
    * Returns what a member of these groups can see. If some of the groups have limits, the result is the union of those
    * limits; a group without limits does not lift the limits of another.
    */
-  visibility(groups: readonly string[]): Visibility;
+  visibility(groups: readonly string[]): GroupVisibility;
   /** The rotas of the configuration, by name. No group has the name of a rota. */
   readonly rotas: ReadonlyMap<string, Rota>;
   /** Returns the rotas in which the principal is on call at `at` (milliseconds). Sorted. */
   onCall(principal: string, at: number): readonly string[];
 }
 
+/** Emergency approvals, as the ledger records them. */
+export interface BreakGlassList {
+  /** Returns all of them at the newest commit, reviewed ones included. Rejects with StorageError. */
+  list(): Promise<BreakGlassUses>;
+}
+
 /** Users, as the ledger records them. */
 export interface UserList {
   /** Returns all users at the newest commit, ended ones included. Rejects with StorageError. */
   list(): Promise<Users>;
+  /** Returns all delegations at the newest commit, ended ones included. Rejects with StorageError. */
+  delegations(): Promise<Delegations>;
   /** Returns the credential of a session whose secret was verified; null if the user does not exist or was ended. */
   credential(session: VerifiedSession): Promise<Credential | null>;
   /** Returns the passkeys of the credential's session; null for an API key, and for sessions without passkeys. */
@@ -215,6 +225,8 @@ export interface CoreHost extends Host {
   readonly stops: StopList;
   /** Available after start. */
   readonly grants: GrantList;
+  /** After start. */
+  readonly breakGlass: BreakGlassList;
   readonly containment: Containment;
   /** Available after start. */
   readonly vault: Vault;

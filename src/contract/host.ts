@@ -1,9 +1,10 @@
 /** The services that every plugin receives. The privileged ones are in core-host.ts. */
 import type { DecisionEntry, EntryType, PluginEntryType } from "../domain/entries.ts";
+import type { Delegation } from "../domain/delegations.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { User } from "../domain/users.ts";
-import type { Visibility } from "../domain/visibility.ts";
+import type { GroupVisibility, Visibility } from "../domain/visibility.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { ErrorKind } from "./errors.ts";
 import type { ActionFilter, ActionRow, EntryRow, KeyRow } from "./storage.ts";
@@ -40,6 +41,18 @@ export interface Credential {
 export interface Session {
   readonly id: string;
   readonly user: User;
+  /** What the user sees without delegations. */
+  readonly visibility: Visibility;
+  /** The users who let this user approve in their place now. */
+  readonly delegators: readonly Delegator[];
+}
+
+/** A user who lets another one approve in their place, with all of their groups, and what the delegation covers of their view. */
+export interface Delegator {
+  readonly delegation: Delegation;
+  readonly user: User;
+  readonly groups: readonly string[];
+  readonly visibility: GroupVisibility;
 }
 
 /** The verified token of an agent. */

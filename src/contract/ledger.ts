@@ -1,6 +1,8 @@
 /** The ledger's interface for plugins and the rest of the core. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { EntryBody } from "../domain/entries.ts";
+import type { BreakGlassUses } from "../domain/break-glass.ts";
+import type { Delegations } from "../domain/delegations.ts";
 import type { Grants } from "../domain/grants.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Facts } from "../domain/policy/policy-types.ts";
@@ -57,9 +59,13 @@ export interface LedgerTransaction extends Omit<
   readonly users: Users;
   /** All grants, including changes made earlier in this batch. */
   readonly grants: Grants;
+  /** All delegations, including changes made earlier in this batch. */
+  readonly delegations: Delegations;
+  /** All break-glass approvals, including changes made earlier in this batch. */
+  readonly breakGlass: BreakGlassUses;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Invalidates the caches of other processes after a change of a key, user, agent, stop or grant. The job must also record an entry. */
+  /** Invalidates the caches of other processes after a change of a key, user, agent, stop, grant or delegation. The job must also record an entry. */
   bumpEpoch(): void;
 }
 

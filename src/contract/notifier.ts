@@ -32,7 +32,16 @@ export interface MessageAction {
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
   /** Number of people who must approve. */
   quorum: number;
-  votes: readonly { approver: string; approve: boolean; reason: string | null; at: string }[];
+  votes: readonly {
+    approver: string;
+    approve: boolean;
+    /** Principal of the user in whose place the approver voted; null if there is none. */
+    on_behalf_of: string | null;
+    /** Whether the approver approved alone in an emergency. */
+    break_glass: boolean;
+    reason: string | null;
+    at: string;
+  }[];
   created_at: string;
   expires_at: string | null;
 }
@@ -67,8 +76,11 @@ export interface ApprovalMessage extends MessageBase {
  * or a later status of an approved action (`executing`, `unknown`, `succeeded`, `failed`).
  */
 export interface ClosedMessage extends MessageBase {
-  /** `outcome_unknown` goes to the owner of an action that was started and has no result: `action.status` is `unknown`. */
-  kind: "approval_closed" | "outcome_unknown";
+  /**
+   * `outcome_unknown` goes to the owner of an action that was started and has no result: `action.status` is `unknown`.
+   * `break_glass` reports that one person approved alone in an emergency.
+   */
+  kind: "approval_closed" | "outcome_unknown" | "break_glass";
   channel: string;
   person: string | null;
   action: MessageAction;

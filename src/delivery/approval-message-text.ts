@@ -20,6 +20,7 @@ const MAX_OPERATION = 80;
  * messageTitle(message); // "Approval needed: stripe refund (high risk)"
  */
 export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage): string {
+  if (kind === "break_glass") return `Emergency approval by one person: ${operationOf(action)}`;
   if (kind === "outcome_unknown") return `Outcome unknown: ${operationOf(action)}`;
   if (kind === "approval_closed") return `${capital(closedOutcome(action))}: ${operationOf(action)}`;
   const risk = action.risk_level === null ? "" : ` (${renderText(action.risk_level, MAX_OPERATION)} risk)`;
@@ -52,10 +53,13 @@ export function describeOutcome(action: MessageAction): string {
   if (outcome === "cancelled") return "The request was cancelled. It will not run.";
   const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
   const who = votes.map(
-    ({ approver, at, reason }) =>
-      `${formatPrincipal(approver)} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
+    ({ approver, on_behalf_of, break_glass, at, reason }) =>
+      `${formatPrincipal(approver)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of)}`}${break_glass ? ", alone in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
   );
-  return `${capital(outcome)}${who.length === 0 ? "" : ` by ${who.join(", ")}`}.`;
+  const review = votes.some(({ break_glass }) => break_glass)
+    ? " Another person must review it (/v1/break-glass)."
+    : "";
+  return `${capital(outcome)}${who.length === 0 ? "" : ` by ${who.join(", ")}`}.${review}`;
 }
 
 /**

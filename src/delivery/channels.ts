@@ -102,10 +102,17 @@ export function readChannels(
   return channels;
 }
 
-/** Returns the channels that are notified of stops. Throws ChannelError for a channel that is not configured. */
-export function stopChannelNames(named: Config["stop"]["notify"], channels: ReadonlyMap<string, Channel>): string[] {
+/**
+ * Returns the channels that are notified of stops, or of emergency approvals. Throws ChannelError for a channel that is
+ * not configured.
+ */
+export function noticeChannelNames(
+  key: "stop" | "break_glass",
+  named: readonly string[] | null,
+  channels: ReadonlyMap<string, Channel>,
+): readonly string[] {
   for (const name of named ?? [])
-    if (!channels.has(name)) throw new ChannelError(name, "stop.notify names it, but there is no such channel");
+    if (!channels.has(name)) throw new ChannelError(name, `${key}.notify names it, but there is no such channel`);
   return named ?? [...channels.keys()];
 }
 

@@ -63,6 +63,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
       if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
       return { ...common, kind: row.kind, reference: null };
     }
+    if (row.kind === "break_glass") return { ...common, kind: row.kind, reference: null };
     const request = await earlierRequest(row, action.id);
     if (row.kind === "approval_closed") {
       if (request?.state !== "delivered") return { obsoleteReason: "the request itself was not delivered" };
@@ -157,6 +158,8 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
     votes: votes.map((vote) => ({
       approver: vote.principal,
       approve: vote.approve,
+      on_behalf_of: vote.on_behalf_of,
+      break_glass: vote.break_glass,
       reason: vote.reason,
       at: toRfc3339(vote.created_at),
     })),

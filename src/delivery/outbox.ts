@@ -4,11 +4,12 @@
  */
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import { buildActionHistory, type ActionEntry } from "../domain/action-history.ts";
+import { buildActionHistory, countRecorded, type ActionEntry } from "../domain/action-history.ts";
 import { evaluatePlanProgress, stageChannels, type ApproverPlan } from "../domain/approvers.ts";
 import {
   decodeEntry,
   type ApprovalEntry,
+  type BreakGlassEntry,
   type DecisionEntry,
   type EntryBody,
   type ExecutionEntry,
@@ -38,6 +39,8 @@ interface OutboxOptions {
   reviewers: readonly string[];
   /** Names of the channels that are notified of stops. */
   stops: readonly string[];
+  /** Names of the channels that are notified of emergency approvals. */
+  breakGlass: readonly string[];
   newId(): string;
 }
 
@@ -62,6 +65,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
             await tx.insertDelivery(request);
         }
         if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
+        if (body.type === "break_glass" && body.change === "used")
+          for (const notice of await breakGlassNotices(options, tx, body, at)) await tx.insertDelivery(notice);
         if (body.type === "execution" && body.status === "unknown")
           for (const notice of await unknownOutcomeNotices(options, tx, body, at)) await tx.insertDelivery(notice);
         if (body.type === "review" && body.status === "pending_approval")
@@ -123,14 +128,35 @@ function destinationOf({ notifier, to }: Recipient): string {
 const recipientKey = (notifier: string, to: string, person: string | null): string =>
   JSON.stringify([notifier, to, person]);
 
-/** Returns one notice for each recipient, even if a recipient is in several channels. */
 function stopNotices(options: OutboxOptions, cause: Cause): NewDelivery[] {
+  return noticesTo(options.stops, options, "stop", cause, null);
+}
+
+/** Notifies the channels of the configuration, and every channel that was asked to approve the action. */
+async function breakGlassNotices(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  { related_action }: BreakGlassEntry,
+  cause: Cause,
+): Promise<NewDelivery[]> {
+  const asked = (await tx.deliveriesOfAction(related_action)).flatMap(({ channel }) => channel ?? []);
+  return noticesTo([...options.breakGlass, ...asked], options, "break_glass", cause, related_action);
+}
+
+/** Returns one notice for each recipient of the channels, even if a recipient is in several of them. */
+function noticesTo(
+  names: readonly string[],
+  options: OutboxOptions,
+  kind: DeliveryKind,
+  cause: Cause,
+  action_id: string | null,
+): NewDelivery[] {
   const notices = new Map<string, NewDelivery>();
-  for (const channel of options.stops.flatMap((name) => options.channels.get(name) ?? []))
+  for (const channel of names.flatMap((name) => options.channels.get(name) ?? []))
     for (const recipient of channel.recipients) {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (!notices.has(key))
-        notices.set(key, newDelivery(options, "stop", cause, recipient, { channel: channel.name }));
+        notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
     }
   return [...notices.values()];
 }
@@ -244,7 +270,7 @@ function openedStages(
   const history = named.length === 0 ? null : buildActionHistory(entries, "");
   if (history === null || history.requirement === null) return { stages: [], closed: new Set() };
   const { approvers, since } = history.requirement;
-  const votes = history.approvals.map((vote) => ({ ...vote, principals: [vote.principal] }));
+  const votes = history.approvals.map(countRecorded);
   const earlier = entries.at(-1)?.type === "approval" ? votes.slice(0, -1) : null;
   const after = approvers.map((plan) => evaluatePlanProgress(plan, votes, since, since));
   const opened = after.filter(

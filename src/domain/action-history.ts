@@ -82,6 +82,8 @@ interface RecordedVote {
   approve: boolean;
   reason: string | null;
   self_approval: boolean;
+  on_behalf_of: string | null;
+  break_glass: boolean;
   seq: number;
   created_at: number;
 }
@@ -95,7 +97,12 @@ export interface ApprovalRequirement {
 }
 
 /** An approving vote, without the principals that share it. */
-export type RecordedApproval = Omit<CountedVote, "principals"> & { principal: string; key_id: string };
+export interface RecordedApproval extends Omit<CountedVote, "principals"> {
+  principal: string;
+  key_id: string;
+  /** Principal of the delegator in whose place the approver voted; null if there is none. */
+  on_behalf_of: string | null;
+}
 
 /** The newest entry that made an action pending, and the machine reviewers that it named. */
 export interface RequestForReview {
@@ -225,9 +232,13 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       approve: entry.verdict === "approve",
       reason: entry.comment,
       self_approval: entry.self_approval,
+      on_behalf_of: entry.delegation?.from ?? null,
+      break_glass: entry.break_glass,
       seq: entry.seq,
       created_at: at,
     });
+    const breakGlassFault = entry.break_glass ? findBreakGlassFault(entry) : null;
+    if (breakGlassFault !== null) faults.push(`the break-glass approval of entry ${entry.seq} ${breakGlassFault}`);
     if (entry.verdict === "approve") applyApproval(history, entry, at);
     if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
     if (entry.status === "approved") action.approved_until = startDeadline(entry);
@@ -334,16 +345,33 @@ function applyExecution(history: ActionHistory, { phase, by, result }: Execution
  * for its own principal here: an approval that is not satisfied even then is a fault.
  */
 function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
-  const { by, groups, independent, self_approval: self } = entry;
+  const { by, groups, independent, self_approval: self, break_glass } = entry;
   if (by === null) return;
+  const on_behalf_of = entry.delegation?.from ?? null;
   if (self && entry.gesture === null) history.faults.push(`the self-confirmation of entry ${entry.seq} has no gesture`);
   const signed = entry.gesture !== null;
-  history.approvals.push({ principal: by.principal, key_id: by.key_id, groups, independent, self, signed, at });
+  const { principal, key_id } = by;
+  const standing = { groups, independent, self, signed, break_glass };
+  history.approvals.push({ principal, key_id, on_behalf_of, ...standing, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;
-  const votes = history.approvals.map((vote) => ({ ...vote, principals: [vote.principal] }));
+  const votes = history.approvals.map(countRecorded);
   if (!satisfiesPlans(approvers, votes, since, at))
     history.faults.push(`entry ${entry.seq} approves it without the votes that its decision requires`);
+}
+
+/** Returns the vote with the principals that its entry names. */
+export function countRecorded(vote: RecordedApproval): CountedVote {
+  const { principal, on_behalf_of } = vote;
+  return { ...vote, principals: on_behalf_of === null ? [principal] : [principal, on_behalf_of] };
+}
+
+/** Returns what is wrong with an emergency approval; null if nothing is. */
+function findBreakGlassFault({ verdict, status, comment, self_approval, delegation }: ApprovalEntry): string | null {
+  if (verdict !== "approve" || status !== "approved") return "does not approve the action";
+  if (comment === null || comment.trim() === "") return "has no reason";
+  if (self_approval) return "is of the person behind the agent";
+  return delegation === null ? null : "uses a delegation";
 }
 
 /** An action that ends in one of these states did not run, so it does not count against limits. */

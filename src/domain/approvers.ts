@@ -51,6 +51,8 @@ export interface CountedVote {
   self: boolean;
   /** Whether the approver signed it with a passkey. */
   signed: boolean;
+  /** Whether the approver approved alone in an emergency. */
+  break_glass: boolean;
   /** Milliseconds since the epoch. */
   at: number;
 }
@@ -120,14 +122,14 @@ export function evaluatePlanProgress(
   return { isMet, counted, open: isMet ? [] : openGroups(stages, now), steps: step, stages };
 }
 
-/** Whether the votes satisfy every plan. */
+/** Whether the votes satisfy every plan, or one of them approves alone in an emergency. */
 export function satisfiesPlans(
   plans: readonly ApproverPlan[],
   votes: readonly CountedVote[],
   since: number,
   now: number,
 ): boolean {
-  return plans.every((plan) => evaluatePlanProgress(plan, votes, since, now).isMet);
+  return votes.some((vote) => vote.break_glass) || plans.every((plan) => evaluatePlanProgress(plan, votes, since, now).isMet);
 }
 
 /** Returns the smallest number of people that can satisfy the plan. */

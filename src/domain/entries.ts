@@ -18,6 +18,8 @@ import type {
 } from "./entries/actions.ts";
 import type {
   AgentEntry,
+  BreakGlassEntry,
+  DelegationEntry,
   GrantEntry,
   KeyEntry,
   LogKeyEntry,
@@ -62,6 +64,8 @@ type CoreEntry =
   | UserEntry
   | StopEntry
   | GrantEntry
+  | DelegationEntry
+  | BreakGlassEntry
   | PermitKeyEntry
   | LogKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
@@ -81,6 +85,8 @@ export const ENTRY_TYPES = [
   "user",
   "stop",
   "grant",
+  "delegation",
+  "break_glass",
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];
@@ -93,6 +99,8 @@ export const FOLLOWED_TYPES = [
   "user",
   "stop",
   "grant",
+  "delegation",
+  "break_glass",
   "permit_key",
   "log_key",
 ] as const satisfies readonly EntryType[];

@@ -20,7 +20,8 @@ export interface VoteStatement {
   reason: string | null;
   /** Principal of the approver: `user:<id>`. */
   user: string;
-  vote: "approve" | "deny";
+  /** `break_glass`: approves alone in an emergency. */
+  vote: "approve" | "deny" | "break_glass";
 }
 
 /** The answer of `navigator.credentials.get`. Members are base64url. */
@@ -117,13 +118,14 @@ export function findGestureFault(
     verdict: string;
     comment: string | null;
     questions: string | null;
+    break_glass: boolean;
     gesture: Gesture;
   },
   user: string,
   passkey: ExpectedAssertion["passkey"],
   verify: VerifyPasskeySignature,
 ): string | null {
-  const { action_id, commitment, comment: reason, gesture, questions, verdict } = entry;
+  const { action_id, commitment, comment: reason, break_glass, gesture, questions, verdict } = entry;
   if (verdict !== "approve" && verdict !== "deny") return "it is not a vote";
   const { decision, nonce, preview, votes } = gesture;
   const statement = {
@@ -136,7 +138,7 @@ export function findGestureFault(
     questions,
     reason,
     user,
-    vote: verdict,
+    vote: break_glass ? "break_glass" : verdict,
   } as const;
   if (votes.length > MAX_SIGNED_VOTES || !votes.includes(voteDigest(statement)))
     return "the passkey signed something else";

@@ -7,6 +7,8 @@ import { foldName } from "./names.ts";
 export interface GroupLimits {
   agents: readonly string[] | null;
   tools: readonly string[] | null;
+  /** Limits that apply in addition: those of a delegation. */
+  also?: GroupLimits;
 }
 
 /** A group as the configuration defines it. */
@@ -28,10 +30,17 @@ export interface GroupSubject {
  *
  * @example isWithinLimits({ agents: ["billing-*"], tools: null }, { agent_id: "billing-1", tool: "stripe" }) // true
  */
-export function isWithinLimits({ agents, tools }: GroupLimits, { agent_id, tool = null }: GroupSubject): boolean {
+export function isWithinLimits({ agents, tools, also }: GroupLimits, subject: GroupSubject): boolean {
+  const { agent_id, tool = null } = subject;
   const matches = (patterns: readonly string[] | null, name: string | null): boolean =>
     patterns === null || (name !== null && matchesAny(patterns, foldName(name)));
-  return matches(agents, agent_id) && matches(tools, tool);
+  const isWithin = matches(agents, agent_id) && matches(tools, tool);
+  return isWithin && (also === undefined || isWithinLimits(also, subject));
+}
+
+/** Returns limits that include what both include. */
+export function intersectLimits(a: GroupLimits, b: GroupLimits): GroupLimits {
+  return { ...a, also: a.also === undefined ? b : intersectLimits(a.also, b) };
 }
 
 /** Returns the limits of a group; null if it has none. */

@@ -21,6 +21,17 @@ export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: n
   };
 }
 
+/** The fields of an entry of type `approval` that is not a vote. */
+export const NO_VOTE = {
+  self_approval: false,
+  delegation: null,
+  break_glass: false,
+  groups: [],
+  independent: false,
+  gesture: null,
+  questions: null,
+} satisfies Partial<ApprovalEntry>;
+
 /**
  * Returns the entry that cancels an action.
  * @param approvals number of approvals so far
@@ -37,11 +48,7 @@ export function cancellationEntry(
     verdict: "cancelled",
     by,
     comment,
-    self_approval: false,
-    groups: [],
-    independent: false,
-    gesture: null,
-    questions: null,
+    ...NO_VOTE,
     approvals,
     quorum: action.quorum ?? 1,
     status: "cancelled",

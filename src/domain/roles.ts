@@ -5,6 +5,8 @@ const ROLES = {
   /** Can read everything, and change nothing. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
   approver: [...PRESETS.approver, "agents:read"],
+  /** An approver who can also approve alone in an emergency. */
+  break_glass: [...PRESETS.approver, "agents:read", "approvals:break_glass"],
   policy_author: [
     "policies:read",
     "policies:write",

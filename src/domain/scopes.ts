@@ -9,6 +9,7 @@ export const SCOPES = [
   "actions:settle",
   "credentials:receive",
   "approvals:decide",
+  "approvals:break_glass",
   "grants:write",
   "policies:read",
   "policies:write",
@@ -72,7 +73,7 @@ export const PRESETS = {
 
 export type Preset = keyof typeof PRESETS;
 
-const PRIVILEGES = /^admin$|:(?:decide|manage|provision|write|activate|erase|settle)$/;
+const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle)$/;
 
 /** Returns the scopes with which an agent could approve its own requests or change what governs it. */
 export function privilegesIn(scopes: readonly string[]): string[] {

@@ -1,5 +1,5 @@
 /** The actions and entries that a credential can see. */
-import { type GroupLimits, isWithinLimits } from "./groups.ts";
+import { type GroupLimits, intersectLimits, isWithinLimits } from "./groups.ts";
 
 /** A visibility that the store can filter by. */
 export type StoredVisibility = { all: true } | { agent_id: string } | { key_id: string };
@@ -20,4 +20,19 @@ export function canSee(
   return "agent_id" in visibility
     ? visibility.agent_id === subject.agent_id
     : visibility.key_id === subject.submitted_by;
+}
+
+/** What groups, or a delegation, let their members see. */
+export type GroupVisibility = { all: true } | { within: readonly GroupLimits[] };
+
+/** Returns what both let a member see. */
+export function intersectVisibility(a: GroupVisibility, b: GroupVisibility): GroupVisibility {
+  if ("all" in a) return b;
+  if ("all" in b) return a;
+  return { within: a.within.flatMap((limits) => b.within.map((other) => intersectLimits(limits, other))) };
+}
+
+/** Returns what at least one of them lets a member see. */
+export function uniteVisibility(a: GroupVisibility, b: GroupVisibility): GroupVisibility {
+  return "all" in a || "all" in b ? { all: true } : { within: [...a.within, ...b.within] };
 }

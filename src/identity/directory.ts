@@ -7,6 +7,8 @@ import {
   FOLLOWED_TYPES,
   decodeEntry,
   type AgentEntry,
+  type BreakGlassEntry,
+  type DelegationEntry,
   type FollowedType,
   type GrantEntry,
   type KeyEntry,
@@ -14,6 +16,8 @@ import {
   type StopEntry,
   type UserEntry,
 } from "../domain/entries.ts";
+import { applyBreakGlassEntry, NO_BREAK_GLASS, type BreakGlassUses } from "../domain/break-glass.ts";
+import { applyDelegationEntry, NO_DELEGATIONS, type Delegations } from "../domain/delegations.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { applyGrantEntries, NO_GRANTS, type Grants } from "../domain/grants.ts";
 import { hashLeaf } from "../domain/merkle.ts";
@@ -48,11 +52,15 @@ export class Directory {
     user: 0,
     stop: 0,
     grant: 0,
+    delegation: 0,
+    break_glass: 0,
     permit_key: 0,
   };
   // Replaced instead of changed when entries arrive, so that a batch or request keeps the users that it started with.
   private userMap = new Map<string, User>();
   private stopMap: Stops = NO_STOPS;
+  private delegationMap: Delegations = NO_DELEGATIONS;
+  private breakGlassUses: BreakGlassUses = NO_BREAK_GLASS;
   private readonly grantMap = createGrantFollower();
   private followed = -1;
   /** The recorded key that each row was found to match. */
@@ -85,6 +93,16 @@ export class Directory {
   /** Returns the stops as of the last commit that was followed. */
   stops(): Stops {
     return this.stopMap;
+  }
+
+  /** Returns the delegations as of the last commit that was followed. */
+  delegations(): Delegations {
+    return this.delegationMap;
+  }
+
+  /** Returns the break-glass approvals as of the last commit that was followed. */
+  breakGlass(): BreakGlassUses {
+    return this.breakGlassUses;
   }
 
   /** Returns a key, or a user in the form of a key; null if there is none. */
@@ -139,6 +157,8 @@ export class Directory {
     else if (type === "agent") this.takeAgent(row);
     else if (type === "user") this.takeUser(row);
     else if (type === "grant") this.grantMap.take(row);
+    else if (type === "break_glass") this.takeBreakGlass(row);
+    else if (type === "delegation") this.takeDelegation(row);
     else this.takePermitKey(row);
     this.next[type] = row.seq + 1;
   }
@@ -152,15 +172,21 @@ export class Directory {
 
   private takeUser({ seq, bytes }: EntryRow): void {
     const entry = decodeEntry<UserEntry>(bytes);
-    try {
-      this.userMap.set(entry.user.id, applyUserEntry(this.userMap.get(entry.user.id) ?? null, entry));
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      throw new StorageError(
-        "corrupt",
-        `entry ${seq} of the ledger makes no sense: ${error.message}; run assent audit`,
-      );
-    }
+    const { id } = entry.user;
+    this.userMap.set(
+      id,
+      applied(seq, () => applyUserEntry(this.userMap.get(id) ?? null, entry)),
+    );
+  }
+
+  private takeDelegation({ seq, bytes }: EntryRow): void {
+    const entry = decodeEntry<DelegationEntry>(bytes);
+    this.delegationMap = applied(seq, () => applyDelegationEntry(this.delegationMap, entry));
+  }
+
+  private takeBreakGlass({ seq, bytes }: EntryRow): void {
+    const entry = decodeEntry<BreakGlassEntry>(bytes);
+    this.breakGlassUses = applied(seq, () => applyBreakGlassEntry(this.breakGlassUses, entry));
   }
 
   private takePermitKey({ bytes }: EntryRow): void {
@@ -178,6 +204,16 @@ export class Directory {
       const expires_at = key.expires_at === null ? null : parseRfc3339(key.expires_at);
       this.keys.set(key.id, { ...key, expires_at, created_by: by?.key_id ?? null, revoked: false });
     }
+  }
+}
+
+/** Returns the result. Throws StorageError if the entry contradicts earlier ones. */
+function applied<T>(seq: number, apply: () => T): T {
+  try {
+    return apply();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new StorageError("corrupt", `entry ${seq} of the ledger makes no sense: ${error.message}; run assent audit`);
   }
 }
 

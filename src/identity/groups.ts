@@ -8,7 +8,7 @@ import {
   isWithinLimits,
 } from "../domain/groups.ts";
 import { shiftAt, type Rota } from "../domain/rota.ts";
-import type { Visibility } from "../domain/visibility.ts";
+import type { GroupVisibility } from "../domain/visibility.ts";
 
 /** @param definitions groups by name */
 export function createGroups(
@@ -32,7 +32,7 @@ export function createGroups(
       const limited = limits.get(group);
       return limited === undefined || isWithinLimits(limited, action);
     },
-    visibility(groups): Visibility {
+    visibility(groups): GroupVisibility {
       const within = groups.flatMap((group) => limits.get(group) ?? []);
       return within.length === 0 ? { all: true } : { within };
     },

@@ -4,14 +4,16 @@
  */
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
-import type { Credential, Session, Workload } from "../contract/host.ts";
+import type { Credential, Delegator, Session, Workload } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
+import { activeDelegationsTo, limitsOfDelegation } from "../domain/delegations.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, PRESETS, type Scope } from "../domain/scopes.ts";
-import type { User, Users } from "../domain/users.ts";
+import type { User } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
+import { intersectVisibility, uniteVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
 import type { Directory } from "./directory.ts";
 import { assertUnexpired } from "./workloads.ts";
 
@@ -32,27 +34,31 @@ export function createUsers(options: {
   directory: Directory;
   groups: Groups;
   head(): Promise<LedgerHead>;
+  clock(): number;
 }): UserService {
   /** Only sessions that were verified here can be confirmed. */
   const verified = new WeakMap<Session, VerifiedSession>();
 
   /** Read the epoch first, so that the users are at least as new. */
-  async function current(): Promise<{ users: Users; epoch: number }> {
+  async function current(): Promise<DirectoryState & { epoch: number }> {
+    const { directory } = options;
     const { epoch } = await options.head();
-    await options.directory.follow(options.storage, epoch);
-    return { users: options.directory.users(), epoch };
+    await directory.follow(options.storage, epoch);
+    return { users: directory.users(), delegations: directory.delegations(), now: options.clock(), epoch };
   }
 
-  function createCredential(user: User, session: VerifiedSession, epoch: number): Credential {
-    const known: Session = { id: session.id, user };
+  function createCredential(user: User, session: VerifiedSession, state: DirectoryState, epoch: number): Credential {
+    const own = rightsOfUser(user, options.groups);
+    const delegators = own.hasScope("approvals:decide") ? findDelegators(user, state, options.groups) : [];
+    const known: Session = { id: session.id, user, visibility: own.visibility, delegators };
     verified.set(known, session);
-    return createUserCredential(known, epoch, options.groups);
+    return { ...own, visibility: visibilityWith(own.visibility, delegators), epoch, session: known };
   }
 
   async function credential(session: VerifiedSession): Promise<Credential | null> {
-    const { users, epoch } = await current();
-    const user = users.get(session.user_id);
-    return user === undefined || user.ended_at !== null ? null : createCredential(user, session, epoch);
+    const { epoch, ...state } = await current();
+    const user = state.users.get(session.user_id);
+    return user === undefined || user.ended_at !== null ? null : createCredential(user, session, state, epoch);
   }
 
   function confirmAgent(tx: LedgerTransaction, { key }: Credential, workload: Workload, epoch: number): Credential {
@@ -66,6 +72,7 @@ export function createUsers(options: {
   return {
     passkeys: ({ session }) => (session === undefined ? null : (verified.get(session)?.passkeys ?? null)),
     list: async () => (await current()).users,
+    delegations: async () => (await current()).delegations,
     credential,
     async refresh(known) {
       const session = verified.get(known);
@@ -85,7 +92,7 @@ export function createUsers(options: {
       const user = session === undefined ? undefined : tx.users.get(session.user_id);
       if (session === undefined || user === undefined || user.ended_at !== null || !(await session.isLive(tx)))
         throw new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again");
-      return createCredential(user, session, epoch);
+      return createCredential(user, session, tx, epoch);
     },
   };
 }
@@ -99,8 +106,30 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
   return [...new Set([...own, ...groups.of(principalOfUser(user.id))])].sort();
 }
 
-function createUserCredential(session: Session, epoch: number, groups: Groups): Credential {
-  return { ...rightsOfUser(session.user, groups), epoch, session };
+/** Users and delegations at one moment. */
+type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
+
+/** Returns the users who delegated to this one and may still approve themselves. */
+function findDelegators(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
+  return activeDelegationsTo(delegations, users, to.id, now).flatMap((delegation) => {
+    const user = users.get(delegation.from);
+    const rights = user === undefined ? null : rightsOfUser(user, groups);
+    if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
+    const covered = rights.groups.filter((group) => delegation.groups?.includes(group) ?? true);
+    const limits = limitsOfDelegation(delegation);
+    const visibility = [
+      groups.visibility(rights.groups),
+      groups.visibility(covered),
+      limits === null ? ({ all: true } as const) : { within: [limits] },
+    ].reduce(intersectVisibility);
+    return [{ delegation, user, groups: rights.groups, visibility }];
+  });
+}
+
+/** Returns what a user sees with delegations: in addition what each delegator sees. */
+function visibilityWith(own: Visibility, delegators: readonly Delegator[]): Visibility {
+  if (!("within" in own)) return own;
+  return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), own);
 }
 
 /** Returns the rights of a user, whether or not they are signed in. */

@@ -5,6 +5,8 @@ import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Job, Ledger, LogKeyView, Prefetch, SignedCheckpoint, UrgentJob } from "../contract/ledger.ts";
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
+import { NO_BREAK_GLASS } from "../domain/break-glass.ts";
+import { NO_DELEGATIONS } from "../domain/delegations.ts";
 import { NO_GRANTS } from "../domain/grants.ts";
 import { currentVkey, type LogKeyProof } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
@@ -74,6 +76,10 @@ export interface LedgerOptions {
   users?: BatchContext["users"];
   /** If absent, there are no grants. */
   grants?: BatchContext["grants"];
+  /** If absent, there are no delegations. */
+  delegations?: BatchContext["delegations"];
+  /** If absent, there are no emergency approvals. */
+  breakGlass?: BatchContext["breakGlass"];
   /** If absent, no one signs in. */
   confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
@@ -228,6 +234,8 @@ class ProcessLedger implements OpenLedger {
       stops: options.stops ?? (() => NO_STOPS),
       users: options.users ?? (() => NO_USERS),
       grants: options.grants ?? (() => NO_GRANTS),
+      delegations: options.delegations ?? (() => NO_DELEGATIONS),
+      breakGlass: options.breakGlass ?? (() => NO_BREAK_GLASS),
       confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("no one signs in here"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),

@@ -166,6 +166,9 @@ function createPrivileged(
     get grants() {
       return part("grants");
     },
+    get breakGlass() {
+      return part("breakGlass");
+    },
     get vault() {
       return part("vault");
     },

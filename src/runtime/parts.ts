@@ -1,6 +1,6 @@
 /** Opens the components of a runtime, in order. */
 import type { Config } from "../config/index.ts";
-import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
+import type { BreakGlassList, Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
@@ -50,6 +50,7 @@ export interface Parts {
   agents: AgentService;
   stops: StopList;
   grants: GrantList;
+  breakGlass: BreakGlassList;
   vault: Vault;
   permits: PermitKeyService;
   /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
@@ -119,7 +120,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     anyKey: options.anyPermitKey,
   });
   opened.push({ name: "permit keys", close: () => permits.close() });
-  const users = createUsers({ storage, directory, groups: options.groups, head });
+  const users = createUsers({ storage, directory, groups: options.groups, head, clock });
   const keys = new KeyService({
     storage,
     directory,
@@ -140,6 +141,13 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   });
   const stops = createStops({ storage, directory, head, clock });
   const grants = createGrants({ storage, directory, head });
+  const breakGlass: BreakGlassList = {
+    async list() {
+      const { epoch } = await head();
+      await directory.follow(storage, epoch);
+      return directory.breakGlass();
+    },
+  };
   const visibleReads = createBacktestReader(storage);
   const trials = createTrials({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: () => trials.close() });
@@ -170,6 +178,8 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     stops: () => directory.stops(),
     users: () => directory.users(),
     grants: directory.grants,
+    delegations: () => directory.delegations(),
+    breakGlass: () => directory.breakGlass(),
     confirmUser: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
@@ -195,6 +205,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     agents,
     stops,
     grants,
+    breakGlass,
     vault,
     permits,
     rotateLogKey: (rotation) => rotateLogKey({ ledger, book, ring, signsPermits: permits.signs, clock }, rotation),

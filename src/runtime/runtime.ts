@@ -11,7 +11,7 @@ import { createGroups } from "../identity/groups.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
 import { createResponsesInFlight } from "../http/responses-in-flight.ts";
-import { createChannels, readChannels, stopChannelNames, type Channel } from "../delivery/channels.ts";
+import { createChannels, readChannels, noticeChannelNames, type Channel } from "../delivery/channels.ts";
 import { openCourier } from "../delivery/open-courier.ts";
 import { createOutbox } from "../delivery/outbox.ts";
 import {
@@ -150,7 +150,8 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     channels,
     notifiers: registry.notifiers,
     reviewers: registry.reviewers.map(({ name }) => name),
-    stops: stopChannelNames(config.stop.notify, channels),
+    stops: noticeChannelNames("stop", config.stop.notify, channels),
+    breakGlass: noticeChannelNames("break_glass", config.break_glass.notify, channels),
     newId,
   });
   const fetch = createFetch({

@@ -45,7 +45,7 @@ const ended = { type: "approval", action_id: "a-1", agent_id: "bot", status: "de
 async function written(
   channels: object,
   entries: EntryBody[],
-  { feeds = [] as Feed[], stops = [] as string[], rotas = new Map<string, Rota>() } = {},
+  { feeds = [] as Feed[], stops = [] as string[], breakGlass = [] as string[], rotas = new Map<string, Rota>() } = {},
 ): Promise<DeliveryRow[]> {
   const notifiers = [notifier(feeds)];
   const { write } = createOutbox({
@@ -53,6 +53,7 @@ async function written(
     notifiers,
     reviewers: [],
     stops,
+    breakGlass,
     newId: () => `d-${++ids}`,
   });
   assert.ok(write !== null);
@@ -346,4 +347,20 @@ describe("quiet hours", () => {
     assert.throws(() => read({ until: local }), /are both/);
     assert.throws(() => read({ time_zone: "Moon/Base" }), /"Moon\/Base" is not a time zone/);
   });
+});
+
+test("an emergency approval is announced to the configured channels and to those that were asked, once each", async () => {
+  const channels = {
+    a: { notifier: "mail", people: [ANNA] },
+    b: { notifier: "mail", people: [ANNA, BEN] },
+    c: { notifier: "mail", places: [{ to: "room" }] },
+  };
+  const used = { type: "break_glass", change: "used", agent_id: "bot", related_action: "a-1" } as unknown as EntryBody;
+  const reviewed = { ...used, change: "reviewed" } as EntryBody;
+  const rows = await written(channels, [asks(["a"]), used, reviewed], { breakGlass: ["b"] });
+  assert.deepEqual(told(rows), [
+    "approval_requested anna waiting 0",
+    "break_glass anna waiting 0",
+    "break_glass ben waiting 0",
+  ]);
 });

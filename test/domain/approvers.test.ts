@@ -30,6 +30,7 @@ const vote = (name: string, groups: string[] = [], at = 0, more: Partial<Counted
   independent: true,
   self: false,
   signed: false,
+  break_glass: false,
   at,
   ...more,
 });

@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { LedgerTampered } from "../../src/ledger/tampered.ts";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { NO_VOTE } from "../../src/domain/open-actions.ts";
 import { defaultConfig } from "../../src/config/index.ts";
 import { repairStore, readRepairs } from "../../src/cli/repair.ts";
 import type { Output } from "../../src/cli/command.ts";
@@ -54,11 +55,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
         verdict: "approve",
         by: null,
         comment: null,
-        self_approval: false,
-        groups: [],
-        independent: false,
-        gesture: null,
-        questions: null,
+        ...NO_VOTE,
         approvals: 1,
         quorum: 1,
         status: "approved",

@@ -185,7 +185,16 @@ export function closedMessage(to: string, reference: string | null, about: Parti
     action: {
       ...action,
       status: "approved",
-      votes: [{ approver: "owner:anna", approve: true, reason: null, at: "2026-01-31T13:00:00.000Z" }],
+      votes: [
+        {
+          approver: "owner:anna",
+          approve: true,
+          on_behalf_of: null,
+          break_glass: false,
+          reason: null,
+          at: "2026-01-31T13:00:00.000Z",
+        },
+      ],
       ...about,
     },
   };

@@ -12,6 +12,8 @@ const COLUMNS = [
   "agent_id",
   "approvals",
   "rejections",
+  "break_glass",
+  "delegators",
   "approval_rate",
   "median_seconds",
   "last_used_at",

@@ -1,5 +1,6 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import {
+  activeDelegationsTo,
   type CoreHost,
   parseRfc3339,
   type Rights,
@@ -29,6 +30,10 @@ export interface ReviewRow {
   agent_id: string | null;
   approvals: number;
   rejections: number;
+  /** Approvals alone in an emergency. */
+  break_glass: number;
+  /** Principals of the users in whose place a user can approve now. */
+  delegators: string[];
   /** Share of approvals among the votes; null without votes. */
   approval_rate: number | null;
   /** Median of the seconds from submission to vote; null without votes. */
@@ -42,6 +47,8 @@ export interface ReviewRow {
 export interface Review {
   since: string;
   until: string;
+  /** Emergency approvals, of any time, that nobody has reviewed: their ids, oldest first. */
+  open_reviews: string[];
   rows: ReviewRow[];
 }
 
@@ -50,6 +57,7 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
   const now = host.clock();
   const since = now - days * DAY;
   const users = await host.users.list();
+  const delegations = await host.users.delegations();
   const reader: RightsReader = { key: (id) => host.storage.key(id), users, now };
   const { votes, users: activity } = await readActivity(host, since);
   const rows: ReviewRow[] = [];
@@ -64,6 +72,7 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
       name: user.name,
       principal: `user:${user.id}`,
       roles: [...user.roles],
+      delegators: activeDelegationsTo(delegations, users, user.id, now).map(({ from }) => `user:${from}`),
       agent_id: null,
     });
   }
@@ -71,7 +80,9 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
     const rights = await host.keys.rightsOf(reader, key.id);
     if (rights !== null) rows.push(describeKey(key, rights, votes.get(rights.principal), since));
   }
-  return { since: toRfc3339(since), until: toRfc3339(now), rows: [...rows, ...otherVoters(rows, votes)] };
+  const open_reviews = [...(await host.breakGlass.list()).open.keys()];
+  const period = { since: toRfc3339(since), until: toRfc3339(now) };
+  return { ...period, open_reviews, rows: [...rows, ...otherVoters(rows, votes)] };
 }
 
 function describeKey(key: KeyRow, rights: Rights, votes: Votes | undefined, since: number): ReviewRow {
@@ -84,6 +95,7 @@ function describeKey(key: KeyRow, rights: Rights, votes: Votes | undefined, sinc
     name: key.name,
     principal: rights.principal,
     roles: [],
+    delegators: [],
     agent_id: key.agent_id,
   };
 }
@@ -102,6 +114,7 @@ function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Vote
       name: principal.replace(/^[a-z]+:/, ""),
       principal,
       roles: [],
+      delegators: [],
       agent_id: null,
     }));
 }
@@ -127,15 +140,17 @@ function describeLimits(visibility: Visibility): ReviewRow["limits"] {
   return "key_id" in visibility ? [] : null;
 }
 
-type VoteColumns = Pick<ReviewRow, "approvals" | "rejections" | "approval_rate" | "median_seconds">;
+type VoteColumns = Pick<ReviewRow, "approvals" | "rejections" | "break_glass" | "approval_rate" | "median_seconds">;
 
 function describeVotes(votes: Votes | undefined): VoteColumns {
-  if (votes === undefined) return { approvals: 0, rejections: 0, approval_rate: null, median_seconds: null };
-  const { approvals, rejections, waits } = votes;
+  if (votes === undefined)
+    return { approvals: 0, rejections: 0, break_glass: 0, approval_rate: null, median_seconds: null };
+  const { approvals, rejections, break_glass, waits } = votes;
   const rate = approvals / (approvals + rejections);
   return {
     approvals,
     rejections,
+    break_glass,
     approval_rate: Math.round(rate * 1000) / 1000,
     median_seconds: Math.round(median(waits) / 1000),
   };

@@ -42,6 +42,8 @@ const Row = Type.Object(
     agent_id: Nullable,
     approvals: Count,
     rejections: Count,
+    break_glass: Type.Integer({ minimum: 0, description: "Approvals alone in an emergency." }),
+    delegators: Type.Array(Text, { description: "Principals of the users in whose place they can approve now." }),
     approval_rate: Type.Union([Type.Number(), Type.Null()], { description: "Share of approvals among the votes." }),
     median_seconds: Type.Union([Count, Type.Null()], { description: "Median of the time from submission to vote." }),
     last_used_at: Nullable,
@@ -50,6 +52,8 @@ const Row = Type.Object(
   },
   closed,
 );
+
+const OpenReviews = Type.Array(Text, { description: "Ids of emergency approvals that nobody has reviewed." });
 
 export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
   return defineRoute({
@@ -64,7 +68,7 @@ export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
     responses: {
       200: {
         description: "The review.",
-        schema: Type.Object({ since: Text, until: Text, rows: Type.Array(Row) }, closed),
+        schema: Type.Object({ since: Text, until: Text, open_reviews: OpenReviews, rows: Type.Array(Row) }, closed),
         otherContentTypes: ["text/csv"],
       },
     },

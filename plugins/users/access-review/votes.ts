@@ -7,6 +7,8 @@ const PAGE = 500;
 export interface Votes {
   approvals: number;
   rejections: number;
+  /** Emergency approvals, which are approvals too. */
+  break_glass: number;
   /** Milliseconds from the submission of the action to each vote. */
   waits: number[];
 }
@@ -52,9 +54,10 @@ function addEntry({ votes, users }: Activity, entry: JsonObject): void {
   }
   const verdict = entry["verdict"];
   if (entry["type"] !== "approval" || by == null || (verdict !== "approve" && verdict !== "deny")) return;
-  const own = votes.get(by.principal) ?? { approvals: 0, rejections: 0, waits: [] };
+  const own = votes.get(by.principal) ?? { approvals: 0, rejections: 0, break_glass: 0, waits: [] };
   if (verdict === "approve") own.approvals++;
   else own.rejections++;
+  if (entry["break_glass"] === true) own.break_glass++;
   own.waits.push(Math.max(at - submittedAt(entry["action_id"] as string), 0));
   votes.set(by.principal, own);
 }

@@ -68,6 +68,10 @@ export interface ApprovalRow {
   approve: boolean;
   reason: string | null;
   self_approval: boolean;
+  /** Principal of the delegator in whose place the approver voted; null if there is none. */
+  on_behalf_of: string | null;
+  /** Whether the approver approved alone in an emergency. */
+  break_glass: boolean;
   seq: number;
   created_at: number;
 }

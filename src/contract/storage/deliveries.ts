@@ -9,6 +9,7 @@ export type DeliveryKind =
   | "approval_reminder"
   | "approval_closed"
   | "outcome_unknown"
+  | "break_glass"
   | "stop"
   | "event";
 

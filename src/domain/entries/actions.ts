@@ -53,6 +53,13 @@ export interface ApprovalEntry {
   comment: string | null;
   /** Whether the person behind the agent confirmed their own action, in the mode `self_confirm`. */
   self_approval: boolean;
+  /**
+   * The delegation that the approver used, and the principal of the user who gave it, in whose groups the vote counts,
+   * too. Null if the approver voted for themselves alone.
+   */
+  delegation: { id: string; from: string } | null;
+  /** Whether the approver approved alone in an emergency. A `break_glass` entry follows. */
+  break_glass: boolean;
   /** Groups of the approver at the time of the vote that the approval names. Empty unless this is a vote. */
   groups: string[];
   /** Whether the approver was in none of the requester's groups. False if those are unknown. */

@@ -169,6 +169,53 @@ export interface GrantEntry {
   by: Actor;
 }
 
+/**
+ * A user lets another user approve in their place, or that ended. It also ends without an entry: at its time, and with
+ * either user.
+ */
+export interface DelegationEntry {
+  type: "delegation";
+  v: 1;
+  at: string;
+  change: "created" | "ended";
+  /** The delegation as it was created. */
+  delegation: {
+    id: string;
+    /** Id of the user in whose place the other one approves. */
+    from: string;
+    to: string;
+    /** Groups and rotas that votes count for; null for all of the delegator's. */
+    groups: string[] | null;
+    /** Globs of the agents and tools that it covers; null for all. */
+    agents: string[] | null;
+    tools: string[] | null;
+    starts_at: string;
+    until: string;
+  };
+  /** Null when it was created. */
+  cause: "revoked" | "user_ended" | null;
+  comment: string | null;
+  /** The delegator, or the credential that ended it. */
+  by: Actor;
+}
+
+/** One person approved an action alone in an emergency, or another one reviewed that. */
+export interface BreakGlassEntry {
+  type: "break_glass";
+  v: 1;
+  at: string;
+  change: "used" | "reviewed";
+  /** The agent that the action is of. */
+  agent_id: string;
+  use: { id: string; tool: string; operation: string };
+  /** The action. Its vote is the entry before this one when it was used. */
+  related_action: string;
+  /** Why it could not wait, or what the review found. Stays in the ledger forever. */
+  comment: string;
+  /** The approver, or the reviewer. */
+  by: Actor;
+}
+
 /** A new key signs permits from this entry on. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";

@@ -3,7 +3,9 @@ import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import type {
   AgentEntry,
   ApprovalEntry,
+  BreakGlassEntry,
   DecisionEntry,
+  DelegationEntry,
   ENTRY_TYPES,
   ErasureEntry,
   ExecutionEntry,
@@ -89,6 +91,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     self_approval: Type.Boolean({
       description: "The person behind the agent confirmed their own action, in the mode self_confirm.",
     }),
+    delegation: orNull(
+      Type.Object(
+        { id: text("The delegation."), from: text("Principal of the user in whose place the approver voted.") },
+        { ...closed, description: "The delegation that the approver used; null if none." },
+      ),
+    ),
+    break_glass: Type.Boolean({ description: "The approver approved alone in an emergency." }),
     groups: Type.Array(Type.String(), {
       description: "Groups of the approver that the approval names, at the time of the vote.",
     }),
@@ -338,6 +347,38 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       text("The action that the grant was created with, that was rejected or flagged, or that failed."),
     ),
     comment: orNull(text("Comment of the grantor, or of the person who ended the grant.")),
+    by: Actor,
+  }),
+  delegation: entry<DelegationEntry>("DelegationEntry", "delegation", {
+    at: time("When."),
+    change: oneOfSchema("The change.", "created", "ended"),
+    delegation: Type.Object(
+      {
+        id: Type.String(),
+        from: text("Id of the user in whose place the other one approves."),
+        to: text("Id of the user who approves."),
+        groups: orNull(Type.Array(Type.String(), { description: "Groups and rotas that votes count for." })),
+        agents: orNull(Type.Array(Type.String(), { description: "Globs of the agents that it covers." })),
+        tools: orNull(Type.Array(Type.String(), { description: "Globs of the tools that it covers." })),
+        starts_at: time("Start of its time."),
+        until: time("End of its time."),
+      },
+      { description: "The delegation as it was created. Null covers everything.", ...closed },
+    ),
+    cause: orNull(oneOfSchema("Why it ended; null when it was created.", "revoked", "user_ended")),
+    comment: orNull(text("Of the delegator, or of the credential that ended it.")),
+    by: Actor,
+  }),
+  break_glass: entry<BreakGlassEntry>("BreakGlassEntry", "break_glass", {
+    at: time("When."),
+    change: oneOfSchema("The change.", "used", "reviewed"),
+    agent_id: text("The agent that the action is of."),
+    use: Type.Object(
+      { id: Type.String(), tool: Type.String(), operation: Type.String() },
+      { description: "The break-glass approval.", ...closed },
+    ),
+    related_action: text("The action that was approved."),
+    comment: text("Why it could not wait, or what the review found."),
     by: Actor,
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {

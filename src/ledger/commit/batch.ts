@@ -9,12 +9,16 @@ import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/st
 import {
   isCoreEntry,
   encodeEntry,
+  type BreakGlassEntry,
+  type DelegationEntry,
   type EntryBody,
   type GrantEntry,
   type PluginEntry,
   type StopEntry,
   type UserEntry,
 } from "../../domain/entries.ts";
+import { applyBreakGlassEntry, type BreakGlassUses } from "../../domain/break-glass.ts";
+import { applyDelegationEntry, type Delegations } from "../../domain/delegations.ts";
 import { applyGrantEntries, type Grants } from "../../domain/grants.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
@@ -49,6 +53,10 @@ export interface BatchContext {
   users(): Users;
   /** Returns the grants as of the head that the batch starts from. */
   grants(): Grants;
+  /** Returns the delegations as of the head that the batch starts from. */
+  delegations(): Delegations;
+  /** Returns the break-glass approvals as of the head that the batch starts from. */
+  breakGlass(): BreakGlassUses;
   /** Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` only knows keys. */
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
@@ -128,6 +136,8 @@ class Batch {
   private stops: Stops;
   private users: Users;
   private grants: Grants;
+  private delegations: Delegations;
+  private breakGlass: BreakGlassUses;
   private prefetched: Prefetched | null = null;
   /**
    * True once a job of this batch changed an agent. Agent facts read from then on are uncommitted, so they must not be cached,
@@ -145,6 +155,8 @@ class Batch {
     this.stops = context.stops();
     this.users = context.users();
     this.grants = context.grants();
+    this.delegations = context.delegations();
+    this.breakGlass = context.breakGlass();
     this.store = createJobTransaction({
       tx,
       entries: includeBatchEntries(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
@@ -211,6 +223,8 @@ class Batch {
     const stops = (): Stops => this.stops;
     const users = (): Users => this.users;
     const grants = (): Grants => this.grants;
+    const delegations = (): Delegations => this.delegations;
+    const breakGlass = (): BreakGlassUses => this.breakGlass;
     return {
       now: context.now,
       activePolicies,
@@ -222,6 +236,12 @@ class Batch {
       },
       get grants() {
         return grants();
+      },
+      get delegations() {
+        return delegations();
+      },
+      get breakGlass() {
+        return breakGlass();
       },
       stopFacts: (action) => findStopFacts(stops(), action, context.now),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
@@ -260,6 +280,10 @@ class Batch {
     if (entry.type === "stop") this.stops = applyStopEntry(this.stops, { ...(entry as StopEntry), seq });
     if (entry.type === "user") this.users = withUser(this.users, entry as UserEntry);
     if (entry.type === "grant") this.grants = applyGrantEntries(this.grants, [{ ...(entry as GrantEntry), seq }]);
+    if (entry.type === "break_glass")
+      this.breakGlass = applyBreakGlassEntry(this.breakGlass, { ...(entry as BreakGlassEntry), seq });
+    if (entry.type === "delegation")
+      this.delegations = applyDelegationEntry(this.delegations, { ...(entry as DelegationEntry), seq });
     this.edge = appendToEdge(this.edge, seq, leafHash);
     this.recorded.push({ seq, body: entry });
     this.rows.push({

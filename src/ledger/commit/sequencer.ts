@@ -47,6 +47,8 @@ export interface SequencerOptions extends TrustedHistory {
   stops: BatchContext["stops"];
   users: BatchContext["users"];
   grants: BatchContext["grants"];
+  delegations: BatchContext["delegations"];
+  breakGlass: BatchContext["breakGlass"];
   confirmUser: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
@@ -301,8 +303,8 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, stops, users, grants, confirmUser, outbox, jobMs, entryFault } =
-      this.options;
+    const { clock, policies, confirm, agentFacts, stops, users, grants, delegations, breakGlass } = this.options;
+    const { confirmUser, outbox, jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
@@ -311,6 +313,8 @@ export class Sequencer {
       stops,
       users,
       grants,
+      delegations,
+      breakGlass,
       confirmUser,
       outbox,
       jobMs,

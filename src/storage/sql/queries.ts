@@ -274,7 +274,12 @@ export function decodeHead(row: SqlRow): StoredHead {
 
 function decodeApproval(row: SqlRow): ApprovalRow {
   const approval = plain<Tables["approvals"]>(row);
-  return { ...approval, approve: approval.approve === 1, self_approval: approval.self_approval === 1 };
+  return {
+    ...approval,
+    approve: approval.approve === 1,
+    self_approval: approval.self_approval === 1,
+    break_glass: approval.break_glass === 1,
+  };
 }
 
 function decodeKey(row: SqlRow): KeyRow {

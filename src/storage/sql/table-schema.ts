@@ -37,7 +37,7 @@ export interface Tables {
   checkpoint: { id: number; size: number; note: string | null };
   /** `agent_fold`: the folded name of the agent; null if it equals `agent_id`. */
   actions: ActionRow & { agent_fold: string | null };
-  approvals: Stored<ApprovalRow, { approve: number; self_approval: number }>;
+  approvals: Stored<ApprovalRow, { approve: number; self_approval: number; break_glass: number }>;
   idempotency: IdempotencyRow;
   /** `scopes` is a JSON array. */
   api_keys: Stored<KeyRow, { scopes: string }>;
@@ -155,6 +155,8 @@ export const APPROVAL_COLUMNS = columnsOf<ApprovalRow>({
   approve: true,
   reason: true,
   self_approval: true,
+  on_behalf_of: true,
+  break_glass: true,
   seq: true,
   created_at: true,
 });

@@ -207,7 +207,7 @@ function voteCases(test: Case): void {
     const first = approvalRow("action-1", "owner:dana", { reason: "fine", seq: 3 });
     const others = [
       approvalRow("action-1", "owner:Dana", { approve: false, seq: 5 }),
-      approvalRow("action-1", "key:key-2", { self_approval: true, seq: 4 }),
+      approvalRow("action-1", "key:key-2", { self_approval: true, on_behalf_of: "user:2", break_glass: true, seq: 4 }),
       approvalRow("action-2", "owner:dana", { seq: 6 }),
     ];
     await storage.write(async (tx) => {

@@ -169,6 +169,8 @@ export function approvalRow(actionId: string, principal: string, over: Partial<A
     approve: true,
     reason: null,
     self_approval: false,
+    on_behalf_of: null,
+    break_glass: false,
     seq: 1,
     created_at: T0,
     ...over,

@@ -107,7 +107,16 @@ describe("mails", () => {
       [
         {
           status: "denied",
-          votes: [{ approver: "owner:ben", approve: false, reason: null, at: "2026-01-31T13:00:00.000Z" }],
+          votes: [
+            {
+              approver: "owner:ben",
+              approve: false,
+              on_behalf_of: null,
+              break_glass: false,
+              reason: null,
+              at: "2026-01-31T13:00:00.000Z",
+            },
+          ],
         },
         "[Assent] denied: stripe refund",
         /Denied by ben/,

@@ -87,7 +87,16 @@ describe("messages", () => {
       [
         {
           status: "denied",
-          votes: [{ approver: "key:0190", approve: false, reason: "not this one", at: "2026-01-31T13:00:00.000Z" }],
+          votes: [
+            {
+              approver: "key:0190",
+              approve: false,
+              on_behalf_of: null,
+              break_glass: false,
+              reason: "not this one",
+              at: "2026-01-31T13:00:00.000Z",
+            },
+          ],
         },
         "Denied: stripe refund",
         /^Denied by key 0190 at .* \(“not this one”\)\.$/,

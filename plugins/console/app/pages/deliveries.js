@@ -10,6 +10,7 @@ const WORDS = {
   approval_reminder: "reminder",
   approval_closed: "how it ended",
   outcome_unknown: "outcome unknown",
+  break_glass: "emergency approval",
   stop: "stop",
   event: "entry of the ledger",
 };

@@ -75,7 +75,7 @@ function isCovered(
   const used = findGrantUsage(facts);
   if (used === null || used.count + 1 > Math.min(grant.count, terms.count)) return false;
   const { by, groups, independent } = grant;
-  const vote = { principals: [by], groups, independent, self: false, signed: false, at: now };
+  const vote = { principals: [by], groups, independent, self: false, signed: false, break_glass: false, at: now };
   if (!satisfiesPlans(approval.approvers, [vote], now, now)) return false;
   const amount = matchGrant(grant, evaluation);
   return (

@@ -149,6 +149,8 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       approve: "integer",
       reason: "text?",
       self_approval: "integer",
+      on_behalf_of: "text?",
+      break_glass: "integer",
       seq: "integer",
       created_at: "integer",
     },

@@ -1,0 +1,82 @@
+/** The review of an emergency approval: closed by another person, with a comment. */
+import {
+  type BreakGlassUse,
+  canSee,
+  confirmWithScope,
+  type CoreHost,
+  listKeyMakers,
+  principalsOfKeys,
+  SELF_RELATION_REASONS,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { selfApprovalRelation } from "./self-approval.ts";
+
+/**
+ * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass, and for the person behind the agent,
+ * with any of their keys.
+ */
+export function reviewBreakGlass(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  comment: string,
+): Promise<BreakGlassUse> {
+  if (comment.trim() === "")
+    throw new Refusal("VALIDATION_FAILED", "`comment` is empty; say what the review found", {
+      errors: [{ pointer: "/comment", detail: "must not be empty" }],
+    });
+  return host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "approvals:decide");
+    const use = visibleUse(tx.breakGlass.all.get(id), id, who);
+    if (use.review !== null)
+      throw new Refusal(
+        "BREAK_GLASS_REVIEWED",
+        `${use.review.by.principal} reviewed it at ${toRfc3339(use.review.at)}`,
+      );
+    const row = await tx.action(use.action_id);
+    if (row === null) throw notFound(id);
+    const self = selfApprovalRelation(host, row, who);
+    if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
+    const approver = peopleOf(host, use.by.principal, use.by.key_id);
+    if (peopleOf(host, who.principal, who.key.id).some((principal) => approver.includes(principal)))
+      throw notEligible("you broke the glass, or your key counts as that person; someone else must review it");
+    const { agent_id, tool, operation, action_id: related_action } = use;
+    tx.record({
+      type: "break_glass",
+      v: 1,
+      at: toRfc3339(tx.now),
+      change: "reviewed",
+      agent_id,
+      use: { id, tool, operation },
+      related_action,
+      comment,
+      by: toActor(who.key, who.principal),
+    });
+    tx.bumpEpoch();
+    return tx.breakGlass.all.get(id) as BreakGlassUse;
+  });
+}
+
+/** Returns the use if the credential may see its action. Throws BREAK_GLASS_NOT_FOUND. */
+export function visibleUse(use: BreakGlassUse | undefined, id: string, credential: Credential): BreakGlassUse {
+  if (use === undefined || !maySeeUse(use, credential)) throw notFound(id);
+  return use;
+}
+
+export function maySeeUse({ agent_id, tool }: BreakGlassUse, { visibility }: Credential): boolean {
+  return canSee(visibility, { agent_id, tool, submitted_by: null });
+}
+
+/** Returns everyone behind a credential, also where `approvals.trust_key_makers` lets their votes count separately. */
+function peopleOf(host: CoreHost, principal: string, keyId: string): string[] {
+  return [principal, ...principalsOfKeys(listKeyMakers(keyId, (id) => host.keys.recordedKey(id)))];
+}
+
+function notFound(id: string): Refusal {
+  return new Refusal("BREAK_GLASS_NOT_FOUND", `there is no break-glass approval ${id} that you may see`);
+}
+
+function notEligible(detail: string): Refusal {
+  return new Refusal("REVIEWER_NOT_ELIGIBLE", detail);
+}

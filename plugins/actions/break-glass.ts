@@ -1,0 +1,60 @@
+/** Approvals by one person alone in an emergency. Each opens a review, which another person closes. */
+import { canSee, type LedgerTransaction, SELF_RELATION_REASONS } from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import type { Vote, Voter } from "./voter.ts";
+
+/** Throws VALIDATION_FAILED unless the vote approves, has a reason and grants nothing. */
+export function assertBreakGlassForm({ approve, reason = "", grant, break_glass = false }: Vote): void {
+  if (!break_glass) return;
+  const fault = !approve
+    ? { pointer: "/approve", detail: "break glass only to approve; any approver can deny" }
+    : reason.trim() === ""
+      ? { pointer: "/reason", detail: "say why it cannot wait for the approvers; the reviewer reads it" }
+      : grant === undefined
+        ? null
+        : { pointer: "/grant", detail: "an emergency approval covers one action and grants nothing" };
+  if (fault !== null)
+    throw new Refusal("VALIDATION_FAILED", `this is not a break-glass approval: ${fault.detail}`, { errors: [fault] });
+}
+
+/**
+ * Throws unless the voter may approve this action alone: a signed-in user with the scope, who sees the action without a
+ * delegation and is not behind the agent. No key can, because a coding agent can read the files of its person.
+ */
+export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { self, session }: Voter): void {
+  if (self !== null)
+    throw new Refusal(
+      "SELF_APPROVAL",
+      `${SELF_RELATION_REASONS[self]}; nobody breaks the glass for their own agent, so someone else must`,
+    );
+  if (who === null || session === null)
+    throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "only a signed-in user can break the glass; a key or a link cannot");
+  if (!who.hasScope("approvals:break_glass"))
+    throw new Refusal("INSUFFICIENT_SCOPE", "you lack the scope approvals:break_glass, which the role break_glass has");
+  if (!canSee(session.visibility, row))
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", "you see this action only through a delegation, which breaks no glass");
+}
+
+/** Records the use directly after the vote. @param id of the use */
+export function recordBreakGlass(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  id: string,
+  { actor }: Voter,
+  reason: string,
+): void {
+  const { agent_id, tool, operation } = row;
+  tx.record({
+    type: "break_glass",
+    v: 1,
+    at: toRfc3339(tx.now),
+    change: "used",
+    agent_id,
+    use: { id, tool, operation },
+    related_action: row.id,
+    comment: reason,
+    by: actor,
+  });
+  tx.bumpEpoch();
+}

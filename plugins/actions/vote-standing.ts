@@ -1,0 +1,204 @@
+/**
+ * Chooses in whose name an approver votes: for themselves, or also in the place of a user who delegated to them. Then the
+ * vote counts for the groups of both, and both are one person: neither can vote on the action again.
+ */
+import {
+  type ApprovalRequirement,
+  type ApproverPlan,
+  canSee,
+  type CoreHost,
+  countPeople,
+  type CountedVote,
+  principalOfUser,
+  type RecordedApproval,
+  SELF_RELATION_REASONS,
+  type SelfRelation,
+} from "../../src/core.ts";
+import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import {
+  countedVotes,
+  countPlans,
+  findIneligibility,
+  type Ineligibility,
+  maySelfConfirm,
+  type Moment,
+  principalsOf,
+  readApproverStanding,
+} from "./approver-plans.ts";
+import { selfApprovalRelation } from "./self-approval.ts";
+
+/** Whoever is about to vote. */
+export interface StandingVoter {
+  principal: string;
+  key_id: string;
+  groups: readonly string[];
+  /** Null for a key or a link, which no delegation is for. */
+  session: Session | null;
+  self: SelfRelation | null;
+}
+
+/** One way in which a vote can count. */
+export interface Standing extends Pick<CountedVote, "groups" | "independent" | "principals"> {
+  /** The delegation that is used, and the principal of the user who gave it. */
+  delegation: { id: string; from: string } | null;
+}
+
+/** The ways in which a vote can count, and why delegations do not apply. */
+export interface Standings {
+  /** Without a delegation first, then by the age of the delegation. */
+  standings: Standing[];
+  /** Sentences for the approver. */
+  excluded: string[];
+}
+
+/** Returns the voter with this credential. */
+export function standingVoterOf(
+  { principal, key, groups, session }: Credential,
+  self: SelfRelation | null,
+): StandingVoter {
+  return { principal, key_id: key.id, groups, session: session ?? null, self };
+}
+
+/**
+ * Returns the ways in which a vote can count. The person behind the agent votes for themselves alone, and nobody votes in
+ * the place of the person behind the agent.
+ */
+export function findStandings(
+  host: CoreHost,
+  row: ActionRow,
+  voter: StandingVoter,
+  plans: readonly ApproverPlan[],
+  moment: Moment,
+): Standings {
+  const { session, self } = voter;
+  const seesItself = session === null || canSee(session.visibility, row);
+  const { groups: own, independent: isIndependent } = readApproverStanding(host, row, voter, plans, moment);
+  const standings: Standing[] = seesItself
+    ? [{ groups: own, independent: isIndependent, principals: principalsOf(host, voter, null), delegation: null }]
+    : [];
+  const excluded: string[] = [];
+  for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
+    const from = principalOfUser(user.id);
+    const why = canSee(visibility, row)
+      ? selfApprovalRelation(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
+        ? null
+        : "is behind the agent, so nobody can approve in their place"
+      : "delegated other agents and tools to you";
+    if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
+    if (why !== null) continue;
+    const delegator = { principal: from, key_id: user.id, groups: theirs };
+    const standing = readApproverStanding(host, row, delegator, plans, moment, delegation.groups);
+    standings.push({
+      groups: [...new Set([...(seesItself ? own : []), ...standing.groups])].sort(),
+      independent: isIndependent && standing.independent,
+      principals: principalsOf(host, voter, from),
+      delegation: { id: delegation.id, from },
+    });
+  }
+  return { standings, excluded };
+}
+
+/** A vote without what depends on its standing. */
+type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
+
+/**
+ * Returns the standing in which the vote counts in the most plans, the own one if several do, or why it counts in none.
+ * @param earlier the earlier votes
+ */
+export function chooseStanding(
+  requirement: ApprovalRequirement,
+  earlier: readonly CountedVote[],
+  { standings, excluded }: Standings,
+  terms: VoteTerms,
+): { standing: Standing; vote: CountedVote } | Ineligibility {
+  const people = earlier.map(({ principals }) => principals);
+  const before = countPeople(people);
+  const fresh = standings.filter(({ principals }) => countPeople([...people, principals]) > before);
+  const options = fresh.map((standing) => ({ standing, vote: { ...standing, ...terms } }));
+  const counted = options.map(({ vote }) => countPlans(requirement, earlier, vote, terms.at));
+  const best = options[counted.indexOf(Math.max(...counted))];
+  const vote = best?.vote ?? null;
+  if (best !== undefined && vote !== null) {
+    const ineligible = findIneligibility(requirement, earlier, vote, terms.at);
+    if (ineligible === null) return best;
+    return explain(ineligible, standings.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
+  }
+  if (standings.length === 0)
+    return explain(
+      { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool"), groups: [] },
+      excluded,
+    );
+  return { refusal: samePersonError(), groups: [] };
+}
+
+/** Throws ALREADY_VOTED if the voter counts as a person who has approved, however the vote counts. */
+export function assertNewPerson(earlier: readonly CountedVote[], { standings }: Standings): void {
+  const people = earlier.map(({ principals }) => principals);
+  const before = countPeople(people);
+  const isKnown = ({ principals }: Standing): boolean => countPeople([...people, principals]) <= before;
+  if (standings.length > 0 && standings.every(isKnown)) throw samePersonError();
+}
+
+const DELEGATOR_VOTED = "a user who delegated to you has voted already, so your vote in their place would not count";
+
+function explain({ refusal, groups }: Ineligibility, reasons: readonly string[]): Ineligibility {
+  if (reasons.length === 0) return { refusal, groups };
+  return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", [refusal.message, ...reasons].join("; ")), groups };
+}
+
+function samePersonError(): Refusal {
+  return new Refusal(
+    "ALREADY_VOTED",
+    "your vote and an earlier one count as one person: one key created the other, both have a common creator, or one of you voted in the place of the other. You can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers",
+  );
+}
+
+/** What a credential can do about the approval of a pending action. */
+export interface VotingTerms {
+  /** Why it cannot approve now; null if it can. */
+  blocked: { code: string; detail: string; groups: (string | null)[] } | null;
+  /** Principal of the user in whose place it would approve; null if for itself alone. */
+  on_behalf_of: string | null;
+  /** Whether it can approve alone in an emergency. */
+  may_break_glass: boolean;
+}
+
+/** Returns what the credential can do, for the action's record. */
+export function describeVoting(
+  host: CoreHost,
+  row: ActionRow,
+  credential: Credential,
+  {
+    requirement,
+    approvals,
+    self,
+  }: { requirement: ApprovalRequirement; approvals: readonly RecordedApproval[]; self: SelfRelation | null },
+  moment: Moment,
+): VotingTerms {
+  const { principal } = credential;
+  const refuse = (code: string, detail: string): VotingTerms => ({
+    blocked: { code, detail, groups: [] },
+    on_behalf_of: null,
+    may_break_glass: false,
+  });
+  const plans = requirement.approvers;
+  if (self !== null && !maySelfConfirm(self, plans)) return refuse("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
+  if (approvals.some((vote) => vote.principal === principal))
+    return refuse("ALREADY_VOTED", `${principal} has already voted on this action`);
+  const voter = standingVoterOf(credential, self);
+  const standings = findStandings(host, row, voter, plans, moment);
+  const { session } = voter;
+  const may_break_glass =
+    session !== null &&
+    self === null &&
+    credential.hasScope("approvals:break_glass") &&
+    canSee(session.visibility, row);
+  // Whether the vote will be signed is decided with the vote.
+  const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
+  const chosen = chooseStanding(requirement, countedVotes(host, approvals), standings, terms);
+  if ("standing" in chosen)
+    return { blocked: null, on_behalf_of: chosen.standing.delegation?.from ?? null, may_break_glass };
+  const { refusal, groups } = chosen;
+  return { blocked: { code: refusal.code, detail: refusal.message, groups }, on_behalf_of: null, may_break_glass };
+}

@@ -1,0 +1,192 @@
+/** Routes that create, list and revoke delegations. */
+import type { CoreHost, Delegation, Users } from "../../src/core.ts";
+import { closed, delegationStatus, orNull, text, time } from "../../src/core.ts";
+import {
+  defineRoute,
+  nextLink,
+  PAGE_QUERY,
+  type Route,
+  slicePage,
+  type Static,
+  toRfc3339,
+  Type,
+} from "../../src/plugin.ts";
+import { createDelegation, maySee, revokeDelegation, visibleDelegation } from "./delegations.ts";
+import { TAG } from "./session-routes.ts";
+import { ERRORS } from "./user-errors.ts";
+
+const Names = (description: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: "^[^\\u0000-\\u001f\\u007f]*$" }), {
+    minItems: 1,
+    maxItems: 50,
+    uniqueItems: true,
+    description,
+  });
+const Comment = Type.String({ minLength: 1, maxLength: 1000, description: "Recorded in the ledger." });
+
+const Body = Type.Object(
+  {
+    to: Type.String({ maxLength: 64, description: "Id of the user who approves in your place. Must be an approver." }),
+    groups: Type.Optional(Names("Your groups and rotas that votes count for; all when absent.")),
+    agents: Type.Optional(Names("Globs of the agents that it covers; all when absent.")),
+    tools: Type.Optional(Names("Globs of the tools that it covers; all when absent.")),
+    starts_at: Type.Optional(Type.String({ maxLength: 40, description: "RFC 3339; now when absent." })),
+    until: Type.String({ maxLength: 40, description: "RFC 3339, at most 90 days after the start." }),
+    comment: Type.Optional(Comment),
+  },
+  { ...closed, examples: [{ to: "019346a0-0000-7000-8000-000000000000", until: "2026-12-24T18:00:00Z" }] },
+);
+const RevokeBody = Type.Object({ comment: Type.Optional(Comment) }, closed);
+const Params = Type.Object({ id: Type.String() }, closed);
+const Status = Type.Union([Type.Literal("scheduled"), Type.Literal("active"), Type.Literal("ended")]);
+const Query = Type.Object(
+  {
+    status: Type.Optional(Status),
+    user_id: Type.Optional(Type.String({ maxLength: 64, description: "Delegations from or to this user." })),
+    ...PAGE_QUERY,
+  },
+  closed,
+);
+
+const Party = Type.Object({ id: Type.String(), name: Type.String() }, closed);
+const Patterns = orNull(Type.Array(Type.String()));
+const DelegationRecord = Type.Object(
+  {
+    id: Type.String({ format: "uuid" }),
+    status: Status,
+    from: Party,
+    to: Party,
+    groups: Patterns,
+    agents: Patterns,
+    tools: Patterns,
+    starts_at: time("Start of its time."),
+    until: time("End of its time."),
+    comment: orNull(Type.String()),
+    created_at: time("When it was created."),
+    ended: orNull(
+      Type.Object(
+        {
+          cause: Type.Union([Type.Literal("revoked"), Type.Literal("user_ended")]),
+          at: time("When."),
+          by: text("Principal."),
+          comment: orNull(Type.String()),
+        },
+        { ...closed, description: "The end that was recorded. Null also if its time is over." },
+      ),
+    ),
+  },
+  { title: "Delegation", ...closed },
+);
+const DelegationList = Type.Object(
+  { delegations: Type.Array(DelegationRecord), next_cursor: orNull(Type.String()) },
+  closed,
+);
+
+const ONE = { description: "The delegation.", schema: DelegationRecord };
+
+export function delegationRoutes(host: CoreHost): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/delegations",
+      tag: TAG,
+      summary: "List delegations, newest first",
+      description: "A user lists their own; with `users:read` or `users:manage`, everyone's.",
+      scope: host.scopes,
+      query: Query,
+      responses: { 200: { description: "A page, ended ones included.", schema: DelegationList } },
+      errors: ["INVALID_CURSOR"],
+      async handle({ query, credential }) {
+        const [all, users, now] = [await host.users.delegations(), await host.users.list(), host.clock()];
+        const listed = [...all.values()]
+          .filter(
+            (each) =>
+              maySee(each, credential) &&
+              (query.status === undefined || query.status === delegationStatus(each, users, now)) &&
+              (query.user_id === undefined || query.user_id === each.from || query.user_id === each.to),
+          )
+          .reverse();
+        const { rows, next_cursor } = slicePage("delegations", listed, query);
+        return {
+          status: 200,
+          json: { delegations: rows.map((each) => renderDelegation(each, users, now)), next_cursor },
+          headers: nextLink("/v1/delegations", query, next_cursor),
+        };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/delegations/:id",
+      tag: TAG,
+      summary: "Show a delegation",
+      scope: host.scopes,
+      params: Params,
+      responses: { 200: ONE },
+      errors: [ERRORS.DELEGATION_NOT_FOUND],
+      async handle({ params: { id }, credential }) {
+        const delegation = visibleDelegation((await host.users.delegations()).get(id), id, credential);
+        return { status: 200, json: await render(host, delegation) };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/delegations",
+      tag: TAG,
+      summary: "Let another user approve in your place",
+      description: "Only the user themselves can do this, in a session. Their own rights stay.",
+      scope: "approvals:decide",
+      params: Params,
+      body: Body,
+      responses: { 201: ONE },
+      errors: [ERRORS.SESSION_REQUIRED, ERRORS.NOT_FOUND, ERRORS.ENDED, ERRORS.DELEGATION_INVALID],
+      async handle({ params: { id }, body, credential }) {
+        const delegation = await createDelegation(host, credential, id, body);
+        const Location = `/v1/delegations/${delegation.id}`;
+        return { status: 201, json: await render(host, delegation), headers: { Location } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/delegations/:id/revoke",
+      tag: TAG,
+      summary: "Revoke a delegation",
+      description:
+        "For its two users in a session, and for callers with `users:manage`. Applies from the response on, in every process.",
+      scope: host.scopes,
+      params: Params,
+      body: RevokeBody,
+      responses: { 200: ONE },
+      errors: [ERRORS.DELEGATION_NOT_FOUND, ERRORS.DELEGATION_ENDED],
+      async handle({ params: { id }, body: { comment = null }, credential }) {
+        return { status: 200, json: await render(host, await revokeDelegation(host, credential, id, comment)) };
+      },
+    }),
+  ];
+}
+
+async function render(host: CoreHost, delegation: Delegation) {
+  return renderDelegation(delegation, await host.users.list(), host.clock());
+}
+
+function renderDelegation(delegation: Delegation, users: Users, now: number): Static<typeof DelegationRecord> {
+  const { id, from, to, groups, agents, tools, starts_at, until, comment, created_at, ended } = delegation;
+  const party = (user: string) => ({ id: user, name: users.get(user)?.name ?? "" });
+  const list = (names: readonly string[] | null) => (names === null ? null : [...names]);
+  return {
+    id,
+    status: delegationStatus(delegation, users, now),
+    from: party(from),
+    to: party(to),
+    groups: list(groups),
+    agents: list(agents),
+    tools: list(tools),
+    starts_at: toRfc3339(starts_at),
+    until: toRfc3339(until),
+    comment,
+    created_at: toRfc3339(created_at),
+    ended:
+      ended === null
+        ? null
+        : { cause: ended.cause, at: toRfc3339(ended.at), by: ended.by.principal, comment: ended.comment },
+  };
+}

@@ -1,0 +1,121 @@
+/** Changes of delegations. Each is one job that records an entry. */
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import {
+  type CoreHost,
+  type Delegation,
+  delegationStatus,
+  hasScope,
+  type LedgerTransaction,
+  MAX_DELEGATION_MS,
+  parseRfc3339,
+  scopesOfRoles,
+  toActor,
+  type User,
+} from "../../src/core.ts";
+import { ERRORS } from "./user-errors.ts";
+import { recordDelegation, recordDelegationEnd } from "./delegation-entries.ts";
+import { liveUser, sessionRequired } from "./user-changes.ts";
+
+/** Maximum number of delegations from one user, or to one user, that have not ended, because a vote tries each of them. */
+const MAX_OPEN = 20;
+const DAYS = MAX_DELEGATION_MS / 86_400_000;
+
+/** What a user delegates. Absent limits cover everything. */
+export interface DelegationTerms {
+  to: string;
+  groups?: string[];
+  agents?: string[];
+  tools?: string[];
+  /** RFC 3339; now when absent. */
+  starts_at?: string;
+  until: string;
+  comment?: string;
+}
+
+/**
+ * Lets another user approve in the place of the credential's own user, who must be `from`. Throws
+ * USERS_DELEGATION_INVALID for a period or a user that is not possible.
+ */
+export function createDelegation(
+  host: CoreHost,
+  credential: Credential,
+  from: string,
+  terms: DelegationTerms,
+): Promise<Delegation> {
+  const id = host.newId();
+  return host.ledger.transact(async (tx) => {
+    const who = await tx.confirm(credential);
+    if (who.session?.user.id !== from) throw sessionRequired();
+    if (!who.hasScope("approvals:decide"))
+      throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
+    const { to, groups = null, agents = null, tools = null, comment = null } = terms;
+    assertMayReceive(liveUser(tx.users, to), from);
+    for (const end of ["from", "to"] as const) assertRoom(tx, end, end === "from" ? from : to);
+    const delegation = { id, from, to, groups, agents, tools, ...readPeriod(terms, tx.now) };
+    recordDelegation(tx, toActor(who.key, who.principal), "created", null, comment, delegation);
+    return tx.delegations.get(id) as Delegation;
+  });
+}
+
+/** Ends a delegation. Available to both users in a session, and to callers with `users:manage`. */
+export function revokeDelegation(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  comment: string | null,
+): Promise<Delegation> {
+  return host.ledger.transact(async (tx) => {
+    const who = await tx.confirm(credential);
+    const delegation = visibleDelegation(tx.delegations.get(id), id, who);
+    const user = who.session?.user.id;
+    if (user !== delegation.from && user !== delegation.to && !who.hasScope("users:manage"))
+      throw new Refusal("INSUFFICIENT_SCOPE", "only its two users, or a caller with users:manage, can revoke it");
+    if (delegationStatus(delegation, tx.users, tx.now) === "ended")
+      throw new Refusal(ERRORS.DELEGATION_ENDED, `the delegation ${id} has ended`);
+    recordDelegationEnd(tx, toActor(who.key, who.principal), delegation, "revoked", comment);
+    return tx.delegations.get(id) as Delegation;
+  });
+}
+
+/** Returns the delegation if the caller may see it: one of its users, or a caller who reads users. */
+export function visibleDelegation(delegation: Delegation | undefined, id: string, who: Credential): Delegation {
+  if (delegation === undefined || !maySee(delegation, who))
+    throw new Refusal(ERRORS.DELEGATION_NOT_FOUND, `there is no delegation ${id} that you may see`);
+  return delegation;
+}
+
+/** Whether the caller is one of its users, or reads users. */
+export function maySee({ from, to }: Delegation, who: Credential): boolean {
+  const user = who.session?.user.id;
+  return user === from || user === to || who.hasScope("users:read") || who.hasScope("users:manage");
+}
+
+function assertMayReceive(to: User, from: string): void {
+  if (to.id === from) throw invalid("you cannot delegate to yourself");
+  if (!hasScope(scopesOfRoles(to.roles), "approvals:decide"))
+    throw invalid(`${to.name} is no approver; an admin must give them the role first`);
+}
+
+function assertRoom(tx: LedgerTransaction, end: "from" | "to", user: string): void {
+  const open = [...tx.delegations.values()].filter(
+    (each) => each[end] === user && delegationStatus(each, tx.users, tx.now) !== "ended",
+  );
+  if (open.length >= MAX_OPEN)
+    throw invalid(`${MAX_OPEN} delegations ${end} this user have not ended, which is the limit; revoke one first`);
+}
+
+function readPeriod({ starts_at, until }: DelegationTerms, now: number): { starts_at: string; until: string } {
+  const start = starts_at === undefined ? now : parseRfc3339(starts_at);
+  const end = parseRfc3339(until);
+  if (start === null || end === null)
+    throw invalid("`starts_at` and `until` must be times such as 2026-02-01T09:00:00Z");
+  if (start < now) throw invalid("`starts_at` is in the past; leave it out to start now");
+  if (end <= start) throw invalid("`until` must be after the start");
+  if (end - start > MAX_DELEGATION_MS || start - now > MAX_DELEGATION_MS)
+    throw invalid(`a delegation starts within ${DAYS} days and ends at most ${DAYS} days later`);
+  return { starts_at: toRfc3339(start), until: toRfc3339(end) };
+}
+
+function invalid(detail: string): Refusal {
+  return new Refusal(ERRORS.DELEGATION_INVALID, detail);
+}

@@ -1,0 +1,111 @@
+/**
+ * Checks delegations and the votes that use them, and emergency approvals and their reviews: each vote in the place of
+ * another user used an active delegation, and no emergency approval was reviewed by the person who gave it.
+ */
+import { parseEntryTime } from "../domain/action-history.ts";
+import { applyBreakGlassEntry, NO_BREAK_GLASS } from "../domain/break-glass.ts";
+import { applyDelegationEntry, delegationStatus, NO_DELEGATIONS } from "../domain/delegations.ts";
+import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, KeyEntry } from "../domain/entries.ts";
+import { principalOfUser } from "../domain/owner.ts";
+import { scopesOfRoles } from "../domain/roles.ts";
+import { hasScope, type Scope } from "../domain/scopes.ts";
+import { listKeyMakers, principalsOfKeys, type RecordedKey } from "../domain/standing.ts";
+import { userAsKey, type Users } from "../domain/users.ts";
+import type { EntryBody } from "./report.ts";
+
+interface ExceptionalVotesAudit {
+  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  fold(body: EntryBody): void;
+}
+
+/** @param users returns the users as of the entry before */
+export function createExceptionalVotesAudit(users: () => Users): ExceptionalVotesAudit {
+  let delegations = NO_DELEGATIONS;
+  let uses = NO_BREAK_GLASS;
+  const keys = new Map<string, RecordedKey>();
+  /** The emergency approval that the next entry must record as used. */
+  let expected: ApprovalEntry | null = null;
+
+  const keyOf = (id: string): RecordedKey | null => {
+    const user = users().get(id);
+    return keys.get(id) ?? (user === undefined ? null : userAsKey(user));
+  };
+
+  function userMay(id: string, scope: Scope): boolean {
+    const user = users().get(id);
+    return user !== undefined && user.ended_at === null && hasScope(scopesOfRoles(user.roles), scope);
+  }
+
+  function foldDelegation(entry: DelegationEntry & { seq: number }): void {
+    const { from, to } = entry.delegation;
+    if (entry.change === "created") {
+      if (entry.by.principal !== principalOfUser(from))
+        throw new RangeError(`the delegation of the user ${from} was created by ${entry.by.principal}`);
+      for (const user of [from, to])
+        if (!userMay(user, "approvals:decide")) throw new RangeError(`the user ${user} of a delegation cannot approve`);
+    }
+    delegations = applyDelegationEntry(delegations, entry);
+  }
+
+  function assertDelegated({ delegation: used, by, at }: ApprovalEntry): void {
+    if (used === null) return;
+    const delegation = delegations.get(used.id);
+    if (delegation === undefined) throw new RangeError(`it uses the delegation ${used.id}, which does not exist`);
+    if (used.from !== principalOfUser(delegation.from) || by?.principal !== principalOfUser(delegation.to))
+      throw new RangeError(`it uses the delegation ${used.id}, which is of other users`);
+    if (delegationStatus(delegation, users(), parseEntryTime(at)) !== "active")
+      throw new RangeError(`it uses the delegation ${used.id}, which was not active`);
+    if (!userMay(delegation.from, "approvals:decide"))
+      throw new RangeError(`it is given in the place of the user ${delegation.from}, who could not approve`);
+  }
+
+  function assertUse(entry: BreakGlassEntry): void {
+    const isSame =
+      expected?.action_id === entry.related_action &&
+      expected.by?.principal === entry.by.principal &&
+      expected.comment === entry.comment;
+    if (!isSame) throw new RangeError(`the emergency approval ${entry.use.id} does not follow its vote`);
+    if (!userMay(entry.by.key_id, "approvals:break_glass"))
+      throw new RangeError(`the emergency approval ${entry.use.id} is of ${entry.by.principal}, who could not give it`);
+  }
+
+  function assertReview({ use, by }: BreakGlassEntry): void {
+    const approver = uses.all.get(use.id)?.by;
+    if (approver === undefined) return;
+    const people = ({ principal, key_id }: typeof by): string[] => [
+      principal,
+      ...principalsOfKeys(listKeyMakers(key_id, keyOf)),
+    ];
+    if (people(by).some((principal) => people(approver).includes(principal)))
+      throw new RangeError(`the emergency approval ${use.id} is reviewed by the person who gave it`);
+  }
+
+  function foldKey({ change, key, by }: KeyEntry): void {
+    if (change !== "created" || keys.has(key.id)) return;
+    keys.set(key.id, { ...key, created_by: by?.key_id ?? null, expires_at: null, revoked: false });
+  }
+
+  return {
+    fold(body) {
+      const type = body["type"];
+      const vote = expected;
+      if (vote !== null && (type !== "break_glass" || body["change"] !== "used")) {
+        expected = null;
+        throw new RangeError(`the entry before is an emergency approval of ${vote.action_id}, which nothing records`);
+      }
+      if (type === "delegation") foldDelegation(body as unknown as DelegationEntry & { seq: number });
+      if (type === "api_key") foldKey(body as unknown as KeyEntry);
+      if (type === "approval") {
+        const entry = body as unknown as ApprovalEntry;
+        assertDelegated(entry);
+        if (entry.break_glass) expected = entry;
+      }
+      if (type !== "break_glass") return;
+      const entry = body as unknown as BreakGlassEntry & { seq: number };
+      if (entry.change === "used") assertUse(entry);
+      else assertReview(entry);
+      expected = null;
+      uses = applyBreakGlassEntry(uses, entry);
+    },
+  };
+}

@@ -1,0 +1,79 @@
+/** `assent break-glass` lists emergency approvals and closes their reviews. */
+import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { client, privilegedClient, withServiceErrors } from "./remote.ts";
+
+interface UseView {
+  id: string;
+  status: "open" | "reviewed";
+  action_id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  approver: string;
+  reason: string;
+  used_at: string;
+  review: { reviewer: string; comment: string; reviewed_at: string } | null;
+}
+
+export const breakGlass: Command = {
+  summary: "list emergency approvals, or review one",
+  help: `usage: assent break-glass [--all] [--json]
+       assent break-glass --review ID --comment TEXT [--json]
+
+Lists approvals that one person gave alone in an emergency and that nobody has reviewed. The reviewer must be another
+person, and not the person behind the agent.
+
+  --all            also list reviewed ones
+  --review ID      close the review of this one
+  --comment TEXT   what the review found; recorded in the ledger
+  --json           print JSON
+
+examples:
+  assent break-glass
+  assent break-glass --review 019346a0-0000-7000-8000-000000000000 --comment "the outage was real"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      all: { type: "boolean" },
+      review: { type: "string" },
+      comment: { type: "string" },
+      json: { type: "boolean" },
+    });
+    const { all = false, review, comment, json = false } = values;
+    if (positionals.length > 0) throw usage("assent break-glass takes no arguments, only flags");
+    if ((review === undefined) !== (comment === undefined)) throw usage("--review and --comment go together");
+    if (review !== undefined) {
+      const path = `/v1/break-glass/${encodeURIComponent(review)}/review`;
+      const service = await privilegedClient();
+      const use = await withServiceErrors(() => service.call<UseView>("POST", path, { comment }));
+      showUse(io, use, json);
+      return EXIT.ok;
+    }
+    const service = await client();
+    const path = `/v1/break-glass?limit=100${all ? "" : "&status=open"}`;
+    const page = await withServiceErrors(() => service.call<{ break_glass: UseView[] }>("GET", path));
+    if (json) io.out(JSON.stringify(page));
+    else if (page.break_glass.length === 0) io.out(all ? "nobody broke the glass" : "no review is open");
+    else for (const use of page.break_glass) showUse(io, use, false);
+    return EXIT.ok;
+  },
+};
+
+function showUse(io: Output, use: UseView, json: boolean): void {
+  if (json) return io.out(JSON.stringify(use));
+  const { id, status, action_id, agent_id, tool, operation, approver, reason, used_at, review } = use;
+  io.out(safe(`${status}  ${tool} ${operation} by ${agent_id}`));
+  const lines = [
+    ["id", id],
+    ["action", action_id],
+    ["approved", `${used_at} by ${approver}`],
+    ["reason", reason],
+    ...(review === null
+      ? []
+      : [
+          ["reviewed", `${review.reviewed_at} by ${review.reviewer}`],
+          ["comment", review.comment],
+        ]),
+  ];
+  for (const [name = "", value = ""] of lines) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+}

@@ -1,0 +1,85 @@
+/** `assent delegations` lists and revokes delegations. */
+import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { privilegedClient, withServiceErrors } from "./remote.ts";
+
+interface DelegationView {
+  id: string;
+  status: "scheduled" | "active" | "ended";
+  from: { id: string; name: string };
+  to: { id: string; name: string };
+  groups: string[] | null;
+  agents: string[] | null;
+  tools: string[] | null;
+  starts_at: string;
+  until: string;
+  comment: string | null;
+  ended: { cause: string; at: string; by: string; comment: string | null } | null;
+}
+
+export const delegations: Command = {
+  summary: "list delegations of approvals, or revoke one",
+  help: `usage: assent delegations [--all] [--user ID] [--json]
+       assent delegations --revoke ID [--comment TEXT] [--json]
+
+A delegation lets a user approve in the place of another one for a time. Users create their own in a session; no key
+can. To list, the key needs the scope users:read; to revoke, users:manage.
+
+  --all            also list delegations that have ended
+  --user ID        only delegations from or to this user
+  --revoke ID      end a delegation at once, on every process
+  --comment TEXT   recorded in the ledger
+  --json           print JSON
+
+examples:
+  assent delegations
+  assent delegations --revoke 019346a0-0000-7000-8000-000000000000 --comment "back early"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      all: { type: "boolean" },
+      user: { type: "string" },
+      revoke: { type: "string" },
+      comment: { type: "string" },
+      json: { type: "boolean" },
+    });
+    const { all = false, user, revoke, comment, json = false } = values;
+    if (positionals.length > 0) throw usage("assent delegations takes no arguments, only flags");
+    if (comment !== undefined && revoke === undefined) throw usage("--comment is only for --revoke");
+    const service = await privilegedClient();
+    if (revoke !== undefined) {
+      const path = `/v1/delegations/${encodeURIComponent(revoke)}/revoke`;
+      const body = comment === undefined ? {} : { comment };
+      show(io, await withServiceErrors(() => service.call<DelegationView>("POST", path, body)), json);
+      return EXIT.ok;
+    }
+    const query = new URLSearchParams({ limit: "100", ...(user === undefined ? {} : { user_id: user }) });
+    const page = await withServiceErrors(() =>
+      service.call<{ delegations: DelegationView[] }>("GET", `/v1/delegations?${query.toString()}`),
+    );
+    const listed = page.delegations.filter(({ status }) => all || status !== "ended");
+    if (json) io.out(JSON.stringify({ ...page, delegations: listed }));
+    else if (listed.length === 0) io.out(all ? "there are no delegations" : "no delegation is active or scheduled");
+    else for (const delegation of listed) show(io, delegation, false);
+    return EXIT.ok;
+  },
+};
+
+function show(io: Output, delegation: DelegationView, json: boolean): void {
+  if (json) return io.out(JSON.stringify(delegation));
+  const { id, status, from, to, groups, agents, tools, starts_at, until, comment, ended } = delegation;
+  io.out(safe(`${status}  ${to.name} approves in the place of ${from.name}`));
+  const limits = [
+    ...(groups === null ? [] : [`groups ${groups.join(", ")}`]),
+    ...(agents === null ? [] : [`agents ${agents.join(", ")}`]),
+    ...(tools === null ? [] : [`tools ${tools.join(", ")}`]),
+  ];
+  const lines: [string, string | null][] = [
+    ["id", id],
+    ["covers", limits.length === 0 ? "everything" : limits.join("; ")],
+    ["from", starts_at],
+    ["until", until],
+    ["comment", comment],
+    ["ended", ended === null ? null : `${ended.cause} at ${ended.at} by ${ended.by}`],
+  ];
+  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+}

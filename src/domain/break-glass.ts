@@ -1,0 +1,56 @@
+/**
+ * Break-glass approvals: one person approved an action alone, in an emergency. Each opens a review that stays open until
+ * another person closes it. They are stored only as ledger entries and are rebuilt from them.
+ */
+import type { Actor, BreakGlassEntry } from "./entries.ts";
+import { parseRfc3339 } from "./time.ts";
+
+export interface BreakGlassUse {
+  id: string;
+  action_id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  /** The approver. */
+  by: Actor;
+  /** Why it could not wait for other approvers. */
+  reason: string;
+  /** Milliseconds. */
+  used_at: number;
+  /** Sequence number of the entry. */
+  seq: number;
+  /** The review that closed it; null while it is open. */
+  review: { by: Actor; at: number; comment: string } | null;
+}
+
+export interface BreakGlassUses {
+  /** Every use by id, in the order of the ledger. */
+  readonly all: ReadonlyMap<string, BreakGlassUse>;
+  /** The uses without a review. */
+  readonly open: ReadonlyMap<string, BreakGlassUse>;
+}
+
+export const NO_BREAK_GLASS: BreakGlassUses = { all: new Map(), open: new Map() };
+
+/** Returns the uses after an entry. Throws RangeError if the entry contradicts earlier ones. */
+export function applyBreakGlassEntry(
+  { all, open }: BreakGlassUses,
+  { seq, change, agent_id, use, related_action, comment, by, ...entry }: BreakGlassEntry & { seq: number },
+): BreakGlassUses {
+  const at = parseRfc3339(entry.at);
+  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (comment.trim() === "") throw new RangeError(`the break-glass approval ${use.id} has no comment`);
+  const before = all.get(use.id);
+  if (change === "used") {
+    if (before !== undefined) throw new RangeError(`the break-glass approval ${use.id} is used twice`);
+    const used = { ...use, action_id: related_action, agent_id, by, reason: comment, used_at: at, seq, review: null };
+    return { all: new Map(all).set(use.id, used), open: new Map(open).set(use.id, used) };
+  }
+  if (before === undefined || before.review !== null)
+    throw new RangeError(`there is no open break-glass approval ${use.id} to review`);
+  if (before.by.principal === by.principal)
+    throw new RangeError(`the break-glass approval ${use.id} is reviewed by its own approver`);
+  const stillOpen = new Map(open);
+  stillOpen.delete(use.id);
+  return { all: new Map(all).set(use.id, { ...before, review: { by, at, comment } }), open: stillOpen };
+}

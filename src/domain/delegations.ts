@@ -1,0 +1,95 @@
+/**
+ * Delegations: a user lets another user approve in their place for a time. They are stored only as ledger entries and are
+ * rebuilt from them, so a write to the database can neither add one nor widen one.
+ */
+import type { Actor, DelegationEntry } from "./entries.ts";
+import { foldName } from "./names.ts";
+import type { GroupLimits } from "./groups.ts";
+import { parseRfc3339 } from "./time.ts";
+import type { User, Users } from "./users.ts";
+
+/** Maximum time from the start of a delegation to its end. Milliseconds. */
+export const MAX_DELEGATION_MS = 90 * 86_400_000;
+
+export interface Delegation {
+  id: string;
+  /** Ids of the users. */
+  from: string;
+  to: string;
+  /** Groups and rotas that the delegate's vote counts for; null for all that the delegator is in. */
+  groups: readonly string[] | null;
+  /** Globs of the actions that it covers; null for all. */
+  agents: readonly string[] | null;
+  tools: readonly string[] | null;
+  /** Milliseconds. */
+  starts_at: number;
+  until: number;
+  comment: string | null;
+  created_at: number;
+  by: Actor;
+  /** Sequence number of the entry that created it. */
+  seq: number;
+  /** The end that an entry records; null if none does. */
+  ended: { cause: NonNullable<DelegationEntry["cause"]>; at: number; by: Actor; comment: string | null } | null;
+}
+
+/** All delegations that were ever created, by id and in the order of the ledger. */
+export type Delegations = ReadonlyMap<string, Delegation>;
+
+export const NO_DELEGATIONS: Delegations = new Map();
+
+/**
+ * Returns the delegations after an entry.
+ * Throws RangeError if the entry contradicts earlier ones.
+ */
+export function applyDelegationEntry(
+  delegations: Delegations,
+  { seq, change, cause, delegation, comment, by, ...entry }: DelegationEntry & { seq: number },
+): Delegations {
+  const { id, from, to, groups, agents, tools } = delegation;
+  const at = timeOf(entry.at);
+  const before = delegations.get(id);
+  if (change === "ended") {
+    if (before === undefined || before.ended !== null) throw new RangeError(`there is no delegation ${id} to end`);
+    if (cause === null) throw new RangeError(`the delegation ${id} ends without a cause`);
+    return new Map(delegations).set(id, { ...before, ended: { cause, at, by, comment } });
+  }
+  const [starts_at, until] = [timeOf(delegation.starts_at), timeOf(delegation.until)];
+  if (before !== undefined) throw new RangeError(`the delegation ${id} is created twice`);
+  if (cause !== null) throw new RangeError(`the delegation ${id} is created with the cause of an end`);
+  if (from === to) throw new RangeError(`the delegation ${id} is from a user to the same user`);
+  if (until <= starts_at || until - starts_at > MAX_DELEGATION_MS || starts_at < at)
+    throw new RangeError(`the delegation ${id} has a period that is not allowed`);
+  const terms = { id, from, to, groups, agents, tools, starts_at, until };
+  return new Map(delegations).set(id, { ...terms, comment, created_at: at, by, seq, ended: null });
+}
+
+export type DelegationStatus = "scheduled" | "active" | "ended";
+
+/** Returns the status at a time. A delegation ends with either user, also before an entry says so. */
+export function delegationStatus(delegation: Delegation, users: Users, now: number): DelegationStatus {
+  const { from, to, starts_at, until, ended } = delegation;
+  if (ended !== null || until <= now || !isLive(users.get(from)) || !isLive(users.get(to))) return "ended";
+  return starts_at > now ? "scheduled" : "active";
+}
+
+/** Returns the active delegations to this user, oldest first. Those to a delegator are not followed further. */
+export function activeDelegationsTo(delegations: Delegations, users: Users, to: string, now: number): Delegation[] {
+  return [...delegations.values()].filter(
+    (delegation) => delegation.to === to && delegationStatus(delegation, users, now) === "active",
+  );
+}
+
+/** Returns the agents and tools that a delegation covers; null for all. */
+export function limitsOfDelegation({ agents, tools }: Delegation): GroupLimits | null {
+  if (agents === null && tools === null) return null;
+  return { agents: agents?.map(foldName) ?? null, tools: tools?.map(foldName) ?? null };
+}
+
+const isLive = (user: User | undefined): boolean => user !== undefined && user.ended_at === null;
+
+function timeOf(text: string): number {
+  const at = parseRfc3339(text);
+  if (at === null) throw new RangeError(`${text} is no time`);
+  return at;
+}
