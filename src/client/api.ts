@@ -72,6 +72,10 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
+    /** Principal of the user in whose place the approver voted, by a delegation. */
+    on_behalf_of: string | null;
+    /** Whether the approver approved alone in an emergency. */
+    break_glass: boolean;
     /** Time of the vote. */
     created_at: string;
   })[];
@@ -207,6 +211,10 @@ export interface Action {
       /** Groups of which another approval would count now; null: of anyone. */
       groups: (string | null)[];
     } | null;
+    /** Principal of the user in whose place this credential would approve. */
+    on_behalf_of: string | null;
+    /** Whether this user can approve alone in an emergency. */
+    may_break_glass: boolean;
   };
   /** Only for a credential that may vote on this action. */
   approval_token?: string;
@@ -277,7 +285,7 @@ export interface Event {
 export interface EventsQuery {
   /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
   after?: number | undefined;
-  /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+  /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
   type?: string | undefined;
   agent_id?: string | undefined;
   /** Events of actions with this tool. */

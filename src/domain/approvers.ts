@@ -129,7 +129,9 @@ export function satisfiesPlans(
   since: number,
   now: number,
 ): boolean {
-  return votes.some((vote) => vote.break_glass) || plans.every((plan) => evaluatePlanProgress(plan, votes, since, now).isMet);
+  return (
+    votes.some((vote) => vote.break_glass) || plans.every((plan) => evaluatePlanProgress(plan, votes, since, now).isMet)
+  );
 }
 
 /** Returns the smallest number of people that can satisfy the plan. */

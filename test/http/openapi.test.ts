@@ -338,6 +338,7 @@ describe("every operation", () => {
     const doubtful = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
     await send("POST", "/v1/grants/{id}/revoke", { at: grant, body: { reason: "walk" } });
     await send("GET", "/v1/rotas");
+    await send("GET", "/v1/break-glass");
     await send("GET", "/v1/grants", { query: "?active=true" });
     await send("GET", "/v1/grants/{id}", { at: grant });
     const request = { agent_id: "grantee", tool: "granted", operation: "x" };
@@ -452,8 +453,8 @@ describe("every operation", () => {
     assert.equal((await settle()).body.status, "succeeded");
   });
 
-  /** They need a user's session: test/plugins/actions/signed-votes.test.ts. */
-  const OF_SESSIONS = ["postVotes", "postVotesChallenge"];
+  /** They need the session of a user: test/plugins/actions/signed-votes.test.ts and break-glass.test.ts. */
+  const OF_SESSIONS = ["postVotes", "postVotesChallenge", "postBreakGlassByIdReview"];
 
   it("every operation was reached with a success", () => {
     assert.deepEqual(

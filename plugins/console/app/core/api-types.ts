@@ -121,6 +121,10 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
+    /** Principal of the user in whose place the approver voted, by a delegation. */
+    on_behalf_of: string | null;
+    /** Whether the approver approved alone in an emergency. */
+    break_glass: boolean;
     /** Time of the vote. */
     created_at: string;
   })[];
@@ -256,6 +260,10 @@ export interface Action {
       /** Groups of which another approval would count now; null: of anyone. */
       groups: (string | null)[];
     } | null;
+    /** Principal of the user in whose place this credential would approve. */
+    on_behalf_of: string | null;
+    /** Whether this user can approve alone in an emergency. */
+    may_break_glass: boolean;
   };
   /** Only for a credential that may vote on this action. */
   approval_token?: string;
@@ -446,6 +454,15 @@ export interface ApprovalEntry {
   comment: string | null;
   /** The person behind the agent confirmed their own action, in the mode self_confirm. */
   self_approval: boolean;
+  /** The delegation that the approver used; null if none. */
+  delegation: {
+    /** The delegation. */
+    id: string;
+    /** Principal of the user in whose place the approver voted. */
+    from: string;
+  } | null;
+  /** The approver approved alone in an emergency. */
+  break_glass: boolean;
   /** Groups of the approver that the approval names, at the time of the vote. */
   groups: string[];
   /** Whether the approver was in none of the requester's groups; false if those are unknown. */
@@ -842,6 +859,66 @@ export interface GrantEntry {
   by: Actor;
 }
 
+export interface DelegationEntry {
+  type: "delegation";
+  /** Version of the entry type. */
+  v: 1;
+  /** Sequence number: position of the entry's leaf in the ledger. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** The change. */
+  change: "created" | "ended";
+  /** The delegation as it was created. Null covers everything. */
+  delegation: {
+    id: string;
+    /** Id of the user in whose place the other one approves. */
+    from: string;
+    /** Id of the user who approves. */
+    to: string;
+    /** Groups and rotas that votes count for. */
+    groups: string[] | null;
+    /** Globs of the agents that it covers. */
+    agents: string[] | null;
+    /** Globs of the tools that it covers. */
+    tools: string[] | null;
+    /** Start of its time. */
+    starts_at: string;
+    /** End of its time. */
+    until: string;
+  };
+  /** Why it ended; null when it was created. */
+  cause: "revoked" | "user_ended" | null;
+  /** Of the delegator, or of the credential that ended it. */
+  comment: string | null;
+  by: Actor;
+}
+
+export interface BreakGlassEntry {
+  type: "break_glass";
+  /** Version of the entry type. */
+  v: 1;
+  /** Sequence number: position of the entry's leaf in the ledger. */
+  seq: number;
+  /** When. */
+  at: string;
+  /** The change. */
+  change: "used" | "reviewed";
+  /** The agent that the action is of. */
+  agent_id: string;
+  /** The break-glass approval. */
+  use: {
+    id: string;
+    tool: string;
+    operation: string;
+  };
+  /** The action that was approved. */
+  related_action: string;
+  /** Why it could not wait, or what the review found. */
+  comment: string;
+  by: Actor;
+}
+
 export interface PermitKeyEntry {
   type: "permit_key";
   /** Version of the entry type. */
@@ -1104,6 +1181,10 @@ export interface LinkedAction {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
+    /** Principal of the user in whose place the approver voted, by a delegation. */
+    on_behalf_of: string | null;
+    /** Whether the approver approved alone in an emergency. */
+    break_glass: boolean;
     /** Time of the vote. */
     created_at: string;
   })[];
@@ -1125,10 +1206,32 @@ export interface LinkAnswer {
   action: LinkedAction;
 }
 
+export interface BreakGlassApproval {
+  id: string;
+  status: "open" | "reviewed";
+  action_id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  /** Principal of the person who approved alone. */
+  approver: string;
+  /** Why it could not wait. */
+  reason: string;
+  /** When. */
+  used_at: string;
+  review: {
+    /** Principal. */
+    reviewer: string;
+    comment: string;
+    /** When. */
+    reviewed_at: string;
+  } | null;
+}
+
 export interface Delivery {
   /** The same for every attempt, so that receivers can detect duplicates. */
   id: string;
-  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "stop" | "event";
+  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "break_glass" | "stop" | "event";
   /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
   state: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
   /** Notifier and recipient. Messages to one destination are delivered one at a time. */
@@ -1621,7 +1724,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -1732,6 +1835,8 @@ export interface Api {
         /** true: a failed result of a use ends the grant. false when absent. */
         ends_on_failure?: boolean | undefined;
       } | undefined;
+      /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+      break_glass?: boolean | undefined;
     };
     response: Action;
   };
@@ -1949,7 +2054,7 @@ export interface Api {
       name: string;
       /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
-      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
       /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
@@ -2036,6 +2141,30 @@ export interface Api {
       next_cursor: string | null;
     };
   };
+  "GET /v1/break-glass": {
+    query: {
+      status?: "open" | "reviewed" | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      break_glass: BreakGlassApproval[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/break-glass/{id}/review": {
+    query: never;
+    body: {
+      /** What the review found. Recorded in the ledger, where it stays after an erasure. */
+      comment: string;
+    };
+    response: BreakGlassApproval;
+  };
   "GET /v1/deliveries": {
     query: {
       /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
@@ -2102,7 +2231,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2118,7 +2247,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2720,6 +2849,8 @@ export interface Api {
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
+        /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+        break_glass?: boolean | undefined;
       })[];
       /** `toJSON()` of the answer of `navigator.credentials.get`. */
       response: {
@@ -2754,6 +2885,8 @@ export interface Api {
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
+        /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+        break_glass?: boolean | undefined;
       })[];
     };
     response: {
@@ -2780,7 +2913,7 @@ export interface Api {
         reason: string | null;
         /** The approver's principal. */
         user: string;
-        vote: "approve" | "deny";
+        vote: "approve" | "deny" | "break_glass";
       })[];
       /** Options for `navigator.credentials.get`; binary members are base64url. */
       options: Record<string, unknown>;
