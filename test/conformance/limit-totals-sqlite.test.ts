@@ -1,18 +1,17 @@
 /** Data that SQLite derives from uses and actions: running totals of limits, and folded names of agents. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { computeLimitTotals, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { actionRow, T0, useRow } from "../../src/testing/suite/rows.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const USES = 20_000;
 
 describe("totals of a limit", () => {
-  const folder = mkdtempSync(join(tmpdir(), "assent-totals-"));
+  const folder = temporaryFolder("assent-totals-");
   const path = join(folder, "assent.db");
   const storage = sqliteStorage({ path });
   const SPAN = ["payments", "refunds a day", "agent-1"] as const;
@@ -37,7 +36,6 @@ describe("totals of a limit", () => {
   });
   after(async () => {
     await storage.close();
-    rmSync(folder, { recursive: true });
   });
 
   it("leave few uses to be read one by one, however many there are", async () => {
