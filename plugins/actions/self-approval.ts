@@ -15,10 +15,19 @@ export function selfApprovalRelation(
   row: SubmittedAction,
   { key }: { key: Pick<RecordedKey, "id" | "agent_id" | "owner"> },
 ): SelfRelation | null {
-  const direct = relationOfKey(row, key);
+  const { earlier_owners = [] } = host.keys.recordedKey(key.id) ?? {};
+  const direct = relationOfKey(row, key) ?? relationOfOwners(row, earlier_owners);
   if (direct !== null || host.config.approvals.trust_key_makers) return direct;
   const makers = listKeyMakers(key.id, (id) => host.keys.recordedKey(id)).slice(1);
-  return makers.some((maker) => relationOfKey(row, maker) !== null) ? "same_maker" : null;
+  const isMaker = makers.some(
+    (maker) => relationOfKey(row, maker) !== null || relationOfOwners(row, maker.earlier_owners ?? []) !== null,
+  );
+  return isMaker ? "same_maker" : null;
+}
+
+/** A user who was renamed is still the owner of what was submitted under an earlier name. */
+function relationOfOwners(row: SubmittedAction, owners: readonly string[]): SelfRelation | null {
+  return owners.some((owner) => relationOfKey(row, { id: "", agent_id: null, owner }) !== null) ? "same_owner" : null;
 }
 
 function relationOfKey(

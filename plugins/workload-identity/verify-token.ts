@@ -7,7 +7,7 @@ import type { IssuerOptions } from "./issuer-options.ts";
 
 const MAX_BYTES = 8192;
 /** How far the clocks of issuer and service can be apart. Seconds. */
-export const CLOCK_TOLERANCE = 60;
+export const CLOCK_TOLERANCE = 300;
 
 /** The accepted values of `typ`, in lower case; null stands for none. Other types are tokens for another purpose. */
 const TYPES: Readonly<Record<IssuerOptions["platform"], readonly (string | null)[]>> = {

@@ -3,7 +3,7 @@
  * A vote counts for all of them. So no one can reach a quorum, or approve their own action, with keys that they
  * created.
  */
-import { principalOfKey, principalOfUser } from "./owner.ts";
+import { principalOfKey, principalOfOwner, principalOfUser } from "./owner.ts";
 
 /** A key as the ledger records it. */
 export interface RecordedKey {
@@ -20,6 +20,8 @@ export interface RecordedKey {
   revoked: boolean;
   /** Present for a user, who made keys in a session. */
   isUser?: true;
+  /** Names that a user had before, so that a renamed user is still the owner of what was submitted under the old name. */
+  earlier_owners?: readonly string[];
 }
 
 type KeyOf = (id: string) => RecordedKey | null;
@@ -57,5 +59,9 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
 
 /** Returns the principals of keys and users. A user also counts as an owner of the same name, as typed for older keys. */
 export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
-  return line.flatMap((key) => [...(key.isUser === true ? [principalOfUser(key.id)] : []), principalOfKey(key)]);
+  return line.flatMap((key) => [
+    ...(key.isUser === true ? [principalOfUser(key.id)] : []),
+    principalOfKey(key),
+    ...(key.earlier_owners ?? []).map(principalOfOwner),
+  ]);
 }

@@ -58,6 +58,8 @@ export class Directory {
   };
   // Replaced instead of changed when entries arrive, so that a batch or request keeps the users that it started with.
   private userMap = new Map<string, User>();
+  /** Names that users had before, by the user's id. */
+  private readonly earlierNames = new Map<string, string[]>();
   private stopMap: Stops = NO_STOPS;
   private delegationMap: Delegations = NO_DELEGATIONS;
   private breakGlassUses: BreakGlassUses = NO_BREAK_GLASS;
@@ -108,7 +110,7 @@ export class Directory {
   /** Returns a key, or a user in the form of a key; null if there is none. */
   key(id: string): RecordedKey | null {
     const user = this.userMap.get(id);
-    return this.keys.get(id) ?? (user === undefined ? null : userAsKey(user));
+    return this.keys.get(id) ?? (user === undefined ? null : userAsKey(user, this.earlierNames.get(id)));
   }
 
   /** Returns the keys with this name, revoked ones included. */
@@ -172,11 +174,14 @@ export class Directory {
 
   private takeUser({ seq, bytes }: EntryRow): void {
     const entry = decodeEntry<UserEntry>(bytes);
-    const { id } = entry.user;
+    const { id, name } = entry.user;
+    const before = this.userMap.get(id) ?? null;
     this.userMap.set(
       id,
-      applied(seq, () => applyUserEntry(this.userMap.get(id) ?? null, entry)),
+      applied(seq, () => applyUserEntry(before, entry)),
     );
+    if (before !== null && before.name !== name)
+      this.earlierNames.set(id, [...new Set([...(this.earlierNames.get(id) ?? []), before.name])]);
   }
 
   private takeDelegation({ seq, bytes }: EntryRow): void {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createAuthenticator } from "../../support/authenticator.ts";
 import { cookieOf, enrol, invite, ORIGIN, PAGE, signIn, startPeople, tokenIn } from "../../support/people.ts";
-import type { Service } from "../../support/service.ts";
+import { ASKED, ASKED_TWO, makeKey, type Service } from "../../support/service.ts";
 
 const MINUTE = 60_000;
 let service: Service;
@@ -190,4 +190,35 @@ test("sign-in is refused with a reason at an address without HTTPS that is not l
   } finally {
     await plain.close();
   }
+});
+
+test("a renamed user cannot approve what was submitted under the old name, nor count as two people", async () => {
+  const ada = await invite(service, { name: "Ada Byron", roles: ["approver", "viewer"] });
+  const bot = await makeKey(service, {
+    name: "adas bot",
+    owner: "Ada Byron",
+    preset: "agent",
+    agent_id: "support-bot",
+  });
+  const desk = await makeKey(service, { name: "adas desk", owner: "ada byron", preset: "approver" });
+  const submit = async (key: string, body: object): Promise<string> =>
+    (await service.call("POST", "/v1/actions", { key, body })).body.id as string;
+  const own = await submit(bot.key, ASKED);
+  const two = await submit(service.agent, ASKED_TWO);
+  const renamed = await service.call("PATCH", `/v1/users/${ada.id}`, { key: service.admin, body: { name: "Eve" } });
+  assert.equal(renamed.status, 200, JSON.stringify(renamed.body));
+
+  const seen = (await ada.call("GET", `/v1/actions/${own}`)).body;
+  assert.equal(seen.approval_terms.blocked?.code, "SELF_APPROVAL");
+  assert.equal(seen.approval_token, undefined);
+
+  const read = (await ada.call("GET", `/v1/actions/${two}`)).body;
+  const first = await ada.call("POST", `/v1/actions/${two}/approval`, { approve: true, token: read.approval_token });
+  assert.equal(first.body.status, "pending_approval", JSON.stringify(first.body));
+  const { approval_token: token } = (await service.call("GET", `/v1/actions/${two}`, { key: desk.key })).body;
+  const second = await service.call("POST", `/v1/actions/${two}/approval`, {
+    key: desk.key,
+    body: { approve: true, token },
+  });
+  assert.notEqual(second.body.status, "approved", "one person voted twice");
 });

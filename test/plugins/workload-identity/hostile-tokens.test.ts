@@ -234,9 +234,9 @@ describe("claims", () => {
 
   test("times: expired, not valid yet, issued in the future, valid for too long, and no numbers", async () => {
     const rows: [object, RegExp][] = [
-      [{ iat: now() - 600, nbf: now() - 600, exp: now() - 61 }, /"exp"/],
-      [{ nbf: now() + 120 }, /"nbf"/],
-      [{ iat: now() + 120 }, /`iat`/],
+      [{ iat: now() - 900, nbf: now() - 900, exp: now() - 301 }, /"exp"/],
+      [{ nbf: now() + 360 }, /"nbf"/],
+      [{ iat: now() + 360 }, /`iat`/],
       [{ exp: now() + 90_000 }, /longer than 86400/],
       [{ iat: now() - 86_000, exp: now() + 86_000 }, /longer than 86400/],
       [{ exp: String(now() + 300) }, /"exp"/],
@@ -245,9 +245,9 @@ describe("claims", () => {
     for (const [over, reason] of rows) await assertRefused(sign(over), reason, JSON.stringify(over));
   });
 
-  test("clocks that are less than a minute apart are accepted", async () => {
-    assert.equal((await use(await sign({ iat: now() + 50, nbf: now() + 50 }))).status, 200);
-    assert.equal((await use(await sign({ iat: now() - 300, exp: now() - 50 }))).status, 200);
+  test("clocks that are less than five minutes apart are accepted", async () => {
+    assert.equal((await use(await sign({ iat: now() + 240, nbf: now() + 240 }))).status, 200);
+    assert.equal((await use(await sign({ iat: now() - 600, exp: now() - 240 }))).status, 200);
   });
 
   test("a claim that cannot be recorded as it is", async () => {
