@@ -44,7 +44,7 @@ export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Rec
 export const FRAMED_ASSET: Readonly<Record<string, string>> = { "Cross-Origin-Resource-Policy": "cross-origin" };
 
 /** @param base base path of the page's files */
-export function page(base: string, title: string, body: string): string {
+export function renderPage(base: string, title: string, body: string): string {
   return html(
     base,
     title,
@@ -55,8 +55,8 @@ ${body}`,
 }
 
 /** @param frame address of the frame's document; relay.js loads it, with the requested fragment */
-export function framedPage(base: string, title: string, frame: string): string {
-  return page(
+export function renderFramedPage(base: string, title: string, frame: string): string {
+  return renderPage(
     base,
     title,
     `<iframe title="${title}" sandbox="${SANDBOX}" data-address="${frame}"></iframe>\n<script src="${base}/relay.js"></script>`,

@@ -1,7 +1,7 @@
 /** The page that a problem's `type` links to: the table of docs/errors.md, with an anchor for each code. */
 import { readFile } from "node:fs/promises";
 import type { ErrorKind } from "../../src/plugin.ts";
-import { page } from "./doc-pages.ts";
+import { renderPage } from "./doc-pages.ts";
 
 const ROW = /^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm;
 
@@ -14,7 +14,7 @@ export async function errorsPage(base: string, own: readonly ErrorKind[]): Promi
     ([code = "", status = "", title = "", remedy = ""]) =>
       `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${inline(title)}</td><td>${inline(remedy)}</td></tr>`,
   );
-  return page(
+  return renderPage(
     base,
     "Errors",
     `<main class="errors">

@@ -7,7 +7,7 @@ import { type AssetFile, createAssets, createDocument } from "../../src/core.ts"
 import { definePlugin, defineRoute, type Page } from "../../src/plugin.ts";
 import { Type } from "@sinclair/typebox";
 import { errorsPage } from "./errors-page.ts";
-import { FRAMED_ASSET, frameHeaders, framedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./doc-pages.ts";
+import { FRAMED_ASSET, frameHeaders, renderFramedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./doc-pages.ts";
 
 /**
  * Files of other packages. The build puts them there (.ci/vendor.mjs), also for a service that runs from its sources.
@@ -80,12 +80,12 @@ export default definePlugin({
         }),
       ],
       pages: [
-        { path: "/docs", title: "API", serve: serve((base) => framedPage(base, "API", "/docs/frame")) },
+        { path: "/docs", title: "API", serve: serve((base) => renderFramedPage(base, "API", "/docs/frame")) },
         { path: "/docs/frame", title: "API, in its frame", serve: serve(swaggerFrame, frameHeaders()) },
         {
           path: "/redoc",
           title: "API reference",
-          serve: serve((base) => framedPage(base, "API reference", "/redoc/frame")),
+          serve: serve((base) => renderFramedPage(base, "API reference", "/redoc/frame")),
         },
         {
           path: "/redoc/frame",

@@ -5,7 +5,7 @@
 import type { CoreHost } from "../../src/core.ts";
 import { type EntryRow, assertContiguous } from "../../src/storage/index.ts";
 
-export const PAGE = 256;
+export const ENTRIES_PER_PAGE = 256;
 const KEPT = 2048;
 
 export interface Feed {
@@ -35,8 +35,8 @@ export function createFeed(host: CoreHost): Feed {
   return {
     async page(seq) {
       const first = kept[0]?.seq;
-      if (first !== undefined && seq >= first) return kept.slice(seq - first, seq - first + PAGE);
-      return assertContiguous(await host.storage.entries(seq, seq + PAGE), seq);
+      if (first !== undefined && seq >= first) return kept.slice(seq - first, seq - first + ENTRIES_PER_PAGE);
+      return assertContiguous(await host.storage.entries(seq, seq + ENTRIES_PER_PAGE), seq);
     },
     wait(seq, ms, signal) {
       if (end() > seq) return Promise.resolve(true);

@@ -1,12 +1,12 @@
 /** Reads one page of events, for clients that poll instead of holding a stream. */
 import type { CoreHost } from "../../src/core.ts";
 import { assertContiguous } from "../../src/storage/index.ts";
-import { PAGE } from "./feed.ts";
+import { ENTRIES_PER_PAGE } from "./feed.ts";
 import { toEvent, type EventFilter } from "./filter.ts";
 import type { Event, EventPage, PageQuery } from "./schemas.ts";
 
 /** Maximum number of entries that one poll reads, so that a narrow filter over a long ledger does not delay other requests. */
-const MAX_SCANNED = 10 * PAGE;
+const MAX_SCANNED = 10 * ENTRIES_PER_PAGE;
 
 /** @param size number of ledger entries, more than `query.after` */
 export async function poll(
@@ -24,7 +24,7 @@ export async function poll(
   const end = Math.min(size, next + MAX_SCANNED);
   while (next < end && events.length < limit && !full) {
     await host.waitForReadSlot();
-    const to = Math.min(end, next + PAGE);
+    const to = Math.min(end, next + ENTRIES_PER_PAGE);
     for (const row of assertContiguous(await host.storage.entries(next, to), next, to)) {
       if (events.length === limit) break;
       const passes = await filter.passes(row);

@@ -12,7 +12,7 @@ import {
   UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
-import { callsIn } from "./read-calls.ts";
+import { readToolCalls } from "./read-calls.ts";
 
 const Options = Type.Object(
   {
@@ -57,7 +57,7 @@ export default definePlugin({
 async function answer(call: FacadeCall, tool: string, wait: number): Promise<Reply> {
   let requests: GateRequest[];
   try {
-    requests = callsIn(readJsonObject(call.body), tool);
+    requests = readToolCalls(readJsonObject(call.body), tool);
   } catch (error) {
     if (!(error instanceof UnreadableRequest)) throw error;
     return blocked(`Not run: the answer's tool calls cannot be decided; ${error.message}.`);

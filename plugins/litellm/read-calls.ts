@@ -16,7 +16,7 @@ const MAX_CALLS = 20;
 const CALLER = ["hash", "alias", "user_id", "end_user_id", "team_id", "org_id"];
 
 /** Returns the action of each call. Throws UnreadableRequest. */
-export function callsIn(body: JsonObject, tool: string): GateRequest[] {
+export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
   // For other input types LiteLLM sends earlier calls, or the arguments of MCP calls without their names.
   if (body["input_type"] !== "response")
     throw new UnreadableRequest("it is no answer of a model: set mode to post_call");

@@ -10,7 +10,7 @@ import {
   UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
-import { callOfDocker, callOfMessage, type ToolCall } from "./read-call.ts";
+import { readDockerCall, readJsonRpcCall, type ToolCall } from "./read-call.ts";
 
 const Options = Type.Object(
   {
@@ -62,7 +62,7 @@ function docker(tool: string, wait: number): Facade {
         await answerTo(call, wait, () => ({
           agent_id: "docker-mcp",
           tool,
-          ...requestOf(callOfDocker(readJsonObject(call.body))),
+          ...requestOf(readDockerCall(readJsonObject(call.body))),
           meta: { via: "docker-mcp" },
         })),
       );
@@ -93,7 +93,7 @@ function toolhive(tool: string | null, wait: number): Facade {
         const body = readJsonObject(call.body);
         uid = body["uid"];
         const { principal, context, mcp_request } = body;
-        const toolCall = callOfMessage(mcp_request);
+        const toolCall = readJsonRpcCall(mcp_request);
         if (toolCall === null) return null;
         const server = isJsonObject(context) ? context["server_name"] : null;
         const subject = isJsonObject(principal) && typeof principal["sub"] === "string" ? principal["sub"] : null;

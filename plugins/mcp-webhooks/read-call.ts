@@ -13,13 +13,13 @@ export interface ToolCall {
 }
 
 /** Reads the call in the format of Docker's gateway: `{"Session": …, "Params": {…}, "Extra": …}`. */
-export function callOfDocker(body: JsonObject): ToolCall {
+export function readDockerCall(body: JsonObject): ToolCall {
   const { params } = membersOf(body, ["params"], "fold");
   return callOf(params);
 }
 
 /** Reads the call in a JSON-RPC message. Returns null if it calls no tool. */
-export function callOfMessage(message: JsonValue | undefined): ToolCall | null {
+export function readJsonRpcCall(message: JsonValue | undefined): ToolCall | null {
   if (!isJsonObject(message)) throw new UnreadableRequest("it holds no message of MCP");
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
   if (typeof method !== "string") throw new UnreadableRequest("it has no method");

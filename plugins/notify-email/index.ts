@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Static } from "@sinclair/typebox";
 import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
-import { write } from "./mail.ts";
+import { renderMail } from "./mail.ts";
 
 const Options = Type.Object(
   {
@@ -84,7 +84,7 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
         ...thread,
         date: new Date(message.at),
         headers: { "Auto-Submitted": "auto-generated" },
-        ...write(message),
+        ...renderMail(message),
         signal,
       });
     } catch (error) {

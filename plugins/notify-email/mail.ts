@@ -22,7 +22,7 @@ interface Mail {
   html: string;
 }
 
-export function write(message: ApprovalMessage | ClosedMessage | StopMessage): Mail {
+export function renderMail(message: ApprovalMessage | ClosedMessage | StopMessage): Mail {
   if (message.kind === "stop")
     return mailOf({
       title: stopMessageTitle(message),

@@ -31,7 +31,7 @@ export interface Shown {
 }
 
 /** Renders a message. With `brief`, the request itself is only on the approval page. */
-export function show(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
+export function renderBlocks(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
   if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message.action), MAX_TEXT) });
@@ -44,7 +44,7 @@ export function show(message: ApprovalMessage | ClosedMessage, { brief = false }
 }
 
 /** Renders a reminder for the thread of the request message. */
-export function showReminder(message: ApprovalMessage): Shown {
+export function renderReminder(message: ApprovalMessage): Shown {
   const title = messageTitle(message);
   return {
     text: within(title, MAX_TEXT),
@@ -52,7 +52,7 @@ export function showReminder(message: ApprovalMessage): Shown {
   };
 }
 
-export function showStop(message: StopMessage): Shown {
+export function renderStop(message: StopMessage): Shown {
   const title = stopMessageTitle(message);
   const open = { type: "button", action_id: "open_console", text: plain("Open the console", 75), url: message.link };
   return {

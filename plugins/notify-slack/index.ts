@@ -1,7 +1,7 @@
 /** A notifier that posts approval requests to Slack with a button to the approval page, and updates the message when the request ends. */
 import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
 import { createSlackCall, SlackError } from "./slack-api.ts";
-import { show, showReminder, showStop, type Shown } from "./blocks.ts";
+import { renderBlocks, renderReminder, renderStop, type Shown } from "./blocks.ts";
 
 /** Errors that mean that the earlier message is gone or cannot be changed. A new message is posted instead. */
 const LOST = [
@@ -58,13 +58,13 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
 
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
-    if (message.kind === "stop") return post(message.to, showStop(message), signal);
+    if (message.kind === "stop") return post(message.to, renderStop(message), signal);
     const before = readReference(message.reference);
     return withoutRefusal(message, async (shown) => {
       if (before === null) return post(message.to, shown, signal);
       try {
         if (message.kind === "approval_reminder")
-          return await post(before.channel, showReminder(message), signal, { thread_ts: before.ts });
+          return await post(before.channel, renderReminder(message), signal, { thread_ts: before.ts });
         await call("chat.update", { ...before, ...shown, ...INERT }, signal);
         return {};
       } catch (error) {
@@ -86,10 +86,10 @@ async function withoutRefusal(
   send: (shown: Shown) => Promise<Delivered>,
 ): Promise<Delivered> {
   try {
-    return await send(show(message));
+    return await send(renderBlocks(message));
   } catch (error) {
     if (!(error instanceof SlackError) || !REFUSED.includes(error.code)) throw error;
-    return send(show(message, { brief: true }));
+    return send(renderBlocks(message, { brief: true }));
   }
 }
 

@@ -23,7 +23,7 @@ export class GitError extends Error {
   }
 }
 
-export async function git(args: readonly string[], options: GitOptions): Promise<Buffer> {
+export async function runGit(args: readonly string[], options: GitOptions): Promise<Buffer> {
   const settings = [...(options.secrets ?? [])];
   const env: Record<string, string> = {
     PATH: process.env["PATH"] ?? "",

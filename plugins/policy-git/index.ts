@@ -13,7 +13,7 @@ import {
 } from "../../src/plugin.ts";
 import { GitError } from "./git.ts";
 import { openRepository, RemoteError, type Repository } from "./repository.ts";
-import { webhook } from "./webhook.ts";
+import { createWebhookRoute } from "./webhook.ts";
 
 const Options = Type.Object(
   {
@@ -91,7 +91,9 @@ export default defineCorePlugin({
     const followed = follow(host, options, options.url);
     return {
       policySources: [followed.source],
-      ...(options.webhook_secret === undefined ? {} : { routes: [webhook(options.webhook_secret, followed.look)] }),
+      ...(options.webhook_secret === undefined
+        ? {}
+        : { routes: [createWebhookRoute(options.webhook_secret, followed.look)] }),
     };
   },
 });

@@ -10,7 +10,7 @@ import {
   type TextFault,
   type TreeFile,
 } from "../../src/plugin.ts";
-import { git, GitError, type GitOptions } from "./git.ts";
+import { runGit, GitError, type GitOptions } from "./git.ts";
 import { assertDescends, assertSigned, CommitRejected, type Mirror } from "./signed.ts";
 
 interface RepositoryOptions {
@@ -52,7 +52,7 @@ const MAX_PACKS = 20;
 export function openRepository(options: RepositoryOptions): Repository {
   const { folder, timeoutMs, url, ref } = options;
   const local = (args: readonly string[], input?: string): Promise<Buffer> =>
-    git(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
+    runGit(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
   const text = async (args: readonly string[]): Promise<string> => (await local(args)).toString("utf8").trim();
 
   const remote: GitOptions = {
@@ -65,7 +65,7 @@ export function openRepository(options: RepositoryOptions): Repository {
   async function create(): Promise<void> {
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await git(["init", "--bare", "--quiet", folder], { dir: null, timeoutMs });
+    await runGit(["init", "--bare", "--quiet", folder], { dir: null, timeoutMs });
   }
 
   /**
@@ -76,7 +76,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     const wanted = ref === null ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
     for (const [i, name] of wanted.entries()) {
       try {
-        await git(
+        await runGit(
           [
             "fetch",
             "--quiet",
@@ -144,7 +144,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     const here = await sizePolicyTree(local, files).catch(() => files.map(() => null));
     if (!here.includes(null)) return here;
     try {
-      await git(
+      await runGit(
         // Like git's own fetch of missing objects: if git named the commits it has, the server would omit their files.
         [
           "-c",
@@ -189,7 +189,7 @@ export function openRepository(options: RepositoryOptions): Repository {
       timeoutMs,
       async deepen(of, by) {
         const how = by === null ? "--unshallow" : `--deepen=${by}`;
-        await git(
+        await runGit(
           ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", how, "--", url, of],
           remote,
         );

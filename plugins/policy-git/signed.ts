@@ -1,7 +1,7 @@
 /** Checks of `signed_by`: a commit must be signed by a listed key, and descend from the last accepted commit. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { git, GitError } from "./git.ts";
+import { runGit, GitError } from "./git.ts";
 
 /** Numbers of ancestors to fetch in turn until the accepted commit is found; then all ancestors are fetched. */
 const STEPS = [64, 1024, 16_384];
@@ -20,7 +20,7 @@ export interface Mirror {
 /** @param signers lines of OpenSSH public keys */
 export async function assertSigned(mirror: Mirror, commit: string, signers: readonly string[]): Promise<void> {
   const { folder: dir, timeoutMs } = mirror;
-  const text = (await git(["cat-file", "commit", commit], { dir, timeoutMs })).toString("utf8");
+  const text = (await runGit(["cat-file", "commit", commit], { dir, timeoutMs })).toString("utf8");
   const header = text.slice(0, text.indexOf("\n\n"));
   const kinds = [...header.matchAll(KIND)].map(([, kind]) => kind);
   if (kinds.length === 0) throw new CommitRejected("is not signed, and signed_by asks for it");
@@ -32,7 +32,7 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
     );
   const list = join(dir, "assent-signers");
   await writeFile(list, signers.map((key) => `listed namespaces="git" ${key}\n`).join(""), { mode: 0o600 });
-  const status = await git(
+  const status = await runGit(
     [
       "-c",
       "gpg.format=ssh",
@@ -71,7 +71,7 @@ export async function assertDescends(mirror: Mirror, commit: string, accepted: s
 
 async function isAncestor({ folder: dir, timeoutMs }: Mirror, older: string, newer: string): Promise<boolean> {
   try {
-    await git(["merge-base", "--is-ancestor", older, newer], { dir, timeoutMs });
+    await runGit(["merge-base", "--is-ancestor", older, newer], { dir, timeoutMs });
     return true;
   } catch (error) {
     // 1: not an ancestor. 128: the mirror does not have the commit.
@@ -81,6 +81,6 @@ async function isAncestor({ folder: dir, timeoutMs }: Mirror, older: string, new
 }
 
 async function isShallow({ folder: dir, timeoutMs }: Mirror): Promise<boolean> {
-  const answer = await git(["rev-parse", "--is-shallow-repository"], { dir, timeoutMs });
+  const answer = await runGit(["rev-parse", "--is-shallow-repository"], { dir, timeoutMs });
   return answer.toString("utf8").trim() === "true";
 }

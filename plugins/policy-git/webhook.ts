@@ -3,7 +3,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
 
-export function webhook(secret: string, look: () => void): Route {
+export function createWebhookRoute(secret: string, look: () => void): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/policy-sources/git/webhook",

@@ -17,7 +17,11 @@ function tileNotFound(path: string): Refusal {
 }
 
 /** Returns a tile of hashes. Throws TILE_NOT_FOUND if the signed checkpoint does not cover it. */
-export async function hashTile(host: CoreHost, at: { level: string; tile: string }, open: boolean): Promise<Reply> {
+export async function replyWithHashTile(
+  host: CoreHost,
+  at: { level: string; tile: string },
+  open: boolean,
+): Promise<Reply> {
   const path = `tile/${at.level}/${at.tile}`;
   const tile = parseTilePath(path);
   if (tile === null || tile.level === "entries") throw tileNotFound(path);
@@ -41,7 +45,7 @@ export async function hashTile(host: CoreHost, at: { level: string; tile: string
 }
 
 /** Returns a bundle of entries, only to keys that see all actions, because entries name agents, tools and people. */
-export async function entryBundle(host: CoreHost, tile: string, { visibility }: Credential): Promise<Reply> {
+export async function replyWithEntryBundle(host: CoreHost, tile: string, { visibility }: Credential): Promise<Reply> {
   const path = `tile/entries/${tile}`;
   const at = parseTilePath(path);
   if (!("all" in visibility)) {

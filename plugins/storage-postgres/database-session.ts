@@ -7,8 +7,8 @@ import type { Socket } from "node:net";
 import postgres from "postgres";
 import { StorageError } from "../../src/storage/index.ts";
 import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
-import { dial, type Address } from "./dial.ts";
-import { losesConnection, toStorageError } from "./postgres-errors.ts";
+import { openSocket, type Address } from "./dial.ts";
+import { isConnectionLoss, toStorageError } from "./postgres-errors.ts";
 
 export interface SessionOptions {
   /** May name several hosts: see `parseAddresses`. */
@@ -105,7 +105,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     async socket() {
       if (dialled) throw lose(new StorageError("unavailable", "the connection to Postgres was lost"));
       dialled = true;
-      return (socket = await dial(address, options.connectTimeoutMs));
+      return (socket = await openSocket(address, options.connectTimeoutMs));
     },
     connection: { application_name: options.name },
     types: TYPES,
@@ -167,7 +167,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
       if (lost !== null) throw lost;
       return result;
     } catch (error) {
-      if (losesConnection(error)) lose(toStorageError(error, "reach Postgres"));
+      if (isConnectionLoss(error)) lose(toStorageError(error, "reach Postgres"));
       throw error;
     } finally {
       waiting--;

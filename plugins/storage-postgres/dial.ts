@@ -19,7 +19,7 @@ export interface Address {
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
 /** Returns a connected socket, encrypted if required. Rejects after `ms` milliseconds. */
-export async function dial({ host, port, path, tls }: Address, ms: number): Promise<Socket> {
+export async function openSocket({ host, port, path, tls }: Address, ms: number): Promise<Socket> {
   if (path !== undefined) return connected(connect(path), "connect", ms);
   const socket = await connected(connect(port, host), "connect", ms);
   socket.setNoDelay(true);

@@ -15,7 +15,7 @@ const MOST_TELLING: readonly StorageErrorKind[] = ["corrupt", "readonly"];
  * respond until the connection timeout. Until then the others are tried again, because one of them may be promoted.
  * Rejects with StorageError once every host was rejected.
  */
-export function firstUsable(
+export function connectFirstUsable(
   addresses: readonly Address[],
   open: (address: Address) => Promise<Session>,
 ): Promise<Session> {

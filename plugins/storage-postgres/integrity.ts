@@ -32,7 +32,7 @@ const FROM_INDEX =
  * Uses the extension amcheck if this role may; otherwise reads the columns of each index once from the table and once from
  * the index. Works in a read-only transaction of its own.
  */
-export async function indexFaults(session: Session): Promise<string[]> {
+export async function findIndexFaults(session: Session): Promise<string[]> {
   const [amcheck] = (await session.query(AMCHECK, [])).rows;
   const indexes = (await session.query(INDEXES, [])).rows as unknown as Index[];
   const faults: string[] = [];

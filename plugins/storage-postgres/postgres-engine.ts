@@ -9,7 +9,7 @@
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
 import {
-  bind,
+  bindValues,
   createBundles,
   createReader,
   db,
@@ -25,13 +25,13 @@ import {
 } from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Address } from "./dial.ts";
-import { firstUsable } from "./hosts.ts";
-import { indexFaults } from "./integrity.ts";
+import { connectFirstUsable } from "./hosts.ts";
+import { findIndexFaults } from "./integrity.ts";
 import { createAnnouncer } from "./announcer.ts";
-import { schemaFaults } from "./schema-faults.ts";
+import { findSchemaFaults } from "./schema-faults.ts";
 import { createPool, type Pool } from "./pool.ts";
-import { createProcesses } from "./process-table.ts";
-import { assertSessions, checkServer } from "./server.ts";
+import { createProcessTable } from "./process-table.ts";
+import { assertSessionPooling, checkServer } from "./server.ts";
 import { parseAddresses, openSession, type Result, type Session, type SessionOptions } from "./database-session.ts";
 
 export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
@@ -243,7 +243,7 @@ export class PostgresEngine implements SqlEngine {
           reads,
           {
             all: async (statement, values) =>
-              (await candidate.query(statement.sql, bind(statement, values, false))).rows,
+              (await candidate.query(statement.sql, bindValues(statement, values, false))).rows,
           },
           createBundles(reads),
         ),
@@ -348,7 +348,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {
-    const listener = await firstUsable(parseAddresses(options), async (address) => {
+    const listener = await connectFirstUsable(parseAddresses(options), async (address) => {
       const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
         // A standby rejects LISTEN.

@@ -17,7 +17,7 @@ const KINDS: Readonly<Record<string, StorageErrorKind>> = {
  * Returns true if the connection is lost or about to close: SQLSTATE classes 08 and 57P, and codes of the network. Its
  * transaction is rolled back.
  */
-export function losesConnection(error: unknown): boolean {
+export function isConnectionLoss(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === "string" && (/^(08|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code));
 }

@@ -55,7 +55,7 @@ interface Processes extends ProcessTable {
 }
 
 /** @param open opens a session to a writable server */
-export function createProcesses(reads: Reads, open: () => Promise<Session>): Processes {
+export function createProcessTable(reads: Reads, open: () => Promise<Session>): Processes {
   let session: Promise<Session> | null = null;
   let hasForgotten = false;
 

@@ -43,7 +43,7 @@ const READ_ONLY = "25006";
  * namespace, in a transaction that is rolled back, because Postgres prints definitions in another form than they were
  * written in.
  */
-export async function schemaFaults(session: Session, statements: readonly string[]): Promise<string[]> {
+export async function findSchemaFaults(session: Session, statements: readonly string[]): Promise<string[]> {
   const tables = statements.flatMap((statement) => /^create table "(\w+)"/.exec(statement)?.[1] ?? []).join(",");
   const read = async (): Promise<SchemaObject[]> =>
     (await session.query(OBJECTS, [tables])).rows.map((row) => ({

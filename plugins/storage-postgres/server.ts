@@ -67,7 +67,7 @@ async function timelineOf(session: Session): Promise<number> {
  * would be lost, or reach another client. While `other` holds a transaction open, such a pooler has given it the server
  * connection that `one` used last.
  */
-export async function assertSessions(one: Session, other: Session): Promise<void> {
+export async function assertSessionPooling(one: Session, other: Session): Promise<void> {
   const token = randomUUID();
   const read = async (session: Session): Promise<unknown> =>
     (await session.script("select current_setting('assent.session', true) as token"))[0]?.rows[0]?.["token"];

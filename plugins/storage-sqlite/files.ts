@@ -32,7 +32,7 @@ export function prepareFolder(path: string): string {
  * Creates an empty file (0600) if it does not exist; an existing one must be writable. Does not open it: closing it
  * again would release the locks that SQLite holds on it in this process.
  */
-export function createPrivately(path: string): void {
+export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {

@@ -8,7 +8,7 @@
  */
 import { StorageError } from "../../src/storage/index.ts";
 import { connect, type Connection } from "./sqlite-connection.ts";
-import { createPrivately } from "./files.ts";
+import { createPrivateFile } from "./files.ts";
 import type { SqliteLibrary } from "./load-library.ts";
 
 export interface StoreLock {
@@ -26,7 +26,7 @@ const held = new Set<string>();
 export function lockStore(library: SqliteLibrary, storePath: string): StoreLock {
   const path = `${storePath}.lock`;
   if (held.has(path)) throw refusal(storePath, "is open in this process already");
-  createPrivately(path);
+  createPrivateFile(path);
   const connection = connect(library, path, { busyTimeout: WAIT });
   try {
     // The lock database does not need to survive a power failure.

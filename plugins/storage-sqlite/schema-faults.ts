@@ -11,7 +11,7 @@ const readSchema = (connection: Connection): SchemaObject[] =>
   connection.all(OBJECTS, []).map((row) => ({ name: String(row["name"]), definition: String(row["definition"]) }));
 
 /** Returns how the store's schema differs from the one that these statements create in an empty database. */
-export function schemaFaults(library: SqliteLibrary, store: Connection, statements: readonly string[]): string[] {
+export function findSchemaFaults(library: SqliteLibrary, store: Connection, statements: readonly string[]): string[] {
   const memory = connect(library, ":memory:", { busyTimeout: 0 });
   try {
     for (const statement of statements) memory.exec(statement);

@@ -12,11 +12,11 @@ import type { Logger } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 import { APPLICATION_ID, type SqlEngine, type SqlQuery, type SqlTransaction } from "../../src/storage/sql/index.ts";
 import { connectStore, type Connection } from "./sqlite-connection.ts";
-import { primaryCode, spoilsConnection, toStorageError } from "./sqlite-errors.ts";
-import { createPrivately, fileIdentity, prepareFolder } from "./files.ts";
+import { sqlitePrimaryCode, invalidatesConnection, toStorageError } from "./sqlite-errors.ts";
+import { createPrivateFile, fileIdentity, prepareFolder } from "./files.ts";
 import { loadSqlite, type SqliteLibrary } from "./load-library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
-import { schemaFaults } from "./schema-faults.ts";
+import { findSchemaFaults } from "./schema-faults.ts";
 
 interface OpenStore {
   path: string;
@@ -248,7 +248,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
   const lock = lockStore(library, path);
   let writer: Connection | null = null;
   try {
-    createPrivately(path);
+    createPrivateFile(path);
     writer = connectStore(library, path, { busyTimeout });
     assertOurs(writer, path);
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });

@@ -76,12 +76,12 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
  * rolled back by itself, and data after a failed fsync must not be trusted. False for a constraint, which fails only
  * one statement.
  */
-export function spoilsConnection(error: unknown): boolean {
-  return [7, 8, 9, 10, 11, 13, 14, 26].includes(primaryCode(error) ?? 0);
+export function invalidatesConnection(error: unknown): boolean {
+  return [7, 8, 9, 10, 11, 13, 14, 26].includes(sqlitePrimaryCode(error) ?? 0);
 }
 
 /** Returns the code of the underlying SQLite error; null if there is none. */
-export function primaryCode(error: unknown): number | null {
+export function sqlitePrimaryCode(error: unknown): number | null {
   const cause = error instanceof StorageError ? error.cause : error;
   const errcode = codeOf(cause as Failure | undefined);
   return errcode === undefined ? null : errcode & 0xff;

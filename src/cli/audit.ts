@@ -8,7 +8,7 @@ import { auditStore, type StoreAuditReport } from "../audit/audit-store.ts";
 import {
   verifyCheckpointFile,
   checkpointFile,
-  isForbidden,
+  isPermissionDenied,
   readCheckpointFile,
   stateCheckpointPath,
 } from "../ledger/sign/kept-checkpoint.ts";
@@ -142,7 +142,7 @@ function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): Kep
     } catch (error) {
       const message = `the stored checkpoint ${path} cannot be read: ${(error as Error).message}`;
       // The service also ignores a state folder that it has no permission to read.
-      (path !== paths[0] && isForbidden(error) ? kept.warnings : kept.faults).push(message);
+      (path !== paths[0] && isPermissionDenied(error) ? kept.warnings : kept.faults).push(message);
     }
   }
   return kept;

@@ -8,7 +8,7 @@ import { configFiles } from "../hook/hook-config.ts";
 import { loadPolicyFolder } from "../policies/folder.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, type Command } from "./command.ts";
 import { availableKey, serviceUrl } from "./credentials.ts";
-import { invocation } from "./invocation.ts";
+import { programCommand } from "./invocation.ts";
 import type { Me } from "./remote.ts";
 import { assertCurrent, assertStorable, withStore } from "./with-store.ts";
 
@@ -55,7 +55,7 @@ examples:
         check: "hook",
         state: "note",
         text: "a coding agent has a hook here",
-        fix: `"${invocation()} hook doctor --host HOST" checks it`,
+        fix: `"${programCommand()} hook doctor --host HOST" checks it`,
       });
     if (values.json === true) io.out(JSON.stringify({ findings }));
     else
@@ -131,7 +131,7 @@ async function checkNotifications({ channels, policies, environment }: Config): 
         check: "policies",
         state: "problem",
         text: `${policies} has ${faults.length} faults, so the service continues with its last valid policies`,
-        fix: `"${invocation()} policy check" prints them`,
+        fix: `"${programCommand()} policy check" prints them`,
       },
     ];
   const unknown = findUnknownChannels(
@@ -172,7 +172,7 @@ async function checkService(): Promise<Finding[]> {
     await service.call("GET", "/readyz");
     findings.push({ check: "service", state: "ok", text: `${url} is ready` });
   } catch (error) {
-    const fix = `start it with "${invocation()} serve", or set ASSENT_URL to the address of the service`;
+    const fix = `start it with "${programCommand()} serve", or set ASSENT_URL to the address of the service`;
     return [{ check: "service", state: "problem", text: reasonOf(error), fix }];
   }
   findings.push(...(await checkClock(url)));
@@ -183,14 +183,14 @@ async function checkService(): Promise<Finding[]> {
         check: "key",
         state: "note",
         text: "no key is configured, so the key and the active policies were not checked",
-        fix: `run "${invocation()} login", or set ASSENT_API_KEY`,
+        fix: `run "${programCommand()} login", or set ASSENT_API_KEY`,
       },
     ];
   try {
     const me = await service.call<Me>("GET", "/v1/me");
     return [...findings, ...checkKey(me), ...(await checkPolicies(service, me))];
   } catch (error) {
-    const fix = `use another key: "${invocation()} login", or ASSENT_API_KEY`;
+    const fix = `use another key: "${programCommand()} login", or ASSENT_API_KEY`;
     return [...findings, { check: "key", state: "problem", text: reasonOf(error), fix }];
   }
 }
@@ -252,7 +252,7 @@ async function checkPolicies(service: Assent, { scopes }: Me): Promise<Finding[]
         check,
         state: "problem",
         text: "no policy is active, so the service denies every action",
-        fix: `put policies into the policies folder ("${invocation()} policy init" writes one), or activate one`,
+        fix: `put policies into the policies folder ("${programCommand()} policy init" writes one), or activate one`,
       },
     ];
   const count = `${page.policies.length}${page.next_cursor === null ? "" : " or more"}`;

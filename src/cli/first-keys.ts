@@ -3,7 +3,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSyn
 import { join } from "node:path";
 import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";
 import { CommandError, parseChoice, type Output } from "./command.ts";
-import { invocation } from "./invocation.ts";
+import { programCommand } from "./invocation.ts";
 
 type Place = "print" | "file";
 
@@ -47,7 +47,7 @@ An agent submits with its key. This one is the key of "${FIRST_AGENT}"; each oth
 
 You approve with ADMIN_KEY. List what waits for approval; the command asks for the key:
 
-  ${invocation()} actions --status pending_approval
+  ${programCommand()} actions --status pending_approval
 `);
 }
 

@@ -18,7 +18,7 @@ import {
   planInstall,
   planUninstall,
 } from "./hook-install.ts";
-import { isReady, agentKeyRequest, LocalService, packForOnePerson } from "./local-service.ts";
+import { isServiceReady, agentKeyRequest, LocalService, readPackForOneApprover } from "./local-service.ts";
 import { serviceUrl } from "./credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "./remote.ts";
 
@@ -113,7 +113,7 @@ async function prepareKey(
   const before = savedConfig(env);
   const url = before?.url ?? (process.env["ASSENT_URL"] ? serviceUrl() : (local.url ?? serviceUrl()));
   let key: string | null = null;
-  if (await isReady(url)) done(io, `the service runs at ${url}`);
+  if (await isServiceReady(url)) done(io, `the service runs at ${url}`);
   else {
     if (!isLoopback(url)) throw new CommandError(`no service is ready at ${url}`, EXIT.unreachable);
     if (local.url !== null && local.url !== url)
@@ -229,7 +229,7 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
           'write and activate policies, or install the pack "coding-agents" by hand (docs/packs.md)',
       );
     const path = "/v1/policies/import-yaml?activate=true";
-    await withServiceErrors(() => adminClient(config.url).call("POST", path, { yaml: packForOnePerson() }));
+    await withServiceErrors(() => adminClient(config.url).call("POST", path, { yaml: readPackForOneApprover() }));
     done(io, 'the policy pack "coding-agents" is installed and active');
     answers = await ask();
     refused = answers.filter(({ decision }) => decision !== "allow");

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { ConfigError, ENVIRONMENT_VARIABLES, loadConfig } from "../config/index.ts";
 import { renderEditorSchema, type EditorSchema } from "../config/editor-schemas.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
-import { invocation } from "./invocation.ts";
+import { programCommand } from "./invocation.ts";
 import { assertStorable } from "./with-store.ts";
 
 /** Example policies of the package. */
@@ -41,7 +41,7 @@ examples:
     for (const path of await write(folder)) io.out(join(folder, path));
     const at = relative(process.cwd(), resolve(folder));
     const cd = at === "" ? "" : `cd ${at} && `;
-    const program = invocation(resolve(folder));
+    const program = programCommand(resolve(folder));
     io.err(`\nNext: ${cd}${program} policy test policies\n      ${cd}${program} serve`);
     const obstacle = await storageFault(folder);
     if (obstacle !== null) io.err(`\nBefore "serve" works here: ${obstacle}`);

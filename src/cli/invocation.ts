@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
  * @param folder the working folder in which the command will be run
  * @param env the environment, which npx and bunx mark
  */
-export function invocation(
+export function programCommand(
   folder: string = process.cwd(),
   env: Record<string, string | undefined> = process.env,
 ): string {

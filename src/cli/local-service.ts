@@ -25,7 +25,7 @@ interface KeyView {
 }
 
 /** Returns the policy pack "coding-agents" as YAML, changed so that no rule requires a second approver. */
-export function packForOnePerson(): string {
+export function readPackForOneApprover(): string {
   const text = readFileSync(PACK, "utf8").replace(/^# yaml-language-server:.*\n/, "");
   return text.replaceAll("quorum: 2, ", "");
 }
@@ -64,7 +64,7 @@ export class LocalService {
   /** Writes the configuration and the policy pack. Does not overwrite existing files. */
   create(port: number): void {
     mkdirSync(join(this.folder, "policies"), { recursive: true, mode: 0o700 });
-    writeNew(join(this.folder, "policies", "coding-agents.yaml"), packForOnePerson());
+    writeNew(join(this.folder, "policies", "coding-agents.yaml"), readPackForOneApprover());
     // Written last, because its presence means that the folder is complete.
     writeNew(
       join(this.folder, "assent.yaml"),
@@ -133,7 +133,7 @@ policies: ./policies
     closeSync(log);
     const end = performance.now() + READY_MS;
     while (!ended && performance.now() < end) {
-      if (await isReady(url)) {
+      if (await isServiceReady(url)) {
         writeFileSync(this.pidFile, `${child.pid}\n`, { mode: 0o600 });
         return url;
       }
@@ -176,7 +176,7 @@ export const agentKeyRequest = (agent: string): object => ({
 });
 
 /** Returns whether a service at this URL is ready. */
-export async function isReady(url: string): Promise<boolean> {
+export async function isServiceReady(url: string): Promise<boolean> {
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000), redirect: "error" });
     await response.arrayBuffer();

@@ -2,7 +2,7 @@
 import type { CoreCommand } from "../contract/command.ts";
 import { limitYoungGeneration } from "../serve/young-space.ts";
 import { suggest } from "../domain/suggest.ts";
-import { invocation } from "./invocation.ts";
+import { programCommand } from "./invocation.ts";
 import { CommandError, EXIT, type Command, type Output } from "./command.ts";
 
 /** Commands are loaded on demand, because most of them need few modules. */
@@ -83,7 +83,7 @@ export async function run(args: string[], io: Output): Promise<number> {
     io.err(`assent: ${error.message}`);
     if (error.exit === EXIT.usage && command !== undefined) {
       const verb = Object.hasOwn(command.verbs ?? {}, rest[0] ?? "") ? ` ${rest[0]}` : "";
-      io.err(`run "${invocation()} ${name}${verb} --help" for its usage`);
+      io.err(`run "${programCommand()} ${name}${verb} --help" for its usage`);
     }
     return error.exit;
   }
@@ -104,7 +104,7 @@ async function find(name: string): Promise<Command> {
   if (command !== undefined) return command;
   const meant = suggest(name, [...Object.keys(COMMANDS), ...commands.keys()]);
   throw new CommandError(
-    `there is no command "${name}"${meant === null ? `; "${invocation()} help" lists them` : `; did you mean "${meant}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
+    `there is no command "${name}"${meant === null ? `; "${programCommand()} help" lists them` : `; did you mean "${meant}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
     EXIT.usage,
   );
 }

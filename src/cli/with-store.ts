@@ -6,7 +6,7 @@ import { loadPlugins, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError } from "../runtime/plugins/plugin-options.ts";
 import { createStorage } from "../runtime/plugins/create-storage.ts";
 import { CommandError, EXIT, type Output } from "./command.ts";
-import { invocation } from "./invocation.ts";
+import { programCommand } from "./invocation.ts";
 
 /** Opens the store, runs the work and closes the store. Throws CommandError for problems that an operator can fix. */
 export async function withStore<T>(
@@ -54,7 +54,7 @@ export async function assertCurrent(storage: Storage): Promise<void> {
   const { applied, known: newest } = await storage.schema();
   if (applied < newest)
     throw new CommandError(
-      `the store has schema ${applied}, and this version needs ${newest}; run "${invocation()} migrate" first`,
+      `the store has schema ${applied}, and this version needs ${newest}; run "${programCommand()} migrate" first`,
     );
   if (applied > newest)
     throw new CommandError(

@@ -107,7 +107,7 @@ function checkExactJson(text: string, isHarmless: Required<JsonLimits>["isHarmle
   }
 }
 
-export function firstText(object: JsonObject, ...names: string[]): string | undefined {
+export function firstNonEmptyString(object: JsonObject, ...names: string[]): string | undefined {
   for (const name of names) {
     const value = object[name];
     if (typeof value === "string" && value !== "") return value;

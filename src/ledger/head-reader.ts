@@ -1,7 +1,7 @@
 /** Reads the committed head for all components of this process. */
 import type { LedgerHead, Storage, StoredHead } from "../contract/storage.ts";
 import { createContinuity, type Continuity } from "./commit/continuity.ts";
-import { sharedRead } from "./shared-read.ts";
+import { createSharedRead } from "./shared-read.ts";
 
 export class HeadReader {
   /** Verifies that each head that is read extends the earlier ones. */
@@ -17,7 +17,7 @@ export class HeadReader {
   private constructor(storage: Storage, start: StoredHead) {
     this.continuity = createContinuity(start, storage);
     this.isExclusive = storage.exclusive;
-    this.readStored = sharedRead(() => this.continuity.observe(() => storage.head()));
+    this.readStored = createSharedRead(() => this.continuity.observe(() => storage.head()));
   }
 
   /** Reads the head of a store that is open, and verifies it on each later connection. */

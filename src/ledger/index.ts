@@ -18,7 +18,7 @@ import { Sequencer, type SequencerOptions } from "./commit/sequencer.ts";
 import { CommitFollower } from "./follow-commits.ts";
 import type { HeadReader } from "./head-reader.ts";
 import { createProofReader, type ProofReader } from "./reader.ts";
-import { sharedRead } from "./shared-read.ts";
+import { createSharedRead } from "./shared-read.ts";
 import { CheckpointStore } from "./sign/checkpoint-store.ts";
 import { Checkpoints, storedCheckpoint } from "./sign/checkpoints.ts";
 import {
@@ -30,7 +30,7 @@ import {
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
 import { Tail, type Listener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
-import { appendCheckpoints, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
+import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
 import { witnessedCheckpoint } from "./witness/witnesses.ts";
 
 /** Minimum interval at which a process that only reads stores what it has seen. Milliseconds. */
@@ -104,7 +104,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     allowUnsigned: options.acceptRollback,
   });
   if (report.faults.length > 0) throw new LedgerTampered(report.faults);
-  const signed = await storedCheckpoint(storage, logKeys.keys(), options.verify);
+  const signed = await readStoredCheckpoint(storage, logKeys.keys(), options.verify);
   const ledger = new ProcessLedger(options, start, signed);
   await ledger.start(start);
   return ledger;
@@ -149,7 +149,7 @@ class ProcessLedger implements OpenLedger {
       keepSeen: () => this.keepSeen(),
       log,
     });
-    this.checkpoint = sharedRead(() => this.signHead());
+    this.checkpoint = createSharedRead(() => this.signHead());
   }
 
   /**
@@ -195,7 +195,7 @@ class ProcessLedger implements OpenLedger {
     const { checkpointLog, clock, log } = this.options;
     if (checkpointLog == null) return null;
     const newest = (): SignedCheckpoint | null => this.checkpoints.latest();
-    return appendCheckpoints(checkpointLog.path, checkpointLog.everyMs, newest, clock.now, log);
+    return openCheckpointLog(checkpointLog.path, checkpointLog.everyMs, newest, clock.now, log);
   }
 
   private createRollCall(): RollCall | null {

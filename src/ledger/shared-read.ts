@@ -4,7 +4,7 @@
  * Returns a function that combines concurrent reads. A call during a read waits for the next read, together with all other
  * such calls, so that its result is never older than the call.
  */
-export function sharedRead<T>(read: () => Promise<T>): () => Promise<T> {
+export function createSharedRead<T>(read: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null;
   let next: Promise<T> | null = null;
 

@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { computeLimitTotals, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
-import { actionRow, T0, useRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, T0, limitUseRow } from "../../src/testing/suite/rows.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const USES = 20_000;
@@ -30,7 +30,7 @@ describe("totals of a limit", () => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1, { agent_id: "Bot", status: "allowed", approved_until: T0 + 9 }));
       for (let n = 0; n < USES; n++)
-        await tx.insertLimitUse(useRow(n, { at: T0 + Math.floor(n / 4), until: T0 + 10_000_000, amount: 3 }));
+        await tx.insertLimitUse(limitUseRow(n, { at: T0 + Math.floor(n / 4), until: T0 + 10_000_000, amount: 3 }));
     });
     for (let i = 0; i < 4; i++) await storage.write((tx) => tx.limitUsed(...SPAN, T0));
   });

@@ -1,8 +1,8 @@
 /** Notices of stops to people in channels, once each, with their text escaped. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { write } from "../../plugins/notify-email/mail.ts";
-import { showStop } from "../../plugins/notify-slack/blocks.ts";
+import { renderMail } from "../../plugins/notify-email/mail.ts";
+import { renderStop } from "../../plugins/notify-slack/blocks.ts";
 import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
 import type { StopMessage } from "../../src/contract/notifier.ts";
 import { testNotifier } from "../support/notifier.ts";
@@ -47,12 +47,12 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
       [message.stop.reason, message.stop.comment, message.stop.approvals, message.stop.needed, message.stop.tool],
       [REASON, "it is over", 1, 2, "stripe"],
     );
-    const mail = write(message);
+    const mail = renderMail(message);
     assert.equal(mail.subject, "[Assent] somebody wants to lift a stop: tool stripe");
     assert.match(mail.text, /1 of 2 people have asked for that/);
     assert.ok(!mail.html.includes("<b>") && mail.html.includes("&lt;b&gt;"));
     assert.ok(!mail.text.includes("\u202e"), "what hides is shown");
-    const slack = JSON.stringify(showStop(message));
+    const slack = JSON.stringify(renderStop(message));
     assert.ok(slack.includes("&lt;b&gt;refunds") && !slack.includes("<b>"));
     const body = JSON.parse(buildWebhookBody(message)) as { type: string; data: { stop: { id: string } } };
     assert.deepEqual([body.type, body.data.stop.id], ["stop", id]);

@@ -6,7 +6,7 @@ import { isValidOwner, ownerIdentity } from "../../src/domain/owner.ts";
 const submitter = { key_id: "k1", agent_id: "bot", owner: "ada" };
 const stranger = { key_id: "k2", agent_id: null, owner: null };
 
-test("who counts as the submitter: its key, its agent's keys, the acting agent's keys, its owner's keys", () => {
+test("the submitting key, its agent's keys, the acting agent's keys and its owner's keys count as the submitter", () => {
   assert.equal(findSelfRelation(submitter, "bot", { ...stranger, key_id: "k1" }), "same_key");
   assert.equal(findSelfRelation(submitter, "other", { ...stranger, agent_id: "bot" }), "same_agent");
   assert.equal(
@@ -17,11 +17,11 @@ test("who counts as the submitter: its key, its agent's keys, the acting agent's
   assert.equal(findSelfRelation(submitter, "bot", { key_id: "k2", agent_id: "second-bot", owner: "bob" }), null);
 });
 
-test("two keys without an owner and without a binding are nobody's sisters", () => {
+test("two keys without an owner and without a binding are not related", () => {
   assert.equal(findSelfRelation({ key_id: "k1", agent_id: null, owner: null }, "bot", stranger), null);
 });
 
-test("an owner's identity is the same for every spelling, once more for itself, and apart for other names", () => {
+test("an owner's identity is the same for every spelling, stable, and different for other names", () => {
   for (const [one, other] of [
     ["Straße", "STRASSE"],
     ["ﬁnance", "Finance"],

@@ -1,4 +1,4 @@
-/** Votes against the approvers that a rule requires. */
+/** Votes compared with the approvers that a rule requires. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
@@ -41,13 +41,13 @@ const follow = (of: ApproverPlan, votes: CountedVote[], now = 0) => {
 
 describe("one stage", () => {
   const both = plan(need("finance", "security"));
-  test("each group needs a vote of its own, in any order", () => {
+  test("each group needs its own vote, in any order", () => {
     assert.deepEqual(follow(both, []), { isMet: false, counted: [], open: ["finance", "security"] });
     assert.deepEqual(follow(both, [vote("f", ["finance"])]), { isMet: false, counted: [0], open: ["security"] });
     assert.equal(follow(both, [vote("s", ["security"]), vote("f", ["finance"])]).isMet, true);
   });
 
-  test("a person in both groups counts once, and for whichever group is missing in the end", () => {
+  test("a person in both groups counts once, for the group that is missing in the end", () => {
     const two = vote("ada", ["finance", "security"]);
     assert.deepEqual(follow(both, [two]), { isMet: false, counted: [0], open: ["finance", "security"] });
     assert.equal(follow(both, [two, vote("f", ["finance"])]).isMet, true);
@@ -55,7 +55,7 @@ describe("one stage", () => {
     assert.equal(follow(both, [two, { ...two, at: 1 }]).isMet, false);
   });
 
-  test("votes that share a principal are of one person", () => {
+  test("votes that share a principal count as one person", () => {
     const shared = { principals: ["owner:x", "owner:maker"] };
     const votes = [
       vote("x", ["finance"], 0, shared),
@@ -99,7 +99,7 @@ describe("one stage", () => {
     }
   });
 
-  test("a vote that fills nothing does not count", () => {
+  test("a vote that satisfies nothing does not count", () => {
     assert.deepEqual(follow(both, [vote("n")]), { isMet: false, counted: [], open: ["finance", "security"] });
     assert.deepEqual(follow(both, [vote("f", ["finance"]), vote("g", ["finance"])]).counted, [0]);
   });
@@ -107,13 +107,13 @@ describe("one stage", () => {
 
 describe("stages", () => {
   const inOrder = plan(need("finance"), need("security"));
-  test("a stage without `after` opens when the one before is met", () => {
+  test("a stage without `after` opens when the previous one is met", () => {
     assert.deepEqual(follow(inOrder, [vote("s", ["security"])]), { isMet: false, counted: [], open: ["finance"] });
     const votes = [vote("f", ["finance"]), vote("s", ["security"], 1)];
     assert.deepEqual(follow(inOrder, votes), { isMet: true, counted: [0, 1], open: [] });
   });
 
-  test("a stage with `after` opens if the one before takes too long, and either one suffices", () => {
+  test("a stage with `after` opens if the previous one takes too long, and either one suffices", () => {
     const escalating = plan(need("lead", "lead"), [30 * MINUTE, need("director")]);
     const early = [vote("d", ["director"], 10 * MINUTE)];
     assert.deepEqual(follow(escalating, early, 10 * MINUTE), { isMet: false, counted: [], open: ["lead"] });
@@ -124,7 +124,7 @@ describe("stages", () => {
     assert.equal(countNeeded(escalating), 1);
   });
 
-  test("the time of a later stage runs from the vote that opened it", () => {
+  test("the time of a later stage starts with the vote that opened it", () => {
     const three = plan(need("a"), need("b"), [10 * MINUTE, need("c")]);
     const votes = [vote("1", ["a"], 60 * MINUTE), vote("2", ["c"], 69 * MINUTE)];
     assert.equal(follow(three, votes, 69 * MINUTE).isMet, false);
@@ -132,7 +132,7 @@ describe("stages", () => {
   });
 });
 
-test("self-confirmations and the requester's groups count only where the plan says so", () => {
+test("self-confirmations and votes from the requester's groups count only if the plan says so", () => {
   const self = vote("ada", [], 0, { self: true });
   assert.equal(follow(anyApprovers(1), [self]).isMet, false);
   assert.equal(follow(anyApprovers(1, "self_confirm"), [self]).isMet, true);
@@ -142,7 +142,7 @@ test("self-confirmations and the requester's groups count only where the plan sa
 });
 
 describe("several rules", () => {
-  test("a plan that another implies is left out", () => {
+  test("a plan that another plan implies is left out", () => {
     const groups = plan(need("finance", "security"));
     assert.deepEqual(combinePlans([anyApprovers(2), anyApprovers(1), groups, groups]), [groups]);
     assert.deepEqual(combinePlans([anyApprovers(3), groups]).length, 2);

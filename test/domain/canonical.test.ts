@@ -6,7 +6,7 @@ import { parseJson, type JsonValue } from "../../src/domain/json.ts";
 
 const canonical = (value: unknown): string => canonicalText(value as JsonValue);
 
-test("keys stand in the order of their UTF-16 code units", () => {
+test("keys are sorted by UTF-16 code units", () => {
   const text = canonical({
     "\u20ac": 1,
     "\r": 2,
@@ -21,11 +21,11 @@ test("keys stand in the order of their UTF-16 code units", () => {
   assert.equal(text, '{"\\n":9,"\\r":2,"1":4,"</script>":8,"\u0080":6,"\u00f6":7,"\u20ac":1,"\u{1f602}":5,"\ufb33":3}');
 });
 
-test("keys that look like numbers are texts: 10 before 9", () => {
+test("keys that look like numbers sort as texts: 10 before 9", () => {
   assert.equal(canonical({ 9: 1, 10: 2, "-1": 3 }), '{"-1":3,"10":2,"9":1}');
 });
 
-test("texts are escaped as RFC 8785 section 3.2.2.2 says and not normalised", () => {
+test("texts are escaped as in RFC 8785 section 3.2.2.2 and not normalised", () => {
   assert.equal(
     canonical('\u0000\u0008\u0009\u000a\u000b\u000c\u000d\u001f"\\/\u007f\u2028'),
     '"\\u0000\\b\\t\\n\\u000b\\f\\r\\u001f\\"\\\\/\u007f\u2028"',
@@ -50,7 +50,7 @@ test("canonical text is a fixed point of parsing", () => {
     assert.equal(canonical(parseJson(text)), text);
 });
 
-test("what is absent cannot vanish: undefined is refused wherever it stands", () => {
+test("undefined is rejected at every position, so that no member can vanish", () => {
   for (const value of [undefined, [undefined], [1, undefined, 2], { a: undefined }, { a: [{ b: undefined }] }]) {
     assert.throws(() => canonical(value), {
       name: "TypeError",
@@ -61,7 +61,7 @@ test("what is absent cannot vanish: undefined is refused wherever it stands", ()
   assert.throws(() => canonical([, 1]), TypeError, "a hole would be written as [,1]");
 });
 
-test("what JSON cannot say is refused instead of left out", () => {
+test("values that JSON cannot express are rejected, not left out", () => {
   for (const value of [() => 1, Symbol("s"), 1n]) {
     assert.throws(() => canonical(value), TypeError);
     assert.throws(() => canonical([value]), TypeError);
@@ -84,7 +84,7 @@ test("what JSON cannot say is refused instead of left out", () => {
     assert.throws(() => canonical({ a: [value] }));
 });
 
-test("lone surrogates are refused in values and keys, pairs are not", () => {
+test("lone surrogates are rejected in values and keys, pairs are not", () => {
   for (const text of ["\ud800", "\udc00", "a\ud83d", "\ude02\ud83d", "\ud83d\ud83d\ude02"]) {
     assert.throws(() => canonical({ a: text }), /surrogate/i, JSON.stringify(text));
     assert.throws(() => canonical({ [text]: 1 }), /surrogate/i, JSON.stringify(text));
@@ -104,7 +104,7 @@ test("keys with a meaning in JavaScript are data", () => {
   assert.throws(() => canonical({ toJSON: () => "hidden" }), TypeError, "a method cannot replace what is hashed");
 });
 
-test("too deep or circular values are refused with a message, not a stack overflow", () => {
+test("too deep or circular values are rejected with a message, not a stack overflow", () => {
   const nest = (depth: number): JsonValue => {
     let value: JsonValue = 1;
     for (let i = 0; i < depth; i++) value = i % 2 === 0 ? [value] : { a: value };
@@ -118,12 +118,12 @@ test("too deep or circular values are refused with a message, not a stack overfl
   assert.throws(() => canonical(loop), { name: "RangeError", message: /contains itself/ });
 });
 
-test("one value that stands in two places is not a circle", () => {
+test("one value at two positions is not circular", () => {
   const shared = { x: 1 };
   assert.equal(canonical([shared, { shared }]), '[{"x":1},{"shared":{"x":1}}]');
 });
 
-test("what is in order already, wholly or in part, is written as the package writes it", () => {
+test("sorted values, whole or in part, have the same text as the package writes", () => {
   const inOrder = { a: [1, { b: null, c: "é" }], d: { e: true, f: [] }, g: -0 };
   const values: JsonValue[] = [
     inOrder,
@@ -140,13 +140,13 @@ test("what is in order already, wholly or in part, is written as the package wri
   }
 });
 
-test("nothing writes itself: a toJSON that is no data is not called", () => {
+test("a toJSON method that is not data is not called", () => {
   const items = Object.assign([2, 1], { toJSON: () => "forged" });
   const object = Object.defineProperty({ a: 1 }, "toJSON", { value: () => "forged", enumerable: false });
   assert.equal(canonicalText([items, object] as unknown as JsonValue), '[[2,1],{"a":1}]');
 });
 
-test("a member is put where canonical order has it, whether or not the others are in order", () => {
+test("a member is inserted at its position in canonical order, even if the others are unsorted", () => {
   assert.deepEqual(Object.keys(insertMember({ a: 1, z: 2 }, "seq", 3)), ["a", "seq", "z"]);
   assert.deepEqual(Object.keys(insertMember({ a: 1 }, "seq", 3)), ["a", "seq"]);
   assert.deepEqual(insertMember({ z: 1, a: 2, seq: 9 }, "seq", 3), { z: 1, a: 2, seq: 3 });

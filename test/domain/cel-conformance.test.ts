@@ -1,7 +1,7 @@
 /**
- * The conformance data of the CEL specification, as far as JSON can say it: what needs protocol buffers, and functions
- * of extensions that conditions do not have, are left out. Every test that does not come out as the specification says
- * is named below, with the reason.
+ * The conformance data of the CEL specification, as far as JSON can express it. Tests that need protocol buffers or
+ * functions of missing extensions are left out. Every test with another result than the specification is named below,
+ * with the reason.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -68,7 +68,7 @@ const said = casesOf(data as Suite, "").filter(
   ({ given }) => given.checkOnly !== true && !PROTOBUF.test(JSON.stringify({ ...given, container: null })),
 );
 
-/** A value of the data: JSON of cel.expr.Value. */
+/** Converts a value of the data: JSON of cel.expr.Value. */
 function celOf(given: JsonValue): CelInput {
   const [[kind, value]] = Object.entries(given as object) as [[string, never]];
   const list = (of: { values?: JsonValue[] }) => celList((of.values ?? []).map(celOf));
@@ -99,7 +99,7 @@ function celOf(given: JsonValue): CelInput {
   return kinds[kind]?.() as CelInput;
 }
 
-/** So that values of the same type and content are the same text. */
+/** Converts a value to text, equal for values of the same type and content. */
 function shown(value: unknown): string {
   if (value instanceof CelFailure) return "an error";
   if (typeof value === "bigint") return `int ${value}`;

@@ -1,4 +1,4 @@
-/** Conversions: whatever is not wholly a number, a time or a duration is an error, and so a deny. */
+/** Conversions: a text that is not completely a number, a time or a duration is an error, and so a deny. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { printCelValue } from "../../src/domain/policy/condition/cel-print.ts";
@@ -15,7 +15,7 @@ function value(source: string, given: JsonValue = null): string {
   return "error" in result ? "error" : printCelValue(result.value);
 }
 
-/** Each function with the texts it takes, and those it does not. */
+/** For each function, the texts that it accepts and those that it rejects. */
 const TABLE: [name: string, takes: Record<string, string>, refuses: string[]][] = [
   [
     "int",
@@ -66,7 +66,7 @@ const TABLE: [name: string, takes: Record<string, string>, refuses: string[]][] 
   ],
 ];
 
-test("texts are wholly what they are made", () => {
+test("a text must be completely a number, a time or a duration", () => {
   for (const [name, takes, refuses] of TABLE) {
     for (const [text, made] of Object.entries(takes))
       assert.equal(value(`${name}(params.v)`, text), made, `${name}("${text}")`);
@@ -74,7 +74,7 @@ test("texts are wholly what they are made", () => {
   }
 });
 
-test("numbers become times in seconds, and only what CEL converts is converted", () => {
+test("numbers become times in seconds, and only types that CEL converts are converted", () => {
   assert.equal(value("timestamp(1768471200)"), "2026-01-15T10:00:00.000Z");
   assert.equal(value("timestamp(int(timestamp('2026-01-15T10:00:00Z')))"), "2026-01-15T10:00:00.000Z");
   for (const source of [
@@ -95,14 +95,14 @@ test("numbers become times in seconds, and only what CEL converts is converted",
   assert.equal(value("string(b'\\xff')"), "error");
 });
 
-test("texts are put in order by code points", () => {
+test("texts are sorted by code points", () => {
   assert.equal(value("'\\uffff' < '\\U0001f98a'"), "true");
   assert.equal(value("'\\U0001f98a' <= '\\uffff'"), "false");
   assert.equal(value("'a\\U0001f98a' > 'a\\U0001f989'"), "true");
   assert.equal(value("'a' < 'ab' && 'b' > 'ab' && 'a' >= 'a'"), "true");
 });
 
-test("a key whose value is null is in its map, also in one that the condition writes", () => {
+test("a key with the value null exists, also in a map that the condition creates", () => {
   for (const source of [
     '"a" in {"a": null}',
     "1 in {1: null}",
@@ -114,7 +114,7 @@ test("a key whose value is null is in its map, also in one that the condition wr
   assert.equal(value("2 in {1: null}"), "false");
 });
 
-test("a rule that asks about large amounts is not passed by a text that is no number", () => {
+test("a text that is not a number does not pass a rule about large amounts", () => {
   const rules = [rule("large", "require_approval", { when: "double(params.amount) > 1000.0" }), rule("rest", "allow")];
   const set = compile(policy("p", rules));
   for (const amount of ["5,000", "", " 5000", "0x1388", "5 000"])

@@ -150,7 +150,7 @@ test("addresses, networks, URLs, paths and versions are compared by their parts"
   for (const [source, value] of cases) assert.deepEqual(valueOf(source), value, source);
 });
 
-test("a value that a function cannot take is an error, and never part of a message", () => {
+test("a value that a function does not accept is an error, and is never part of a message", () => {
   const sources = [
     "ip('secret')",
     "cidr('10.0.0.0/33')",
@@ -190,7 +190,7 @@ test("the static check knows the functions, their namespaces and their arguments
   assert.equal(fault("sets.contains(params.a, ['x']) && math.greatest(params.n, 2) > 1"), "");
 });
 
-test("explanations show calls with qualified names as they are written", () => {
+test("explanations show calls with their qualified names", () => {
   const parts = evaluateConditionParts("sets.contains(['a', 'b'], params.l)", on({ l: ["a"] }));
   assert.deepEqual(
     parts.map(({ expression, value }) => [expression, value]),
@@ -201,7 +201,7 @@ test("explanations show calls with qualified names as they are written", () => {
   );
 });
 
-test("each function stops at the steps of a decision, whatever it is given", () => {
+test("each function stops at the step limit of a decision, for any argument", () => {
   const long = "ab".repeat(500_000);
   const texts = Array.from({ length: 30_000 }, (_, i) => `text ${i}`);
   const hostile = [
@@ -231,7 +231,7 @@ test("each function stops at the steps of a decision, whatever it is given", () 
     const result = compiled.condition.evaluate(activation);
     const { user, system } = process.cpuUsage(before);
     assert.ok("error" in result && result.error === "CONDITION_LIMIT", `${source}: ${JSON.stringify(result)}`);
-    // Work that no step counts takes seconds; a busy machine takes less than two.
+    // Work that the meter does not count takes seconds; a busy machine takes less than two.
     assert.ok(user + system < 2_000_000, `${source} took ${(user + system) / 1000} ms for ${MAX_STEPS} steps`);
     if (process.env["ASSENT_TEST_MEASURE"]) console.error(source, (user + system) / 1000, "ms");
   }

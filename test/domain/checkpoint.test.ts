@@ -40,7 +40,7 @@ function refuses(reason: NoteErrorReason, work: () => unknown, what?: string): v
 }
 
 describe("opening notes", () => {
-  test("one signature that fits is enough, in any place among those of others", () => {
+  test("one valid signature suffices, in any position among others", () => {
     const foreign = line("witness.example", concatBytes(Uint8Array.of(1, 2, 3, 4), new Uint8Array(76)));
     assert.equal(openNote(NOTE, [log.vkey], ed25519), TEXT);
     assert.equal(openNote(`${TEXT}\n${foreign}${signatureOf(NOTE)}${foreign}`, [log.vkey], ed25519), TEXT);
@@ -48,32 +48,32 @@ describe("opening notes", () => {
     assert.equal(openNote(`${NOTE}${signatureOf(signNote(TEXT, other))}`, [log.vkey, other.vkey], ed25519), TEXT);
   });
 
-  test("a known key with a bad signature rejects the note, even beside a good one", () => {
+  test("a known key with a bad signature rejects the note, even if another signature is valid", () => {
     const wrong = signatureOf(signNote("another text\n", other));
     refuses("bad_signature", () => openNote(`${NOTE}${wrong}`, [log.vkey, other.vkey], ed25519));
     refuses("bad_signature", () => openNote(`${TEXT}\n${wrong}${signatureOf(NOTE)}`, [log.vkey, other.vkey], ed25519));
     assert.equal(openNote(`${NOTE}${wrong}`, [log.vkey], ed25519), TEXT, "unless it is not known");
   });
 
-  test("a known key's second signature is checked too", () => {
+  test("a second signature of a known key is verified too", () => {
     refuses("bad_signature", () =>
       openNote(`${NOTE}${signatureOf(signNote("another text\n", log))}`, [log.vkey], ed25519),
     );
   });
 
-  test("the same name with another key is a stranger", () => {
+  test("the same name with another key is unknown", () => {
     refuses("unknown_key", () => openNote(signNote(TEXT, impostor), [log.vkey], ed25519));
     refuses("unknown_key", () => openNote(NOTE, [], ed25519));
     refuses("unknown_key", () => openNote(NOTE, [other.vkey], ed25519));
   });
 
-  test("a key's id and signature under another name are a stranger's", () => {
+  test("a key's id and signature under another name are unknown", () => {
     const bytes = concatBytes(computeKeyId(log.name, 1, log.publicKey), log.sign(utf8(TEXT)));
     refuses("unknown_key", () => openNote(`${TEXT}\n${line("example.com/elsewhere", bytes)}`, [log.vkey], ed25519));
     assert.equal(openNote(`${TEXT}\n${line(log.name, bytes)}`, [log.vkey], ed25519), TEXT);
   });
 
-  test("the key id of the log before another key's signature does not verify", () => {
+  test("the log's key id before another key's signature does not verify", () => {
     const forged = concatBytes(computeKeyId(log.name, 1, log.publicKey), impostor.sign(utf8(TEXT)));
     refuses("bad_signature", () => openNote(`${TEXT}\n${line(log.name, forged)}`, [log.vkey], ed25519));
   });
@@ -119,7 +119,7 @@ describe("opening notes", () => {
     }
   });
 
-  test("text and signatures part at the last blank line", () => {
+  test("text and signatures are separated by the last blank line", () => {
     const text = "a\n\nb\n\n\nc\n";
     assert.equal(openNote(signNote(text, log), [log.vkey], ed25519), text);
     const looksSigned = `x\n\n${line(other.name, new Uint8Array(68))}`;
@@ -131,7 +131,7 @@ describe("opening notes", () => {
     );
   });
 
-  test("what has not the form of a note is malformed", () => {
+  test("other forms of a note are malformed", () => {
     const signature = signatureOf(NOTE);
     const base64 = signature.slice(signature.lastIndexOf(" ") + 1, -1);
     for (const [what, note] of Object.entries({
@@ -162,7 +162,7 @@ describe("opening notes", () => {
       refuses("malformed", () => openNote(note, [log.vkey], ed25519), what);
   });
 
-  test("a flood of signatures is refused before any is checked", () => {
+  test("too many signatures are rejected before any is verified", () => {
     let checked = 0;
     const counting: typeof ed25519 = (...args) => {
       checked++;
@@ -183,7 +183,7 @@ describe("signing notes", () => {
       assert.equal(openNote(signNote(text, log), [log.vkey], ed25519), text, JSON.stringify(text));
   });
 
-  test("names without white space, plus, control characters", () => {
+  test("names must not contain white space, plus or control characters", () => {
     for (const name of [
       "",
       " ",
@@ -208,14 +208,14 @@ describe("signing notes", () => {
 });
 
 describe("verifier keys", () => {
-  test("lead back to name, id and key", () => {
+  test("parse to the name, id and key that they were formatted from", () => {
     assert.equal(log.vkey, "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4");
     const { name, id, publicKey } = parseVkey(log.vkey);
     assert.deepEqual([name, toHex(id), publicKey], ["example.com/decisions", "d0c41141", log.publicKey]);
     assert.deepEqual(computeKeyId(name, 1, publicKey), id);
   });
 
-  test("the id is checked against name and key", () => {
+  test("the id is compared with name and key", () => {
     refuses("bad_key", () => parseVkey(log.vkey.replace("decisions", "decision")), "another name");
     refuses(
       "bad_key",
@@ -226,7 +226,7 @@ describe("verifier keys", () => {
     refuses("bad_key", () => parseVkey(log.vkey.replace("+d0c41141", "+0d0c41141")), "nine digits");
   });
 
-  test("other kinds of keys, lengths and encodings are refused, with the key quoted", () => {
+  test("other kinds of keys, lengths and encodings are rejected, with the key quoted", () => {
     const of = (type: number, length: number): string => {
       const key = new Uint8Array(length);
       return `n+${toHex(computeKeyId("n", type, key))}+${toBase64(concatBytes(Uint8Array.of(type), key))}`;
@@ -252,7 +252,7 @@ describe("verifier keys", () => {
 });
 
 describe("checkpoints", () => {
-  test("lead back to origin, size and root, to the largest size", () => {
+  test("parse to the origin, size and root that they were formatted from, up to the largest size", () => {
     for (const size of [0, 1, 8, 2 ** 32, Number.MAX_SAFE_INTEGER]) {
       const checkpoint = { origin: log.name, size, root: ROOT };
       assert.deepEqual(parseCheckpoint(formatCheckpoint(checkpoint)), checkpoint);
@@ -260,7 +260,7 @@ describe("checkpoints", () => {
     }
   });
 
-  test("only a plain decimal is a size", () => {
+  test("a size must be a plain decimal number", () => {
     for (const size of [
       "",
       "00",
@@ -285,7 +285,7 @@ describe("checkpoints", () => {
     }
   });
 
-  test("only 32 bytes in canonical base64 are a root", () => {
+  test("a root must be 32 bytes in canonical base64", () => {
     for (const root of [
       "",
       "AAAA",
@@ -300,7 +300,7 @@ describe("checkpoints", () => {
     }
   });
 
-  test("lines: three of them, extensions behind, none empty, a newline at the end", () => {
+  test("have three lines, optional extensions, no empty line, and a final newline", () => {
     const root = toBase64(ROOT);
     assert.equal(parseCheckpoint(`o\n8\n${root}\nextension one\nand two\n`).size, 8);
     for (const text of [
@@ -320,7 +320,7 @@ describe("checkpoints", () => {
     }
   });
 
-  test("a checkpoint of another log under this log's key is refused", () => {
+  test("a checkpoint of another log signed with this log's key is rejected", () => {
     refuses("wrong_origin", () =>
       openCheckpoint(signNote(formatCheckpoint({ origin: other.name, size: 8, root: ROOT }), log), log.vkey, ed25519),
     );
@@ -330,7 +330,7 @@ describe("checkpoints", () => {
     );
   });
 
-  test("what cannot be read again is not written", () => {
+  test("text that could not be read again is not written", () => {
     for (const wrong of [
       { origin: "" },
       { origin: "a b" },

@@ -1,4 +1,4 @@
-/** C2SP tlog-cosignature and the body of tlog-witness, against signatures and bytes that are made here by hand. */
+/** C2SP tlog-cosignature and the body of tlog-witness, compared with signatures and bytes that are computed here. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
@@ -29,7 +29,7 @@ const reason = (what: () => unknown): string => {
 };
 
 describe("cosignatures", () => {
-  test("the line is what the specification puts together", () => {
+  test("the line matches the specification", () => {
     const line = formatCosignature(text, 1_679_315_147, witness);
     const [, name, encoded] = /^\u2014 (\S+) (\S+)\n$/.exec(line) as unknown as [string, string, string];
     const bytes = Buffer.from(encoded, "base64");
@@ -42,7 +42,7 @@ describe("cosignatures", () => {
     assert.equal(bytes.length, 4 + 8 + 64);
   });
 
-  test("are found beside the log's own signature, and leave that as it is", () => {
+  test("are found next to the log's own signature, and leave it unchanged", () => {
     const cosigned =
       note +
       formatCosignature(text, 1_700_000_000, newSigner("somebody.example/else")) +
@@ -52,7 +52,7 @@ describe("cosignatures", () => {
     assert.equal(openCheckpoint(cosigned, formatVkey(log.name, log.publicKey), verifyEd25519).size, 8);
   });
 
-  test("that do not fit reject the note: another time, another text, a cut, a plain signature under the id", () => {
+  test("with another time or text, truncated, or plain under the witness's id, reject the note", () => {
     const line = formatCosignature(text, 1_700_000_000, witness);
     const bytes = Buffer.from(line.split(" ")[2] as string, "base64");
     const lineOf = (changed: Buffer): string => `\u2014 ${witness.name} ${changed.toString("base64")}\n`;
@@ -73,7 +73,7 @@ describe("cosignatures", () => {
       );
   });
 
-  test("a log's key is no witness's key, nor the other way round", () => {
+  test("a log's key is not a witness's key, nor the other way round", () => {
     assert.equal(
       reason(() => parseWitnessVkey(formatVkey(log.name, log.publicKey))),
       "bad_key",
@@ -86,7 +86,7 @@ describe("cosignatures", () => {
 });
 
 describe("add-checkpoint", () => {
-  test("is written as the specification shows it, and read back", () => {
+  test("is written as the specification shows it, and read again", () => {
     const request = { old: 5, proof: [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)], checkpoint: note };
     const body = formatAddCheckpoint(request);
     const hash = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
@@ -95,7 +95,7 @@ describe("add-checkpoint", () => {
     assert.deepEqual(parseAddCheckpoint(`old 0\n\n${note}`), { old: 0, proof: [], checkpoint: note });
   });
 
-  test("what has another form is refused", () => {
+  test("in another form is rejected", () => {
     const hash = Buffer.alloc(32).toString("base64");
     for (const bad of [
       "",

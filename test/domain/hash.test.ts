@@ -35,7 +35,7 @@ test("a view into a larger buffer is hashed and encoded as the view, not the buf
   assert.equal(toBase64(view), Buffer.from(view).toString("base64"));
 });
 
-test("hex and base64 equal Buffer's and lead back", () => {
+test("hex and base64 equal Buffer's and can be decoded", () => {
   for (const bytes of [...SAMPLES, new Uint8Array(randomBytes(100_000))]) {
     const buffer = Buffer.from(bytes);
     assert.equal(toHex(bytes), buffer.toString("hex"));
@@ -47,7 +47,7 @@ test("hex and base64 equal Buffer's and lead back", () => {
   }
 });
 
-test("hex that is not pairs of lowercase digits is refused", () => {
+test("hex with anything but pairs of lowercase digits is rejected", () => {
   for (const text of ["0", "0g", "AB", "0x00", " 00", "00 ", "00\n", "０0", "+1", "1e+1"])
     assert.throws(() => fromHex(text), RangeError, JSON.stringify(text));
 });
@@ -101,7 +101,7 @@ test("of all two-character endings, exactly the canonical ones are read", () => 
   assert.equal(read, 256, "one text for each byte");
 });
 
-test("equality looks at every byte and at the length", () => {
+test("equality compares every byte and the length", () => {
   const bytes = SAMPLES[64] as Uint8Array;
   assert.equal(equalBytes(bytes, bytes.slice()), true);
   assert.equal(equalBytes(new Uint8Array(0), new Uint8Array(0)), true);
@@ -114,13 +114,13 @@ test("equality looks at every byte and at the length", () => {
   }
 });
 
-test("concatenation and text", () => {
+test("bytes are concatenated, and text is encoded", () => {
   assert.deepEqual(concatBytes(), new Uint8Array(0));
   assert.deepEqual(concatBytes(Uint8Array.of(1), new Uint8Array(0), Uint8Array.of(2, 3)), Uint8Array.of(1, 2, 3));
   assert.equal(toHex(utf8("€😂\u0000")), "e282acf09f988200");
 });
 
-test("nothing of Node is named: the file runs in a browser", () => {
+test("the file uses nothing of Node, so that it runs in a browser", () => {
   const source = readFileSync(`${ROOT}src/domain/hash.ts`, "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
   assert.doesNotMatch(source, /\bBuffer\b|\bprocess\b|\brequire\b|node:/);
 });

@@ -47,7 +47,7 @@ describe("duplicate keys", () => {
     refuses('{"__proto__":1,"__proto__":2}', "DUPLICATE_KEY", "/__proto__");
   });
 
-  test("are looked for among the keys of one object alone, not among values", () => {
+  test("are searched among the keys of one object, not among values", () => {
     for (const text of [
       '{"a":{"a":{"a":1}}}',
       '[{"a":1},{"a":1}]',
@@ -62,7 +62,7 @@ describe("duplicate keys", () => {
     }
   });
 
-  test("are found behind a fault that does no harm to the reader", () => {
+  test("are found after a fault that the reader can ignore", () => {
     const isHarmless = (code: JsonFaultCode, member: string): boolean => code !== "DUPLICATE_KEY" && member === "out";
     for (const harmless of ["9007199254740993", '"\\ud800"', '"\ud800"', "1e400"]) {
       assert.deepEqual(parseJson(`{"out":${harmless}}`, { isHarmless }), JSON.parse(`{"out":${harmless}}`));
@@ -71,7 +71,7 @@ describe("duplicate keys", () => {
     }
   });
 
-  test("a fault is told by the outermost member and how deep it is, and is no dearer where it is deep", () => {
+  test("a fault reports the outermost member and its depth, and does not cost more when it is deep", () => {
     const seen: [JsonFaultCode, string, number][] = [];
     const isHarmless = (...of: [JsonFaultCode, string, number]): boolean => seen.push(of) > 0;
     parseJson('{"a":[1e400,{"b":1,"b":2}],"\\ud800":1,"a":0,"c~/":[[1e400]]}', { isHarmless });
@@ -82,7 +82,7 @@ describe("duplicate keys", () => {
       ["DUPLICATE_KEY", "a", 1],
       ["UNSAFE_INTEGER", "c~/", 3],
     ]);
-    // Each number's place spelled out would be 1.8 thousand million steps.
+    // Formatting each number's place would take 1.8 thousand million steps.
     const deep = 60_000;
     let faults = 0;
     checkJson(`${"[1e400,".repeat(deep)}0${"]".repeat(deep)}`, { maxDepth: Infinity, isHarmless: () => ++faults > 0 });
@@ -99,7 +99,7 @@ describe("duplicate keys", () => {
 });
 
 describe("lone surrogates", () => {
-  test("raw or escaped, in values and in keys", () => {
+  test("raw or escaped, in values and in keys, are rejected", () => {
     for (const half of [
       "\ud800",
       "\udbff",
@@ -121,12 +121,12 @@ describe("lone surrogates", () => {
     }
   });
 
-  test("halves of which one is escaped and one is not are refused as they stand", () => {
+  test("a pair with one half escaped and one raw is rejected", () => {
     refuses('"\ud83d\\ude02"', "LONE_SURROGATE");
     refuses('"\\ud83d\ude02"', "LONE_SURROGATE");
   });
 
-  test("pairs, and backslashes before the letter u, are let through", () => {
+  test("pairs, and backslashes before the letter u, are accepted", () => {
     for (const text of [
       '"😂"',
       '"\\ud83d\\ude02"',
@@ -140,7 +140,7 @@ describe("lone surrogates", () => {
 });
 
 describe("numbers", () => {
-  test("integers that a double cannot hold are refused", () => {
+  test("integers that a double cannot represent are rejected", () => {
     for (const number of [
       "9007199254740992",
       "9007199254740993",
@@ -160,7 +160,7 @@ describe("numbers", () => {
       assert.equal(parseJson(number), Number(number));
   });
 
-  test("a fraction or an exponent makes a double, which is what it is", () => {
+  test("a fraction or an exponent makes a double, which is accepted", () => {
     for (const number of [
       "9007199254740993.0",
       "1e15",
@@ -175,12 +175,12 @@ describe("numbers", () => {
       assert.equal(parseJson(number), Number(number), number);
   });
 
-  test("what overflows to infinity is refused", () => {
+  test("an overflow to infinity is rejected", () => {
     for (const number of ["1e309", "-1e309", "1E400", "1e99999999999", `${"9".repeat(400)}.5`, `${"9".repeat(310)}e1`])
       refuses(`[0,${number}]`, "UNSAFE_INTEGER", "/1");
   });
 
-  test("digits inside a text are no number", () => {
+  test("digits inside a text are not a number", () => {
     assert.deepEqual(parseJson('{"9007199254740993":"123456789012345678901 1e999"}'), {
       "9007199254740993": "123456789012345678901 1e999",
     });
@@ -208,7 +208,7 @@ describe("nesting", () => {
     refuses(nest(33, '{"a":[', "]}"), "TOO_DEEP");
   });
 
-  test("what is wide is not deep", () => {
+  test("width is not depth", () => {
     const wide = `[${"[],{},".repeat(50_000)}0]`;
     assert.equal((parseJson(wide) as unknown[]).length, 100_001);
   });
@@ -296,12 +296,12 @@ describe("syntax", () => {
     }
   });
 
-  test("a byte order mark is named", () => {
+  test("a byte order mark is reported by name", () => {
     refuses("\ufeff{}", "MALFORMED_JSON", null, 0);
     assert.match(faultOf("\ufeff{}")?.message ?? "", /byte order mark/);
   });
 
-  test("values, white space and escapes as in JSON.parse", () => {
+  test("values, white space and escapes are as in JSON.parse", () => {
     for (const text of [
       "null",
       "true",
@@ -340,7 +340,7 @@ describe("bytes", () => {
     assert.equal(decodeUtf8(new Uint8Array(Buffer.from("a\u0000b"))), "a\u0000b");
   });
 
-  test("a byte order mark survives decoding, so that parsing sees and refuses it", () => {
+  test("a byte order mark survives decoding, so that parsing rejects it", () => {
     const text = decodeUtf8(new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d]));
     assert.equal(text, "\ufeff{}");
     refuses(text as string, "MALFORMED_JSON");
@@ -424,7 +424,7 @@ function generate(next: (below: number) => number, depth: number): string {
     : `{${items.map((item) => `"${pick(TEXTS)}":${item}`).join(",")}}`;
 }
 
-/** What is wrong with a text that JSON.parse accepts, found another way: over tokens, and recursively. */
+/** Finds faults of a text that JSON.parse accepts with a second algorithm: over tokens, recursively. */
 function judge(text: string): Set<JsonFaultCode> {
   const faults = new Set<JsonFaultCode>();
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}[\],:]|true|false|null/gu) ?? [];
@@ -463,7 +463,7 @@ function judge(text: string): Set<JsonFaultCode> {
   return faults;
 }
 
-test("fuzz: accepted exactly when JSON.parse accepts and nothing is wrong with the text, and then with its value", (t) => {
+test("fuzz: a text is accepted exactly if JSON.parse accepts it and it has no other fault, with the same value", (t) => {
   const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 2 ** 31);
   t.diagnostic(`FUZZ_SEED=${seed}`);
   const next = random(seed);
@@ -502,7 +502,7 @@ test("fuzz: accepted exactly when JSON.parse accepts and nothing is wrong with t
       );
     }
   }
-  // A fuzz that never reaches a branch tests nothing of it.
+  // A fuzz test must reach every branch.
   for (const code of ["accepted", "MALFORMED_JSON", "DUPLICATE_KEY", "LONE_SURROGATE", "UNSAFE_INTEGER"])
     assert.ok((seen[code] ?? 0) > 20, `${code}: ${seen[code] ?? 0} of 40000, FUZZ_SEED=${seed}`);
 });

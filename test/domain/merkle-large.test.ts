@@ -14,7 +14,7 @@ import {
 } from "../../src/domain/merkle.ts";
 import { leafOf, mutations, naivePath, naiveRoot, nodeOf } from "../support/tree.ts";
 
-/** A tree of 2^53 leaves at most, all of them equal: a node depends on its level alone. */
+/** A tree of up to 2^53 equal leaves, in which a node depends only on its level. */
 const UNIFORM: Uint8Array[] = [leafOf(utf8("again"))];
 for (let level = 1; level <= 53; level++)
   UNIFORM.push(nodeOf(UNIFORM[level - 1] as Uint8Array, UNIFORM[level - 1] as Uint8Array));
@@ -54,7 +54,7 @@ describe("beyond 32 bits", () => {
     MAX,
   ];
 
-  test("roots, and coordinates that cover the tree without a gap", async () => {
+  test("roots, and coordinates that cover the tree without gaps", async () => {
     for (const size of sizes) {
       const { source, asked } = uniform(size);
       assert.deepEqual(await computeRoot(size, source), uniformRoot(BigInt(size)), `${size}`);
@@ -68,7 +68,7 @@ describe("beyond 32 bits", () => {
     }
   });
 
-  test("inclusion verifies at the index, and not at the one that 32 bits would confuse it with", async () => {
+  test("inclusion verifies at the index, and not at the index that 32-bit arithmetic would give", async () => {
     for (const size of sizes) {
       const root = uniformRoot(BigInt(size));
       const leafHash = UNIFORM[0] as Uint8Array;
@@ -77,7 +77,7 @@ describe("beyond 32 bits", () => {
         assert.ok(path.length <= 53);
         assert.equal(verifyInclusion({ index, size, leafHash, path, root }), true, `${index}/${size}`);
         for (const wrong of mutations(path)) {
-          // Equal leaves make equal steps: what swapping or doubling yields may be the same path.
+          // With equal leaves, a swapped or duplicated path can equal the original, so only bit flips must fail.
           if (wrong.what.startsWith("bit 0 "))
             assert.equal(
               verifyInclusion({ index, size, leafHash, path: wrong.path, root }),
@@ -87,7 +87,7 @@ describe("beyond 32 bits", () => {
         }
       }
     }
-    // The last leaf of 2^32 + 5 has a path of 2 steps; its lowest 32 bits are 4.
+    // The last leaf of 2^32 + 5 has a path of 2 steps, of which the lowest 32 bits are 4.
     const size = 2 ** 32 + 5;
     const path = await inclusionProof(size - 1, size, uniform(size).source);
     assert.equal(path.length, 2);
@@ -104,7 +104,7 @@ describe("beyond 32 bits", () => {
   });
 
   test("distinct leaves beyond 2^32: the exact index is proven", async () => {
-    // 2^32 equal leaves, then five that differ.
+    // 2^32 equal leaves, then five different ones.
     const tail = Array.from({ length: 5 }, (_, i) => leafOf(utf8(`tail ${i}`)));
     const size = 2 ** 32 + 5;
     const source: NodeSource = (level, index) => {
@@ -159,7 +159,7 @@ describe("beyond 32 bits", () => {
     }
   });
 
-  test("a tree of 2^53 - 1 leaves takes no more", () => {
+  test("a tree of 2^53 - 1 leaves accepts no more", () => {
     const edge = edgeNodes(MAX).map(({ level }) => UNIFORM[level] as Uint8Array);
     assert.throws(() => appendToEdge(edge, MAX, UNIFORM[0] as Uint8Array), {
       name: "RangeError",

@@ -18,7 +18,7 @@ import {
 } from "../../src/domain/merkle.ts";
 import { leafOf, mutations, naiveConsistency, naivePath, naiveRoot, nodeOf, sourceOver } from "../support/tree.ts";
 
-/** Every size to here is tried. */
+/** Every size up to this one is tested. */
 const LIMIT = 66;
 const MOST = 130;
 const LEAVES = Array.from({ length: MOST }, (_, i) => leafOf(utf8(`entry ${i}`)));
@@ -39,7 +39,7 @@ test("a node is the hash of prefix, left and right, whatever their lengths", () 
   );
 });
 
-describe(`every size to ${LIMIT}, against the definitions`, () => {
+describe(`every size to ${LIMIT}, compared with the definitions`, () => {
   test("edges, their coordinates and their roots", async () => {
     const source = sourceOver(LEAVES);
     let edge: Uint8Array[] = [];
@@ -51,9 +51,9 @@ describe(`every size to ${LIMIT}, against the definitions`, () => {
     }
   });
 
-  test("inclusion: the proof is PATH, it verifies, and for no other leaf or index", async () => {
+  test("inclusion: the proof equals PATH, and verifies for no other leaf or index", async () => {
     for (let size = 1; size <= LIMIT; size++) {
-      // A source of exactly this size: asking for anything incomplete rejects.
+      // A source of exactly this size, which rejects requests for incomplete nodes.
       const leaves = LEAVES.slice(0, size);
       const source = sourceOver(leaves);
       const root = rootAt(size);
@@ -76,7 +76,7 @@ describe(`every size to ${LIMIT}, against the definitions`, () => {
     }
   });
 
-  test("consistency: the proof is PROOF, it verifies, and not for neighbouring sizes", async () => {
+  test("consistency: the proof equals PROOF, and does not verify for neighbouring sizes", async () => {
     for (let second = 1; second <= LIMIT; second++) {
       const leaves = LEAVES.slice(0, second);
       const source = sourceOver(leaves);
@@ -170,7 +170,7 @@ describe("altered proofs", () => {
     }
   });
 
-  test("a history that was rewritten before the first size has no proof that verifies", async () => {
+  test("a history that was rewritten before the first size has no valid proof", async () => {
     const rewritten = LEAVES.slice(0, 100).with(3, leafOf(utf8("something else")));
     const path = await consistencyProof(60, 100, sourceOver(rewritten));
     assert.equal(
@@ -179,7 +179,7 @@ describe("altered proofs", () => {
     );
   });
 
-  test("a leaf hash with a byte behind it is not taken for the leaf", () => {
+  test("a leaf hash with an additional byte is not accepted", () => {
     const [a, b] = [leafAt(0), leafAt(1)];
     const root = nodeOf(a, b);
     assert.equal(verifyInclusion({ index: 0, size: 2, leafHash: new Uint8Array([...a, 7]), path: [b], root }), false);
@@ -190,7 +190,7 @@ describe("altered proofs", () => {
     );
   });
 
-  test("a path too long or too short fails even under a root that was made to fit it", () => {
+  test("a path that is too long or too short fails, even under a root that was computed for it", () => {
     const [a, b, c] = [leafAt(0), leafAt(1), leafAt(2)];
     assert.equal(
       verifyInclusion({ index: 0, size: 1, leafHash: a, path: [b], root: nodeOf(b, a) }),
@@ -219,7 +219,7 @@ describe("altered proofs", () => {
       false,
       "stops below the root",
     );
-    // Above the root f and s are 0, so that both sides would take the step.
+    // Above the root f and s are 0, so both sides would take the step.
     assert.equal(
       verifyConsistency({
         first: 3,
@@ -244,7 +244,7 @@ describe("altered proofs", () => {
     );
   });
 
-  test("numbers that are no index or size are false, never an exception", () => {
+  test("numbers that are not an index or size return false, without an exception", () => {
     const claim = { index: 0, size: 1, leafHash: leafAt(0), path: [], root: leafAt(0) };
     assert.equal(verifyInclusion(claim), true);
     for (const wrong of [-1, 1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])
@@ -269,7 +269,7 @@ describe("wrong arguments", () => {
   const never: NodeSource = () => Promise.reject(new Error("asked for a node"));
   const leaf = leafAt(0);
 
-  test("appending leaves the old edge alone and refuses one of another size", () => {
+  test("appending leaves the old edge unchanged and rejects an edge of another size", () => {
     const edge = appendToEdge(appendToEdge([], 0, leaf), 1, leafAt(1));
     const before = hex(edge);
     appendToEdge(edge, 2, leafAt(2));
@@ -302,7 +302,7 @@ describe("wrong arguments", () => {
     }
   });
 
-  test("there is no consistency proof from nothing, backwards or between what is no size", async () => {
+  test("there is no consistency proof from size 0, backwards, or for invalid sizes", async () => {
     for (const [first, second] of [
       [0, 0],
       [0, 5],
@@ -317,7 +317,7 @@ describe("wrong arguments", () => {
     assert.throws(() => edgeNodes(2 ** 53), RangeError);
   });
 
-  test("a node that cannot be read rejects the proof", async () => {
+  test("an unreadable node rejects the proof", async () => {
     await assert.rejects(inclusionProof(3, 7, never), /asked for a node/);
     await assert.rejects(consistencyProof(3, 7, never), /asked for a node/);
     await assert.rejects(computeRoot(7, never), /asked for a node/);

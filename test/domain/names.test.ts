@@ -1,4 +1,4 @@
-/** Which texts are names, and when two names are one. */
+/** Which texts are valid names, and when two names are the same. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findSelfRelation } from "../../src/domain/approval.ts";
@@ -13,7 +13,7 @@ import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts
 import type { PolicySetDocument } from "../../src/domain/policy/policy-types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
-test("a name looks like what it is", () => {
+test("a name cannot look like another one", () => {
   for (const name of ["bash", "crm.get_user", "Support Bot", "größe", "検索", "отдел", "spiffe://a/b", "🦊"])
     assert.equal(findNameFault(name), null, name);
   for (const name of ["ba\u200bsh", "bash\u0000", "\u202ehsab", "ba\u00adsh", "a\u2800b", "a\u00a0b", "a\u{e0061}"])
@@ -28,7 +28,7 @@ test("a name looks like what it is", () => {
     assert.equal(findNameFault(name), null, name);
 });
 
-test("names are the same without regard to case, and their form is its own", () => {
+test("names are compared without regard to case, and the folded form is stable", () => {
   for (const [a, b] of [
     ["Bash", "bASH"],
     ["ΣΑΣ", "σας"],
@@ -49,7 +49,7 @@ test("names are the same without regard to case, and their form is its own", () 
     const character = String.fromCodePoint(point);
     const folded = foldName(character);
     if (foldName(folded) !== folded) assert.fail(`U+${point.toString(16)} folds twice`);
-    // What may be a name keeps its length, so that `?` counts what the agent sent.
+    // A valid name keeps its length when folded, so that `?` counts the characters that the agent sent.
     if (findNameFault(character) === null && Array.from(folded).length !== 1)
       assert.fail(`U+${point.toString(16)} becomes ${Array.from(folded).length}`);
   }
@@ -77,13 +77,13 @@ test("policies match names without regard to case", () => {
   });
 });
 
-test("a rule for one spelling of a tool is found once by every other", () => {
+test("a rule for one spelling of a tool is found once for every other spelling", () => {
   const set = compile(policy("p", [rule("a", "allow", { tool: ["Bash", "BASH", "bash"] })]));
   assert.equal(set.byTool.get("bash")?.length, 1);
   assert.equal(decide(set, action("baSH", "run"), FACTS, NOW).effect, "allow");
 });
 
-test("a policy may say that case matters", () => {
+test("a policy can be case-sensitive", () => {
   const set = compile({ ...SHELL, case_sensitive: true }, policy("other", [rule("x", "deny", { tool: "nothing" })]));
   assert.equal(decide(set, action("BASH", "Run"), FACTS, NOW).reason_code, "NO_MATCHING_RULE");
   assert.equal(decide(set, action("bash", "run"), FACTS, NOW).reason_code, "NO_MATCHING_RULE");
@@ -91,13 +91,13 @@ test("a policy may say that case matters", () => {
   assert.equal(decide(set, action("Bash", "x", {}, "Support-1"), FACTS, NOW).rule, "ok");
 });
 
-test("`?` is one character, also one of two UTF-16 units", () => {
+test("`?` matches one character, also one of two UTF-16 units", () => {
   const set = compile(policy("p", [rule("one", "deny", { tool: "a?b" }), rule("rest", "allow")]));
   assert.equal(decide(set, action("a🦊b", "x"), FACTS, NOW).rule, "one");
   assert.equal(decide(set, action("a🦊🦊b", "x"), FACTS, NOW).rule, "rest");
 });
 
-test("what a limit counts per agent has one name, also where it asks whom the key is bound to", () => {
+test("a limit per agent uses one name for all spellings, also for the agent that the key is bound to", () => {
   const set = compile(policy("p", [], { limits: [{ name: "l", per: "principal.agent_id", count: 1, window: "1h" }] }));
   const subjects = ["Support-Bot", "support-bot"].map((agent_id) => {
     const facts = { ...FACTS, principal: { ...FACTS.principal, agent_id } };
@@ -106,7 +106,7 @@ test("what a limit counts per agent has one name, also where it asks whom the ke
   assert.deepEqual(subjects, ["support-bot", "support-bot"]);
 });
 
-test("a policy set in another version's format is refused", () => {
+test("a policy set in another version's format is rejected", () => {
   const format = "assent-policy-set/99" as PolicySetDocument["format"];
   assert.throws(() => compilePolicySet({ format, policies: [] }), /has the format "assent-policy-set\/99"/);
 });
@@ -127,7 +127,7 @@ test("a limit per agent counts all spellings of a name together, and separately 
   assert.equal(written("SUPPORT-BOT"), "SUPPORT-BOT/Pay");
 });
 
-test("an agent's tools are listed without regard to case", () => {
+test("an agent's allowed tools are compared without regard to case", () => {
   const facts = { ...FACTS, agent: { suspended: false, allowed_tools: ["Bash", "crm.*"] } };
   const set = compile(policy("p", [rule("all", "allow")]));
   assert.equal(decide(set, action("bash", "x"), facts, NOW).effect, "allow");
@@ -136,7 +136,7 @@ test("an agent's tools are listed without regard to case", () => {
   assert.ok(matchesAnyName(["Support-*"], "support-1"));
 });
 
-test("a pattern that no name can match is a fault, at its place", () => {
+test("a pattern that no name can match is a fault with a location", () => {
   const text = `policy: p
 applies_to: { tools: ["ok", "ｂash"] }
 rules:
@@ -159,7 +159,7 @@ rules:
   );
 });
 
-test("another spelling of the agent's id is still the agent that may not approve itself", () => {
+test("another spelling of the agent's id is still the agent that cannot approve itself", () => {
   const submitter = { key_id: "1", agent_id: null, owner: null };
   assert.equal(findSelfRelation(submitter, "Bot", { key_id: "2", agent_id: "bot", owner: null }), "same_agent");
   assert.equal(findSelfRelation(submitter, "Bot", { key_id: "2", agent_id: "bots", owner: null }), null);

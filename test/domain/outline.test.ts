@@ -1,10 +1,10 @@
-/** What of a request people see first: bounded, counted, and without anything that misleads. */
+/** The part of a request that people see first: bounded, counted, and not misleading. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LINE_LENGTH, MAX_LINES, outline, outlineLines, type Outline } from "../../src/domain/outline.ts";
 import { markedText, markText } from "../../src/domain/visible-text.ts";
 
-/** Drawn lines and folded lines of an outline. */
+/** Visible and folded lines of an outline. */
 function count(node: Outline): { drawn: number; folded: number } {
   if (node.kind === "value" || node.kind === "empty") return { drawn: 1, folded: 0 };
   if (node.kind !== "members") return { drawn: node.text.split("\n").length, folded: node.more };
@@ -19,7 +19,7 @@ function count(node: Outline): { drawn: number; folded: number } {
 const numbered = (n: number): string => Array.from({ length: n }, (_, i) => `line ${i + 1}`).join("\n");
 
 describe("an outline", () => {
-  it("draws a list of 30,000 items in six lines and counts the rest", () => {
+  it("draws a list of 30,000 items in six lines and counts the others", () => {
     const value = { to: Array.from({ length: 30_000 }, (_, i) => i), amount: 5 };
     assert.deepEqual(outlineLines(value), [
       "to: 30,000 items",
@@ -29,7 +29,7 @@ describe("an outline", () => {
     ]);
   });
 
-  it("lets no text push a member out", () => {
+  it("no text can push a member out of view", () => {
     const value = { note: numbered(60), amount: 5000, destination: "acct_1" };
     assert.deepEqual(outlineLines(value), [
       "note:",
@@ -40,7 +40,7 @@ describe("an outline", () => {
       "amount: 5000",
       "destination: acct_1",
     ]);
-    // A single long line takes no more.
+    // A single long line has the same limit.
     const long = outline({ note: "x".repeat(60_000), amount: 5 });
     assert.deepEqual(long.kind === "members" && long.members[0]?.value, {
       kind: "text",
@@ -50,14 +50,14 @@ describe("an outline", () => {
     });
   });
 
-  it("gives every member a line before any gets a second", () => {
+  it("gives every member one line before any member gets a second", () => {
     const value = Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`note${i}`, numbered(9)]));
     const drawn = outline(value, { lines: 6 });
     assert.equal(drawn.kind === "members" && drawn.members.length, 5);
     assert.deepEqual(count(drawn), { drawn: 6, folded: 39 });
   });
 
-  it("shows both recipients of an e-mail, and how many there are where they are folded", () => {
+  it("shows both recipients of an e-mail, and their number if they are folded", () => {
     const value = { subject: "hello", to: ["ada@example.com", "eve@example.net"], body: numbered(40) };
     assert.deepEqual(outlineLines(value, { lines: 6 }).slice(0, 4), [
       "subject: hello",
@@ -69,7 +69,7 @@ describe("an outline", () => {
     assert.ok(outlineLines({ to: value.to, a: 1, b: 2 }, { lines: 3 }).includes("  … 2 more lines"));
   });
 
-  it("shows short members whole before long ones get more lines", () => {
+  it("shows short members completely before long members get more lines", () => {
     const value = { note: numbered(60), list: Array(100).fill(1), to: ["ada@example.com", "eve@example.net"] };
     const lines = outlineLines(value, { lines: 6, each: 3 });
     for (const line of ["  1. ada@example.com", "  2. eve@example.net"]) assert.ok(lines.includes(line), line);
@@ -92,7 +92,7 @@ describe("an outline", () => {
     ]);
   });
 
-  it("is bounded however the value is nested, and however often it is unfolded", () => {
+  it("is bounded for any nesting, and for any number of unfolding steps", () => {
     let nested: unknown = "end";
     for (let i = 0; i < 60; i++) nested = { a: nested, b: Array.from({ length: 200 }, () => ({ c: [1, 2, 3] })) };
     for (const lines of [1, 6, 40]) assert.ok(count(outline(nested, { lines })).drawn <= lines);
@@ -100,7 +100,7 @@ describe("an outline", () => {
     assert.ok(count(outline(nested, { unfolded })).drawn <= MAX_LINES);
   });
 
-  it("draws and folds all lines, and unfolding moves them from one to the other", () => {
+  it("draws and folds all lines, and unfolding moves lines from one group to the other", () => {
     const value = { list: Array.from({ length: 100 }, (_, i) => `item ${i}`), note: numbered(80) };
     const total = 1 + 100 + 80;
     const before = count(outline(value));
@@ -110,7 +110,7 @@ describe("an outline", () => {
     assert.equal(after.drawn, before.drawn + 50);
   });
 
-  it("tells texts from other types, and lines of a text from members", () => {
+  it("distinguishes texts from other types, and lines of a text from members", () => {
     assert.deepEqual(outlineLines({ a: "5", b: 5, c: "", d: "x\namount: 1", e: [], f: {}, g: null }), [
       'a: "5"',
       "b: 5",
@@ -124,7 +124,7 @@ describe("an outline", () => {
     ]);
   });
 
-  it("does not cut a character in half, and says how long a cut name is", () => {
+  it("does not split a character, and reports the length of a cut name", () => {
     const drawn = outline({ note: "😀".repeat(400) }, { lines: 1 });
     const text = drawn.kind === "members" && drawn.members[0]?.value.kind === "text" && drawn.members[0].value.text;
     assert.equal(text, "😀".repeat(50));
@@ -150,7 +150,7 @@ describe("marks in a text", () => {
     assert.equal(markedText("𝐛ank"), "𝐛ank [look-alikes 𝐛 U+1D41B]");
   });
 
-  it("leaves ordinary texts of any language alone", () => {
+  it("does not mark ordinary texts of any language", () => {
     for (const text of [
       "Überweisung an Zoë, 5 €",
       "он сам сос и оса, и больше ничего",
@@ -162,7 +162,7 @@ describe("marks in a text", () => {
       assert.equal(markedText(text), text);
   });
 
-  it("bounds the marks of one text", () => {
+  it("bounds the number of marks in one text", () => {
     const parts = markText("\u200b".repeat(60_000));
     assert.ok(parts.length <= 41);
     assert.equal(parts.at(-1)?.text, "[U+200B]".repeat(60_000 - 40));

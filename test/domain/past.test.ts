@@ -1,4 +1,4 @@
-/** What a decision read of the past: sealed in its entry, opened by what is kept beside the action. */
+/** Past data that a decision read: committed in its entry, opened by data in the action's row. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ const LIMIT = { policy: "pay", limit: "a day", basis: "0123456789abcdef", used: 
 const facts: Facts = { principal: PRINCIPAL, limits: [LIMIT] };
 const salt = "11".repeat(32);
 
-test("the commitment is SHA-256 of the salt and the digest of the canonical values, by another library too", () => {
+test("the commitment is SHA-256 of the salt and the digest of the canonical values, also computed by another library", () => {
   const sealed = commitFacts(facts, () => salt);
   const digest = createHash("sha256")
     .update('{"limits":[{"basis":"0123456789abcdef","limit":"a day","policy":"pay","used":60500000}]}')
@@ -20,7 +20,7 @@ test("the commitment is SHA-256 of the salt and the digest of the canonical valu
   assert.deepEqual(restoreFacts(sealed.facts, sealed.past), facts);
 });
 
-test("where nothing of the past was read there is nothing to keep", () => {
+test("nothing is stored if the decision read no past data", () => {
   const none: Facts = { principal: PRINCIPAL };
   assert.deepEqual(
     commitFacts(none, () => assert.fail("no salt is drawn")),
@@ -28,11 +28,11 @@ test("where nothing of the past was read there is nothing to keep", () => {
   );
 });
 
-test("entries of earlier versions, which hold what was used in plain, are read as they are", () => {
+test("entries of earlier versions, which contain the usage in plain text, can be read", () => {
   assert.deepEqual(restoreFacts(facts, null), facts);
 });
 
-test("another value, another salt, another order of members or no value at all opens nothing, and what was used stays unknown", () => {
+test("another value, salt or order of members, or none, opens no commitment, and the usage stays unknown", () => {
   const { facts: recorded, past } = commitFacts(facts, () => salt);
   const commitment = recorded.past as string;
   assert.equal(pastMatchesCommitments([commitment], past), true);

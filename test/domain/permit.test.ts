@@ -51,13 +51,13 @@ const textOf = (part: string) => Buffer.from(part, "base64url").toString();
 const encode = (value: unknown) =>
   Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
 
-/** Signed by our key, whatever it says: what a check must refuse by its form. */
+/** Signed by our key, with any content: what the check must reject by its form. */
 async function signed(header: unknown, payload: unknown): Promise<string> {
   const input = `${encode(header)}.${encode(payload)}`;
   return `${input}.${Buffer.from(await ours.sign(Buffer.from(input))).toString("base64url")}`;
 }
 
-test("a permit is what its header and its claims say, signed over both", async () => {
+test("a permit consists of its header and claims, and the signature over both", async () => {
   const [header, payload, signature] = partsOf(await make());
   assert.deepEqual(JSON.parse(textOf(header)), { alg: "Ed25519", typ: "assent-permit+jwt", kid: ours.kid });
   assert.deepEqual(JSON.parse(textOf(payload)), {
@@ -83,7 +83,7 @@ test("the key's id is its JWK thumbprint (RFC 8037 appendix A.3)", () => {
   assert.equal(permitKeyId(raw), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
 });
 
-test("a permit is good for exactly its action", async () => {
+test("a permit is valid only for its action", async () => {
   const permit = await make();
   assert.equal(check(permit), null);
   const others: PermitSubject = {
@@ -99,7 +99,7 @@ test("a permit is good for exactly its action", async () => {
     assert.equal(check(permit, { ...subject, [name]: value }), "other_subject", name);
 });
 
-test("a permit holds from its issue until before its end", async () => {
+test("a permit is valid from its issue until just before its end", async () => {
   const permit = await make();
   assert.equal(check(permit, subject, grant.issued_at - 1), "not_yet_valid");
   assert.equal(check(permit, subject, grant.issued_at), null);
@@ -114,7 +114,7 @@ test("a permit holds from its issue until before its end", async () => {
   );
 });
 
-test("a permit by any of the keys is good, by another or under another's id it is not", async () => {
+test("a permit is valid with any of the keys, but not with another key or another key's id", async () => {
   const byOther = await make(subject, grant, other);
   assert.equal(check(byOther), "unknown_key");
   assert.equal(check(byOther, subject, NOW, [ours, other]), null);
@@ -126,7 +126,7 @@ test("a permit by any of the keys is good, by another or under another's id it i
   assert.equal(check(await make(), subject, NOW, []), "unknown_key");
 });
 
-test("hostile headers are refused before any key is looked for", async () => {
+test("hostile headers are rejected before any key is looked up", async () => {
   const [header, payload, signature] = partsOf(await make());
   const genuine = JSON.parse(textOf(header)) as Record<string, unknown>;
   const spki = ours.key.export({ type: "spki", format: "pem" });
@@ -161,7 +161,7 @@ test("hostile headers are refused before any key is looked for", async () => {
   assert.equal(check(await signed({ ...genuine, alg: "EdDSA" }, textOf(payload))), null, "RFC 8037's name");
 });
 
-test("what is not one permit's only text is none", async () => {
+test("any other text than a permit's only encoding is rejected", async () => {
   const permit = await make();
   const [header, payload, signature] = partsOf(permit);
   const swapped = partsOf(await make({ ...subject, action_id: "a-2" }))[1];
@@ -186,7 +186,7 @@ test("what is not one permit's only text is none", async () => {
     assert.equal(check(wrong), "malformed", wrong.slice(0, 100));
 });
 
-test("claims of another form are refused though the signature is right", async () => {
+test("claims of another form are rejected although the signature is valid", async () => {
   const [header, payload] = partsOf(await make()).map(textOf) as [string, string];
   const claims = JSON.parse(payload) as Record<string, unknown>;
   for (const name of Object.keys(claims)) {
@@ -210,7 +210,7 @@ test("claims of another form are refused though the signature is right", async (
   assert.equal(check(await signed(header, { ...claims, later_version: 1 })), null, "RFC 7519 section 4");
 });
 
-test("the longest names make a permit that can be handed in", async () => {
+test("the longest names make a permit that is accepted", async () => {
   const name = "\u4e16".repeat(256);
   const longest = { ...subject, issuer: "\u4e16".repeat(255), agent_id: name, tool: name, operation: name };
   const permit = await make(longest);
@@ -218,7 +218,7 @@ test("the longest names make a permit that can be handed in", async () => {
   assert.equal(check(permit, longest), null);
 });
 
-test("a permit's times are whole seconds and never longer than asked for", async () => {
+test("a permit's times are whole seconds and never longer than requested", async () => {
   assert.deepEqual(computePermitTimes(1_999, 300, 301_999), { issued_at: 1_000, expires_at: 301_000 });
   assert.deepEqual(
     computePermitTimes(1_999, 300, 61_500),
@@ -230,7 +230,7 @@ test("a permit's times are whole seconds and never longer than asked for", async
   assert.deepEqual([iat, exp], [1, 4]);
 });
 
-test("the digest covers what runs, and nothing of why", () => {
+test("the digest covers the request without its context", () => {
   const request = {
     agent_id: "bot",
     tool: "stripe",

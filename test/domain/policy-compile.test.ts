@@ -43,7 +43,7 @@ const member = (definition: PolicyDocument, version = 1): PolicySetMember => ({
   definition,
 });
 
-test("the digest of a known set is this one", () => {
+test("the digest of a known set does not change", () => {
   // Computed with sha256sum over the canonical JSON, written by hand.
   const document = buildPolicySet([member(policy("a", [rule("r", "allow")]))]);
   assert.equal(policySetDigest(document), "9eef521849d8be3a230e375d46538f6221ec092a60158dca27c1175be7e72057");
@@ -85,7 +85,7 @@ test("the set before the first activation has no digest and denies", () => {
   assert.deepEqual(emptyPolicySet().document, { format: "assent-policy-set/1", policies: [] });
 });
 
-test("all faults of a set come at once, with policy and rule", () => {
+test("all faults of a set are reported at once, with policy and rule", () => {
   const document = buildPolicySet([
     member(policy("a", [rule("x", "allow", { when: "params.a <" }), rule("y", "allow", { when: "nope" })])),
     member(policy("b", [rule("z", "require_approval", { approval: { expires_in: "soon" } })])),
@@ -111,12 +111,12 @@ test("all faults of a set come at once, with policy and rule", () => {
   );
 });
 
-/** Rules that a decision about `tool` looks at. */
+/** Rules that a decision about `tool` evaluates. */
 function visited(compiled: CompiledPolicySet, tool: string): number {
   return policiesForTool(compiled, tool).reduce((sum, one) => sum + [...rulesForTool(one, tool)].length, 0);
 }
 
-test("10,000 rules about other tools are not looked at", () => {
+test("10,000 rules about other tools are not evaluated", () => {
   const others = Array.from({ length: 10_000 }, (_, i) =>
     rule(`r${i}`, "deny", { tool: [`tool-${i}`, `other-${i}`], when: "params.x > 1" }),
   );
@@ -128,7 +128,7 @@ test("10,000 rules about other tools are not looked at", () => {
   assert.equal(decide(one, action("crm", "get"), FACTS, NOW).rule, "mine");
 });
 
-test("policies about other tools are not looked at either", () => {
+test("policies about other tools are not evaluated either", () => {
   const others = Array.from({ length: 2_000 }, (_, i) =>
     policy(`p${i}`, [rule("named", "deny", { tool: `tool-${i}` })]),
   );
@@ -157,7 +157,7 @@ test("policies about other tools are not looked at either", () => {
   assert.equal(decide(compiled, action("tool-x7", "get"), FACTS, NOW).policy, "q7");
 });
 
-test("rules come out in the order they are written, however they name the tool", () => {
+test("rules are returned in written order, however they name the tool", () => {
   const rules = Array.from({ length: 60 }, (_, i) =>
     rule(
       `r${i}`,
@@ -197,7 +197,7 @@ describe("a definition is compiled once, by its content", () => {
   const setOf = (...amounts: number[]) =>
     buildPolicySet(amounts.map((amount) => ({ policy: `once-${amount}`, version: 1, definition: definition(amount) })));
 
-  it("also where it comes in another document, version and set", () => {
+  it("also if it is in another document, version and set", () => {
     assert.equal(isPrecompiled(setOf(711)), false);
     const first = compilePolicySet(setOf(711));
     assert.equal(isPrecompiled(setOf(711)), true);
@@ -210,7 +210,7 @@ describe("a definition is compiled once, by its content", () => {
     assert.deepEqual([first.policies[0]?.version, second.policies[0]?.version], [1, 9]);
   });
 
-  it("its faults are told each time, under the name that the set gives it", () => {
+  it("its faults are reported each time, under the name in the set", () => {
     const broken = {
       policy: "once-broken",
       rules: [{ name: "r", tool: "t", operation: "o", when: "params.", effect: "allow" as const }],

@@ -65,7 +65,7 @@ test("arithmetic does not mix int and double", () => {
   });
 });
 
-test("every variable is there", () => {
+test("every variable is defined", () => {
   holds([
     ['agent == "support-1" && tool == "stripe" && operation == "refund"', {}, true],
     ['context.ticket == "T-1"', {}, true],
@@ -89,7 +89,7 @@ test("keys are data: none reaches a prototype, and null is a value", () => {
     ['"hasOwnProperty" in params', {}, false],
     ["has(params.a.constructor) && params.a.constructor == 1", hostile, true],
     ["has(params.k)", hostile, true],
-    // The CEL specification has an error here; docs/policies.md says so.
+    // The CEL specification has an error here, as docs/policies.md says.
     ["has(params.k.x)", hostile, false],
     ['"k" in params && params.k == null', hostile, true],
     ['"k" in {"k": null}', {}, true],
@@ -104,10 +104,10 @@ test("keys are data: none reaches a prototype, and null is a value", () => {
   ]);
 });
 
-test("calendar fields do not follow the time zone of the process", () => {
+test("calendar fields do not depend on the time zone of the process", () => {
   const before = process.env["TZ"];
   try {
-    // 01:30 UTC on this day does not exist on clocks in Lisbon, nor 02:30 in Berlin.
+    // On this day 01:30 does not exist on clocks in Lisbon, nor 02:30 in Berlin.
     for (const zone of ["UTC", "Europe/Lisbon", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati"]) {
       process.env["TZ"] = zone;
       holds([
@@ -141,7 +141,7 @@ test("calendar fields do not follow the time zone of the process", () => {
   }
 });
 
-test("what fails is an error with a message that repeats no value of the request", () => {
+test("a failure is an error with a message that repeats no value of the request", () => {
   const secret = "hunter2";
   const params: JsonObject = { s: secret, l: [1], i: 4711, m: { [secret]: 1 }, zero: 0 };
   const table: [source: string, message: RegExp][] = [
@@ -172,7 +172,7 @@ test("what fails is an error with a message that repeats no value of the request
   }
 });
 
-test("errors beside || and && vanish when the other side decides", () => {
+test("errors next to || and && are ignored if the other side decides", () => {
   holds([
     ["params.nope || true", {}, true],
     ["false && params.nope", {}, false],
@@ -194,7 +194,7 @@ test("brackets inside texts do not nest", () => {
   }
 });
 
-test("each guard on the form of a condition trips with its own fault, at its place", () => {
+test("each limit on the form of a condition reports its own fault, at its location", () => {
   const nest = (levels: number): string => (levels === 0 ? "true" : `params.l.all(x${levels}, ${nest(levels - 1)})`);
   const table: [source: string, message: RegExp, offset: number][] = [
     ["", /^the condition is empty/, 0],
@@ -261,9 +261,9 @@ const list = (length: number, item: (i: number) => JsonObject[string] = (i) => i
   Array.from({ length }, (_, i) => item(i));
 const LIMIT = { error: "CONDITION_LIMIT", message: "the conditions need more than 100000 steps for this request" };
 
-test("what a request would cost is counted before it is done", () => {
+test("the cost of a request is counted before the work is done", () => {
   const numbers = list(1_000);
-  // Each of these took between half a second and half a minute, or ran out of memory, without the meter.
+  // Without the meter, each of these took between half a second and half a minute, or ran out of memory.
   const table: [source: string, params: JsonObject][] = [
     ["params.l.exists(x, params.l.exists(y, x + y < 0))", { l: numbers }],
     ["params.l.exists(x, params.l != params.o && false)", { l: numbers, o: list(1_000, (i) => (i === 999 ? -1 : i)) }],
@@ -292,7 +292,7 @@ test("what a request would cost is counted before it is done", () => {
   for (const [source, params] of table) assert.deepEqual(evaluate(source, params), LIMIT, source);
 });
 
-test("a limit is not swallowed by ||", () => {
+test("|| does not hide an exceeded limit", () => {
   assert.deepEqual(evaluate("params.l.exists(x, params.l.exists(y, x + y < 0)) || true", { l: list(1_000) }), LIMIT);
 });
 
@@ -310,11 +310,11 @@ test("ordinary sizes stay far below the limit", () => {
   ]);
 });
 
-test("a large list that no condition looks at costs nothing", () => {
+test("a large list that no condition reads costs nothing", () => {
   assert.deepEqual(evaluate("params.amount < 10", { amount: 5, rows: list(100_000) }), { value: true });
 });
 
-test("the conditions of one decision share their steps, and those of shadow policies have their own", () => {
+test("the conditions of one decision share their steps, and those of shadow policies have a separate budget", () => {
   const compiled = compileCondition("params.l.exists(x, params.l.exists(y, x + y < 0))");
   assert.ok(compiled.ok);
   const shared = activation({ l: list(60) });
@@ -326,7 +326,7 @@ test("the conditions of one decision share their steps, and those of shadow poli
   assert.deepEqual(compiled.condition.evaluate(activation({ l: list(60) })), { value: false });
 });
 
-test("an automaton that a hostile text blew up is not kept, and does not change later answers", () => {
+test("an automaton that a hostile text enlarged is dropped, and does not change later results", () => {
   const known = compilePattern("a[ab]{16}c$");
   const compiled = compileCondition('params.a.matches("a[ab]{16}c$")');
   assert.ok(compiled.ok);
@@ -340,7 +340,7 @@ test("an automaton that a hostile text blew up is not kept, and does not change 
   assert.notEqual(compilePattern("a[ab]{16}c$"), known);
 });
 
-test("evaluating leaves the stack traces of the process alone", () => {
+test("evaluation does not change the process's stack traces", () => {
   const before = Error.stackTraceLimit;
   try {
     Error.stackTraceLimit = 7;

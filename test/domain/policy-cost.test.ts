@@ -1,4 +1,4 @@
-/** What conditions cost, whatever they are and whatever is sent: in steps, in looks at the body, and in time of the processor. */
+/** The cost of any condition for any request: steps, reads of the body, and processor time. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
@@ -19,7 +19,7 @@ function on(params: JsonObject): Activation {
   return new Activation({ agent_id: "a", tool: "t", operation: "o", params, context: {} }, FACTS, NOW);
 }
 
-/** Conditions of `random` that compile. */
+/** Conditions from `random` that compile. */
 function conditions(random: ReturnType<typeof chance>, count: number): { source: string; condition: Condition }[] {
   const found: { source: string; condition: Condition }[] = [];
   while (found.length < count) {
@@ -30,7 +30,10 @@ function conditions(random: ReturnType<typeof chance>, count: number): { source:
   return found;
 }
 
-/** Milliseconds of the processor; the least of some tries where the first was long, because others use it, too. */
+/**
+ * Processor milliseconds. The minimum of several attempts if the first one was slow, because other work uses the
+ * processor too.
+ */
 function cpu(condition: Condition, params: JsonObject): number {
   let least = Infinity;
   for (let tries = 0; tries < 5 && least > MOST_MS; tries++) {
@@ -52,7 +55,7 @@ const noise = (length: number): string => {
   return Array.from({ length }, () => random.pick(["a", "b"])).join("");
 };
 
-/** What attacks were made of. */
+/** Building blocks of attacks. */
 const KNOWN: [source: string, params: JsonObject][] = [
   ["params.l.all(x, params.l.all(y, size(params.m) > 0))", { l: list(300, (i) => i), m: map(80_000, () => 0) }],
   ["params.l.all(x, params.l.all(y, params.m.size() > 0))", { l: list(300, (i) => i), m: map(80_000, () => 0) }],
@@ -92,7 +95,7 @@ const KNOWN: [source: string, params: JsonObject][] = [
 ];
 
 describe("what conditions cost", () => {
-  test("no condition on a body of 1 MiB takes the processor for long", () => {
+  test("no condition on a body of 1 MiB uses much processor time", () => {
     const dear: string[] = [];
     const look = (source: string, condition: Condition, params: JsonObject): void => {
       const ms = cpu(condition, params);
@@ -111,7 +114,7 @@ describe("what conditions cost", () => {
     assert.deepEqual(dear, []);
   });
 
-  test("a condition looks at no more of a body than it pays for", () => {
+  test("a condition reads no more of a body than it pays for", () => {
     const free: string[] = [];
     const random = chance(31);
     for (let bodies = 0; bodies < 25; bodies++) {
@@ -133,11 +136,11 @@ describe("what conditions cost", () => {
 interface Watched {
   value: JsonValue;
   looks: number;
-  /** Of all maps. */
+  /** Number of all maps. */
   keys: number;
 }
 
-/** The same value, which counts each member and each key that is looked at. */
+/** The same value, which counts each member and key that is read. */
 function watch(value: JsonValue): Watched {
   const watched: Watched = { value, looks: 0, keys: 0 };
   const proxy = (of: JsonValue): JsonValue => {

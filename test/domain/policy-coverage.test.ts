@@ -1,4 +1,4 @@
-/** A rule is covered when some case sees its verdict; being passed by, or failing on the way, is not enough. */
+/** A case covers a rule if the rule is its policy's answer, not if the rule is passed or fails. */
 import assert from "node:assert/strict";
 import test from "node:test";
 import { measureCoverage, type Coverage } from "../../src/domain/policy/test/coverage.ts";
@@ -31,7 +31,7 @@ const one = (params: string, agent = "a", effect = "deny"): string =>
 const uncovered = (coverage: Coverage): string[] =>
   coverage.uncovered.map(({ policy: name, rule: which }) => `${name}/${which}`);
 
-test("rules are reached when they answer for their policy", () => {
+test("rules are reached if they answer for their policy", () => {
   assert.deepEqual(uncovered(cover(one("{}"))), ["crm/small", "crm/others", "freeze/nothing"]);
   assert.deepEqual(uncovered(cover(one("{ amount: 5 }"))), ["crm/no amount", "crm/others", "freeze/nothing"]);
   const all = cover(one("{}") + one("{ amount: 5 }", "frozen-1") + one("{ amount: 101 }") + one("{ amount: 102 }"));
@@ -45,13 +45,13 @@ test("rules are reached when they answer for their policy", () => {
   assert.deepEqual([all.uncovered, all.percent], [[], 100]);
 });
 
-test("a rule is reached though another policy is stricter, or its own only watches", () => {
+test("a rule is reached even if another policy is stricter, or its own policy is in shadow mode", () => {
   const coverage = cover(one("{ amount: 5 }", "frozen-1"));
   assert.deepEqual(uncovered(coverage), ["crm/no amount", "crm/others"]);
   assert.equal(coverage.percent, 60);
 });
 
-test("a condition that fails shows nothing of its rule", () => {
+test("a failing condition does not cover its rule", () => {
   const coverage = cover(one('{ amount: "5" }'));
   assert.deepEqual(
     coverage.uncovered.find(({ rule: which }) => which === "small"),
@@ -59,7 +59,7 @@ test("a condition that fails shows nothing of its rule", () => {
   );
 });
 
-test("a test of some policies counts for those alone, and one of none for nothing", () => {
+test("a test of some policies counts only for those", () => {
   assert.deepEqual(uncovered(cover(one("{ amount: 5 }", "frozen-1"), "policies: [crm]\n")), [
     "crm/no amount",
     "crm/others",
@@ -69,17 +69,17 @@ test("a test of some policies counts for those alone, and one of none for nothin
   assert.equal(cover(one("{}"), "policies: [nope]\n").percent, 0);
 });
 
-test("a rule that stands behind one that takes everything is named, for no test can reach it", () => {
+test("a rule after one that matches everything is reported, because no test can reach it", () => {
   const policies = [policy("p", [rule("all", "deny"), rule("never", "allow", { tool: "crm" })])];
   assert.deepEqual(uncovered(cover(one("{}") + one("{ amount: 5 }", "b"), "", policies)), ["p/never"]);
 });
 
-test("without rules everything is covered, and without cases nothing", () => {
+test("without rules the coverage is 100 %, and without cases 0 %", () => {
   assert.deepEqual(measureCoverage([], []), { rules: [], uncovered: [], percent: 100 });
   assert.equal(measureCoverage(POLICIES, []).percent, 0);
 });
 
-test("the findings of the policies are what the decision is made of", () => {
+test("the decision is combined from the findings of the policies", () => {
   const compiled = compile(...POLICIES);
   const heard = (agent: string, params: { amount?: number | string }): string[] =>
     evaluateAllPolicies(compiled, action("crm", "update", params, agent), FACTS, NOW).map(
@@ -99,7 +99,8 @@ test("the findings of the policies are what the decision is made of", () => {
     [decision.policy, decision.rule, decision.reason_code, decision.shadow.map(({ rule: which }) => which)],
     ["crm", "small", "CONDITION_ERROR", ["seen"]],
   );
-  // An agent that is barred is denied before any policy is asked, and the list says what they would have said.
+  // A barred agent is denied before any policy is evaluated. The list still contains what the policies would have
+  // answered.
   const barred = decide(
     compiled,
     action("crm", "update", { amount: 5 }),

@@ -10,7 +10,7 @@ import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts"
 
 const decideOn = (documents: PolicyDocument[], request = action("crm", "update"), facts: Facts = FACTS): Decision =>
   decide(compile(...documents), request, facts, NOW);
-/** `policy/rule effect`, or the reason code where no rule decided. */
+/** `policy/rule effect`, or the reason code if no rule decided. */
 const verdict = ({ effect, policy: by, rule: which, reason_code }: Decision): string =>
   by === null ? `${effect} ${reason_code}` : `${effect} ${by}/${which}`;
 
@@ -26,7 +26,7 @@ test("inside a policy the first rule that matches decides", () => {
     [[rule("a", "deny", { when: "false" }), rule("b", "allow", { when: "true" })], "allow p/b"],
     [[rule("a", "allow", { when: "params.nope" }), rule("b", "allow")], "deny p/a"],
     [[rule("a", "allow"), rule("b", "deny", { when: "params.nope" })], "allow p/a"],
-    // Rules with globs and rules that name the tool are indexed apart and must come out in order.
+    // Rules with globs and rules that name the tool have separate indexes, but keep their order.
     [[rule("a", "deny", { tool: "cr?" }), rule("b", "allow", { tool: "crm" })], "deny p/a"],
     [[rule("a", "allow", { tool: "crm" }), rule("b", "deny", { tool: "*" })], "allow p/a"],
     [
@@ -46,7 +46,7 @@ test("inside a policy the first rule that matches decides", () => {
     assert.equal(verdict(decideOn([policy("p", rules)])), expected, JSON.stringify(rules));
 });
 
-test("without a match there is no permission", () => {
+test("without a matching rule the action is denied", () => {
   assert.equal(verdict(decide(emptyPolicySet(), action("crm", "get"), FACTS, NOW)), "deny NO_ACTIVE_POLICY");
   assert.equal(verdict(decideOn([policy("p", [rule("a", "allow", { tool: "other" })])])), "deny NO_MATCHING_RULE");
   assert.equal(
@@ -67,7 +67,7 @@ test("without a match there is no permission", () => {
   });
 });
 
-test("applies_to narrows a policy by tool and by agent, both", () => {
+test("applies_to restricts a policy by tool and agent, both", () => {
   const table: [applies_to: PolicyDocument["applies_to"], applies: boolean][] = [
     [{}, true],
     [{ tools: ["crm"] }, true],
@@ -95,7 +95,7 @@ test("applies_to narrows a policy by tool and by agent, both", () => {
   }
 });
 
-test("across policies the strictest effect wins, whatever the order of files", () => {
+test("across policies the strictest effect wins, in any order of files", () => {
   const effects: Effect[] = ["allow", "require_approval", "deny"];
   for (const a of effects) {
     for (const b of effects) {
@@ -114,7 +114,7 @@ test("across policies the strictest effect wins, whatever the order of files", (
   }
 });
 
-test("of equals the policy whose name comes first is named", () => {
+test("among equals the policy whose name sorts first is named", () => {
   for (const order of permutations([
     policy("b", [rule("x", "deny")]),
     policy("a", [rule("y", "deny")]),
@@ -124,7 +124,7 @@ test("of equals the policy whose name comes first is named", () => {
   }
 });
 
-test("several policies that ask merge to the strictest terms", () => {
+test("the terms of several policies that require approval are merged to the strictest", () => {
   const ask = (
     name: string,
     approval: PolicyDocument["rules"][number]["approval"],
@@ -165,7 +165,7 @@ test("several policies that ask merge to the strictest terms", () => {
   assert.equal(decideOn([ask("a", undefined), policy("b", [rule("no", "deny")])]).approval, null);
 });
 
-test("a rejection that holds turns what requires approval into a denial, and changes nothing else", () => {
+test("an active rejection turns require_approval into a denial, and changes nothing else", () => {
   const at = new Date(NOW - 1000).toISOString();
   const rejection = {
     action_id: "a",
@@ -210,7 +210,7 @@ test("an approval must satisfy the approvers of every policy that requires it", 
   assert.equal(decideOn([confirm, ask("any", {})]).approval?.mode, "maker_checker", "the stricter mode wins");
 });
 
-test("how long a rejection holds is the rule's, or the service's default", () => {
+test("the duration of a rejection is the rule's, or the service's default", () => {
   const ask = (rejection_holds?: string): PolicyDocument =>
     policy(`p-${rejection_holds ?? "default"}`, [
       rule("ask", "require_approval", rejection_holds === undefined ? {} : { approval: { rejection_holds } }),
@@ -246,7 +246,7 @@ test("shadow policies are listed and never enforced", () => {
   assert.equal(alone.shadow[0]?.effect, "allow");
 });
 
-test("a shadow policy cannot spend the steps of the others", () => {
+test("a shadow policy cannot use the steps of other policies", () => {
   const costly = "params.l.all(x, params.l.all(y, x + y >= 0))";
   const documents = [
     policy(
@@ -261,7 +261,7 @@ test("a shadow policy cannot spend the steps of the others", () => {
   assert.equal(verdict(decision), "allow real/ok");
 });
 
-test("a condition that fails is its policy's deny, with the rule named and bounded", () => {
+test("a failing condition denies for its policy, with the rule named and the message bounded", () => {
   const failing = decideOn(
     [
       policy("a", [rule("ok", "allow")]),
@@ -286,7 +286,7 @@ test("a condition that fails is its policy's deny, with the rule named and bound
   assert.equal(verdict(limit), "deny p/r");
 });
 
-test("what is known of the agent comes before any policy", () => {
+test("facts about the agent are evaluated before any policy", () => {
   const all = [policy("p", [rule("ok", "allow")])];
   const table: [more: Partial<Facts>, expected: string][] = [
     [{}, "allow p/ok"],
@@ -317,7 +317,7 @@ test("what is known of the agent comes before any policy", () => {
   );
 });
 
-test("a rule's reason is given as written, else the rule is named", () => {
+test("a rule's reason is returned as written, or else the rule is named", () => {
   assert.equal(decideOn([policy("p", [rule("r", "deny", { reason: "not on Fridays" })])]).reason, "not on Fridays");
   assert.equal(decideOn([policy("p", [rule("r", "allow")])]).reason, 'allowed by rule "r" of policy "p"');
   assert.equal(decideOn([policy("p", [rule("r", "deny")])]).reason, 'denied by rule "r" of policy "p"');
@@ -332,7 +332,7 @@ test("a rule's reason is given as written, else the rule is named", () => {
   );
 });
 
-test("deciding is pure: frozen inputs, no clock, no chance, the same bytes", () => {
+test("deciding is pure: frozen inputs, no clock, no randomness, the same bytes", () => {
   const compiled = compile(
     policy("a", [
       rule("ask", "require_approval", {

@@ -28,14 +28,14 @@ describe("the difference of two policies", () => {
     );
   });
 
-  it("names rules that came and went, with their places", () => {
+  it("names added and removed rules, with their positions", () => {
     assert.deepEqual(kinds([rule("a"), rule("b")], [rule("b"), rule("c")]), [
       ["rule_removed", "a", 1, null],
       ["rule_added", "c", null, 2],
     ]);
   });
 
-  it("says that as few rules as possible have moved", () => {
+  it("reports as few moved rules as possible", () => {
     assert.deepEqual(
       kinds(
         ["a", "b", "c", "d"].map((n) => rule(n)),
@@ -60,7 +60,7 @@ describe("the difference of two policies", () => {
     );
   });
 
-  it("lists each field that changed, and says a change and a move in one", () => {
+  it("lists each changed field, and reports a change together with a move", () => {
     const [change] = diffPolicies(
       policy([rule("a"), rule("b", { when: "params.n < 1" })]),
       policy([rule("b", { effect: "require_approval", approval: { quorum: 2 } }), rule("a")]),
@@ -76,7 +76,7 @@ describe("the difference of two policies", () => {
     );
   });
 
-  it("speaks of the policy itself first", () => {
+  it("lists changes of the policy itself first", () => {
     const [first, second] = diffPolicies(
       policy([rule("a")]),
       policy([rule("a", { effect: "deny" })], { mode: "shadow" }),

@@ -1,4 +1,4 @@
-/** Everything that docs/policies.md shows works as it says. */
+/** The examples and tables of docs/policies.md match the code. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
@@ -39,7 +39,7 @@ test("the policies of the page parse", () => {
   );
 });
 
-test("the tests of the page hold", () => {
+test("the tests of the page pass", () => {
   const results = blocks("yaml test").flatMap((text) => {
     const { tests, faults } = parsePolicyTests(text, "docs/policies.md");
     assert.deepEqual(faults, []);
@@ -52,7 +52,7 @@ test("the tests of the page hold", () => {
   );
 });
 
-/** Each condition of the page with an action for which it holds, and one for which it does not. */
+/** Each condition of the page, with an action for which it is true and one for which it is false. */
 const CONDITIONS: [holds: Given, fails: Given][] = [
   [{ params: { amount: 1000 } }, { params: { amount: 1000.01 } }],
   [{ params: { to: "grace@example.com" } }, { params: { to: "ada@customer.test, grace@example.com" } }],
@@ -81,7 +81,7 @@ function given({ params = {}, context = {}, owner, now = "2026-01-15T10:00:00Z" 
   return new Activation({ agent_id: "a", tool: "t", operation: "o", params, context }, { principal }, Date.parse(now));
 }
 
-test("the conditions of the page hold and fail as they read", () => {
+test("the conditions of the page are true and false as described", () => {
   const lines = blocks("cel").flatMap((text) => text.trim().split("\n"));
   assert.equal(lines.length, CONDITIONS.length);
   for (const [i, [holds, fails]] of CONDITIONS.entries()) {

@@ -39,7 +39,7 @@ const CONDITIONS = [
 const EFFECTS: Effect[] = ["allow", "deny", "require_approval"];
 
 describe("an explanation", () => {
-  it("comes out as the decision does, policy by policy, on many requests", () => {
+  it("matches the decision, policy by policy, on many requests", () => {
     const { random, pick } = chance(7);
     const big = Array.from({ length: 400 }, (_, i) => i + 1);
     const seen = new Set<string>();
@@ -122,7 +122,7 @@ describe("an explanation", () => {
           expected,
         );
         const enforced = answers.filter(({ mode }) => mode === "enforce");
-        // A limit that asks is no answer by itself.
+        // A limit that requires approval is not an answer by itself.
         const answered = enforced.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
         const strictest = ["deny", "require_approval", "allow"]
           .map((effect) => enforced.find((one) => answered && one.effect === effect))
@@ -163,7 +163,7 @@ describe("an explanation", () => {
     );
   });
 
-  it("says which matcher failed, which rule was not reached and which policy does not apply", () => {
+  it("names the matcher that failed, rules that were not reached and policies that do not apply", () => {
     const compiled = compile(
       policy("a", [
         rule("one", "allow", { tool: "x", operation: "o*" }),
@@ -231,7 +231,7 @@ describe("the parts of a condition", () => {
     );
   });
 
-  it("look at the elements of a comprehension one by one, the first ten", () => {
+  it("evaluates the elements of a comprehension one by one, for the first ten", () => {
     assert.deepEqual(parts("params.l.all(i, i.p < 3)", { l: [{ p: 1 }, { q: 2 }] }), [
       'params.l.all(i, i.p < 3) -> ! there is no field "p"; test for it with has()',
       ' params.l -> [{"p": 1}, {"q": 2}]',
@@ -253,7 +253,7 @@ describe("the parts of a condition", () => {
     ]);
   });
 
-  it("cost no more than a bounded number of steps, and are cut short", () => {
+  it("costs a bounded number of steps, and is cut if it exceeds them", () => {
     const l = Array.from({ length: 3_000 }, (_, i) => i);
     const costly = parts("params.l.all(i, params.l.all(j, i + j >= 0))", { l });
     assert.match(costly[0] ?? "", /-> ! it takes too many steps$/);
@@ -262,7 +262,7 @@ describe("the parts of a condition", () => {
     assert.ok((long.at(-1) ?? "").length < 250, long.at(-1));
   });
 
-  it("is of all policies where a stop names one of them, and of none where everything is stopped", () => {
+  it("includes all policies if a stop names one of them, and none if everything is stopped", () => {
     const compiled = compile(policy("asked", [rule("r", "allow")]), policy("named", [rule("s", "allow")]));
     const explained = (stop: string | null) =>
       explain(compiled, action("t", "o"), { ...FACTS, stops: [{ id: "s", policy: stop, until: null }] }, NOW);

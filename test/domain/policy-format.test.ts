@@ -14,7 +14,7 @@ function formatted(source: string): string {
 }
 
 describe("the layout of policy files", () => {
-  it("is two spaces a level, with comments, empty lines, quotes and the order of keys as they were", () => {
+  it("uses two spaces a level, and keeps comments, empty lines, quotes and the order of keys", () => {
     const source = `\uFEFF# top\r
 \r
 policy:   a   # name\r
@@ -78,7 +78,7 @@ rules: [{ name: s, effect: allow }]
     );
   });
 
-  it("keeps anchors, aliases, tags, documents without content and every way to write a text", () => {
+  it("keeps anchors, aliases, tags, documents without content and every style of text", () => {
     const source = `a: &x {k: [1, 2.50, true, ~]}
 b: *x
 c: !!str 12
@@ -108,7 +108,7 @@ h: a plain text
       assert.ok(text.includes(part), part);
   });
 
-  it("refuses what it cannot keep", () => {
+  it("refuses a file that it cannot keep unchanged in meaning", () => {
     assert.deepEqual(formatYaml("a: [\n"), {
       ok: false,
       message: "the file is left as it is: it cannot be read, or is empty",
@@ -116,7 +116,7 @@ h: a plain text
     assert.equal(formatYaml("").ok, false);
   });
 
-  it("means the same, loses no comment and comes to rest, whatever the file looks like", () => {
+  it("keeps the meaning and all comments, and is stable, for any file", () => {
     const { random, pick } = chance(42);
     const scalars = [
       "1",
@@ -168,7 +168,7 @@ h: a plain text
     assert.ok(kept > 150, `only ${kept} were laid out`);
   });
 
-  it("is the layout of the default set and of the packs", () => {
+  it("is applied to the default set and the packs", () => {
     for (const folder of ["policies", "policies/packs"]) {
       const names = readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".yaml"));
       assert.ok(names.length > 0);

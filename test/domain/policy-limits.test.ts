@@ -1,4 +1,4 @@
-/** Limits with memory: what counts, for whom, from when on, and what a decision does with it. */
+/** Limits with memory: which actions count, for whom, from when, and how decisions use them. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { anyApprovers } from "../../src/domain/approvers.ts";
@@ -31,7 +31,7 @@ const request = (params: JsonObject = {}, tool = "pay") => ({
   params,
   context: {},
 });
-/** What was used of the set's only limit. */
+/** Usage of the set's only limit. */
 const facts = (compiled: CompiledPolicySet, used: number, other: Partial<LimitFact> = {}): Facts => {
   const [limit] = compiled.policies.flatMap(({ limits }) => limits);
   assert.ok(limit !== undefined);
@@ -41,7 +41,7 @@ const facts = (compiled: CompiledPolicySet, used: number, other: Partial<LimitFa
   };
 };
 
-describe("what an action needs to know", () => {
+describe("the use of an action", () => {
   const one = (limit: object, params: JsonObject = {}, tool = "pay") =>
     findMatchedLimits(
       new Evaluation(
@@ -52,7 +52,7 @@ describe("what an action needs to know", () => {
       ),
     );
 
-  test("its subject: the agent, the key, a value of the request, or nobody in particular", () => {
+  test("has a subject: the agent, the key, a value of the request, or all together", () => {
     assert.deepEqual(one({})[0]?.subject, "");
     assert.deepEqual(one({ per: "agent" })[0]?.subject, "a-1");
     assert.deepEqual(one({ per: "key" })[0]?.subject, "k-1");
@@ -61,7 +61,7 @@ describe("what an action needs to know", () => {
     assert.deepEqual(one({ per: "params.customer + '/' + agent" }, { customer: "c" })[0]?.subject, "c/a-1");
   });
 
-  test("a subject stays short and printable, and cannot be another's by looking like its digest", () => {
+  test("has a short, printable subject, which cannot be confused with another one by looking like its digest", () => {
     const of = (customer: string): string => one({ per: "params.customer" }, { customer })[0]?.subject ?? "";
     const [long, control, quoted] = [of("x".repeat(129)), of("a\u0000b"), of('"')];
     for (const subject of [long, control, quoted]) assert.match(subject, /^sha256:[0-9a-f]{64}$/);
@@ -69,18 +69,18 @@ describe("what an action needs to know", () => {
     assert.notEqual(of(long), long);
   });
 
-  test("only where it counts", () => {
+  test("exists only if the limit applies", () => {
     for (const limit of [{ tool: "other" }, { operation: "get*" }, { agent: "b-*" }, { when: "params.amount > 5" }])
       assert.deepEqual(one(limit, { amount: 5 }), []);
     assert.equal(
       one({ tool: ["x", "pa*"], operation: "send", agent: "a-1", when: "params.amount > 5" }, { amount: 6 }).length,
       1,
     );
-    // A limit without a tool makes its policy speak of every tool.
+    // A limit without a tool makes its policy apply to every tool.
     assert.equal(one({}, {}, "unheard of").length, 1);
   });
 
-  test("an amount in whole millionths", () => {
+  test("has an amount in whole millionths", () => {
     const amount = (value: unknown): number | undefined =>
       findMatchedLimits(
         new Evaluation(
@@ -94,7 +94,7 @@ describe("what an action needs to know", () => {
       [amount(1), amount(0.1), amount(1.1), amount(0), amount(1e9)],
       [MICROS_PER_UNIT, 100_000, 1_100_000, 0, 1e15],
     );
-    // Upwards: what is smaller still adds up to something.
+    // Rounded up, so that small amounts add up to something.
     assert.deepEqual([amount(1e-8), amount(4e-7), amount(0.0000014), amount(0.000001), amount(-0)], [1, 1, 2, 1, 0]);
     for (let n = 1; n < 5000; n++) assert.equal(amount((n * 7919) / MICROS_PER_UNIT), n * 7919);
     for (const bad of [-1, 1e9 + 1, "5", null]) assert.equal(amount(bad), undefined);
@@ -113,7 +113,7 @@ describe("a decision", () => {
     approval: { quorum: 2, notify: ["boss"] },
   });
 
-  test("goes up to the limit and not beyond", () => {
+  test("allows up to the limit and not beyond", () => {
     assert.equal(decide(counted, request(), facts(counted, 1), NOW).effect, "allow");
     const beyond = decide(counted, request(), facts(counted, 2), NOW);
     assert.deepEqual(
@@ -129,7 +129,7 @@ describe("a decision", () => {
     );
   });
 
-  test("denies what cannot be known or evaluated", () => {
+  test("denies if the usage is unknown or cannot be evaluated", () => {
     for (const [compiled, params, known] of [
       [counted, {}, { principal: PRINCIPAL }],
       [counted, {}, facts(counted, 0, { basis: "another" })],
@@ -141,7 +141,7 @@ describe("a decision", () => {
     }
   });
 
-  test("takes the strictest of rules and limits, and the terms of all that ask", () => {
+  test("takes the strictest of rules and limits, and the terms of all that require approval", () => {
     const both = compileAll({
       policy: "p",
       rules: [{ name: "ask", effect: "require_approval", approval: { quorum: 1, expires_in: "1h", notify: ["a"] } }],
@@ -175,7 +175,7 @@ describe("a decision", () => {
     assert.equal(decide(alone, request(), facts(alone, 0), NOW).reason_code, "NO_MATCHING_RULE");
   });
 
-  test("lists one outcome of a policy in shadow mode: its strictest", () => {
+  test("lists one result of a policy in shadow mode: its strictest", () => {
     const shadow = compileAll(
       {
         policy: "p",
@@ -192,7 +192,7 @@ describe("a decision", () => {
     );
   });
 
-  test("of policies that were not in force counts nothing as used, and keeps what is known", () => {
+  test("assumes no usage for policies that were not active, and keeps recorded usage", () => {
     const known = facts(counted, 2);
     assert.equal(withAssumedUsage(counted, request(), known, NOW), known);
     assert.equal(
@@ -201,7 +201,7 @@ describe("a decision", () => {
     );
   });
 
-  test("does not take the use of one thing for that of another, where a limit of the same name counts something else", () => {
+  test("does not use the count of a limit of the same name that counts something else", () => {
     const bases = [
       { count: 1 },
       { count: 1, per: "agent" },
@@ -227,7 +227,7 @@ describe("a decision", () => {
     );
   });
 
-  test("is explained with what was used", () => {
+  test("is explained with the usage", () => {
     const { policies } = explain(counted, request(), facts(counted, 2), NOW);
     assert.deepEqual(policies[0]?.limits, [
       {
@@ -262,7 +262,7 @@ describe("windows", () => {
     assert.equal(start("hour", "2026-03-29T12:40:00Z", "Asia/Kolkata"), "2026-03-29T12:30:00.000Z");
   });
 
-  test("a day in which midnight comes twice begins with the first, so that no hour of it is forgotten", () => {
+  test("a day with two midnights begins with the first, so that all its hours count", () => {
     // At 01:00 the clocks go back to 00:00.
     for (const now of [
       "2026-11-01T04:00:00Z",
@@ -276,15 +276,15 @@ describe("windows", () => {
     assert.equal(start("day", "2026-10-25T12:00:00Z", "Atlantic/Azores"), "2026-10-25T00:00:00.000Z");
     // By three hours.
     assert.equal(start("day", "2023-03-09T12:00:00Z", "Antarctica/Casey"), "2023-03-08T13:00:00.000Z");
-    // Back over midnight into the day before, and forward over it.
+    // Back over midnight into the previous day, and forward over it.
     assert.equal(start("day", "2026-10-30T12:00:00Z", "Africa/Cairo"), "2026-10-29T22:00:00.000Z");
     assert.equal(start("day", "2026-10-29T21:30:00Z", "Africa/Cairo"), "2026-10-28T21:00:00.000Z");
     assert.equal(start("day", "2026-04-24T12:00:00Z", "Africa/Cairo"), "2026-04-23T22:00:00.000Z");
-    // An hour that comes twice is two hours.
+    // An hour that occurs twice counts as two hours.
     assert.equal(start("hour", "2026-11-01T05:30:00Z", "America/Havana"), "2026-11-01T05:00:00.000Z");
   });
 
-  test("a use is kept for as long as it can count", () => {
+  test("a use is stored as long as it can count", () => {
     for (const [text, zone] of [
       ["24h"],
       ["hour", "Asia/Kolkata"],
@@ -313,7 +313,7 @@ describe("in a file", () => {
       ({ line, message }) => `${line}: ${message}`,
     );
 
-  test("what is wrong is said at its line", () => {
+  test("faults are reported at their line", () => {
     assert.deepEqual(faults("  - { name: l, window: 1h }"), [
       '4: limits.0: the limit "l" needs either count, or sum with at_most',
     ]);
@@ -347,7 +347,7 @@ describe("in a file", () => {
     );
   });
 
-  test("changes of limits are told apart", () => {
+  test("changes of limits are distinguished", () => {
     const document = (limits: PolicyDocument["limits"]): PolicyDocument => ({
       policy: "p",
       rules: [],
@@ -386,13 +386,13 @@ describe("a limit and the rules", () => {
   const decided = (compiled: CompiledPolicySet, tool = "pay") =>
     decide(compiled, request({}, tool), used(compiled), NOW);
 
-  test("a limit that asks asks only where a rule has an answer", () => {
+  test("a limit that requires approval does so only if a rule has an answer", () => {
     const alone = decided(compileAll(limiting));
     assert.deepEqual([alone.effect, alone.reason_code], ["deny", "NO_MATCHING_RULE"]);
     assert.equal(decided(compileAll(limiting, allowing)).rule, "l");
     assert.equal(decided(compileAll(limiting, allowing)).effect, "require_approval");
     assert.equal(decided(compileAll(limiting, allowing), "other").reason_code, "NO_MATCHING_RULE");
-    // Of a policy in shadow mode it is no answer either.
+    // The answer of a policy in shadow mode does not count either.
     const shadow = decided(compileAll(limiting, { ...allowing, mode: "shadow" }));
     assert.deepEqual([shadow.effect, shadow.reason_code], ["deny", "NO_MATCHING_RULE"]);
   });
@@ -402,8 +402,8 @@ describe("a limit and the rules", () => {
     assert.deepEqual([denied.effect, denied.reason_code, denied.rule], ["deny", "LIMIT_EXCEEDED", "l"]);
   });
 
-  test("a limit is evaluated once for a decision, and a replay comes out the same", () => {
-    // Two of them are more than one decision may spend.
+  test("a limit is evaluated once for a decision, and replay agrees", () => {
+    // Two of them cost more than one decision can spend.
     const costly = "params.l.all(x, params.l.all(y, x + y >= 0))";
     const params = { l: Array.from({ length: 70 }, (_, i) => i) };
     const compiled = compileAll({ ...limiting, limits: [{ ...asking, count: 5, when: costly }] }, allowing);
@@ -414,7 +414,7 @@ describe("a limit and the rules", () => {
     assert.equal(decision.effect, "allow");
     assert.equal(evaluation.activation.meter(false).remaining, spent, "the limit costs nothing the second time");
     assert.deepEqual(decide(compiled, request(params), facts(compiled, 0), NOW), decision);
-    // What was spent on the limit is gone for the rules, in the decision and in its replay alike.
+    // The steps spent on the limit are not available to the rules, in the decision and in its replay.
     const both = compilePolicySet({
       ...compiled.document,
       policies: [

@@ -1,4 +1,4 @@
-/** What is denied whatever is in the call: never said of an action that some parameters would let through. */
+/** Detects actions that are denied whatever their parameters, and no action that some parameters would allow. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
@@ -11,8 +11,8 @@ import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts"
 const never = (operation: string, ...policies: Parameters<typeof compile>): boolean =>
   isNeverAllowed(new Evaluation(compile(...policies), action("t", operation), FACTS, NOW));
 
-describe("what is never allowed", () => {
-  it("is what no rule speaks of, and what a rule without a condition denies first", () => {
+describe("an action is never allowed", () => {
+  it("if no rule applies to it, or a rule without a condition denies it first", () => {
     const some = policy("a", [
       rule("no", "deny", { tool: "t", operation: "drop" }),
       rule("maybe", "allow", { tool: "t", operation: "read", when: "params.n > 1" }),
@@ -25,7 +25,7 @@ describe("what is never allowed", () => {
     );
   });
 
-  it("is what one policy denies, whatever another allows; a policy in shadow mode denies nothing", () => {
+  it("if one policy denies it, whatever another allows; a policy in shadow mode denies nothing", () => {
     const open = policy("a", [rule("all", "allow", { tool: "t" })]);
     const shut = [rule("shut", "deny", { tool: "*" })];
     assert.equal(never("read", open, policy("b", shut)), true);
@@ -34,7 +34,7 @@ describe("what is never allowed", () => {
     assert.equal(never("read", before), false);
   });
 
-  it("is not said of anything that is decided otherwise, on many policies and requests", () => {
+  it("is not reported for any action with another decision, on many policies and requests", () => {
     const { random, pick } = chance(11);
     let said = 0;
     for (let round = 0; round < 500; round++) {

@@ -20,7 +20,7 @@ function faults(text: string): string[] {
   return parsed.faults.map(({ line, column, message }) => `${line}:${column} ${message}`);
 }
 
-test("a file may hold several policies", () => {
+test("a file can contain several policies", () => {
   const {
     documents,
     places,
@@ -37,7 +37,7 @@ test("a file may hold several policies", () => {
   ]);
 });
 
-test("YAML 1.2 it is, whatever the file says: no, on and dates are text", () => {
+test("files are YAML 1.2, whatever they declare: no, on and dates are text", () => {
   for (const head of ["", "%YAML 1.1\n---\n", "\uFEFF"]) {
     const {
       documents,
@@ -56,7 +56,7 @@ test("YAML 1.2 it is, whatever the file says: no, on and dates are text", () => 
   }
 });
 
-test("anchors stand for what they name", () => {
+test("anchors stand for their values", () => {
   const { documents, faults: none } = parsePolicies(
     "policy: a\nrules:\n  - &base\n    name: r\n    effect: deny\n    tool: &tools [x, y]\n  - { name: s, effect: allow, tool: *tools }\n",
     "a.yaml",
@@ -202,7 +202,7 @@ test("each fault is at its line and column", () => {
   }
 });
 
-test("all faults come at once, in order, through all documents", () => {
+test("all faults are reported at once, in order, through all documents", () => {
   assert.deepEqual(
     faults(
       "policy: A\nmode: on\nrules:\n  - name: r\n    effect: allow\n    when: params.x ==\n---\npolicy: b\nrules:\n  - name: s\n    efect: deny\n",
@@ -214,14 +214,14 @@ test("all faults come at once, in order, through all documents", () => {
       '11:5 rules.0.efect: "efect" is not known here; did you mean "effect"?',
     ],
   );
-  // One slip of YAML makes its parser say many things.
+  // One mistake in YAML makes its parser report many errors.
   assert.equal(faults(`policy: a\nrules: ${"[".repeat(30)}\n`).length, 1);
   assert.equal(faults(`policy: a\nrules: [\n---\npolicy: b\nrules: [\n`).length, 2, "one for each document");
   const many = `policy: a\nrules:\n${"  - { name: r, effect: nope }\n".repeat(500)}`;
   assert.equal(faults(many).length, 50);
 });
 
-test("a fault in a condition is at its character, however the condition is written", () => {
+test("a fault in a condition has its character position, in any style of text", () => {
   const rule = (when: string): string[] =>
     faults(`policy: a\nrules:\n  - name: r\n    effect: allow\n    when: ${when}\n`);
   const unknown = (name: string): string =>
@@ -232,7 +232,7 @@ test("a fault in a condition is at its character, however the condition is writt
   assert.deepEqual(rule("params.a\n      && user == 1"), [`6:10 ${unknown("user")}`]);
   assert.deepEqual(rule("|\n      params.a\n      && user == 1"), [`7:10 ${unknown("user")}`]);
   assert.deepEqual(rule(">-\n\n      params.a\n      &&\n        user == 1"), [`9:9 ${unknown("user")}`]);
-  // Behind an escape the characters of file and text differ: the start of the condition is the best place.
+  // After an escape the characters of file and text differ, so the start of the condition is the best position.
   assert.deepEqual(rule('"params.a == \\"x\\" && user == 1"'), [`5:11 ${unknown("user")}`]);
 });
 
@@ -248,7 +248,7 @@ test("a file that is too large is not read", () => {
   ]);
 });
 
-test("an alias means the last anchor of its name before it", () => {
+test("an alias refers to the last anchor of its name before it", () => {
   const { documents, faults: none } = parsePolicies(
     `${GOOD}metadata: { a: &x one, b: *x, c: &x [two], d: *x, &k key: 1 }\n`,
     "a.yaml",
@@ -269,7 +269,7 @@ test("a document has a bounded number of aliases", () => {
   ]);
 });
 
-test("every repeated key is a fault, also beside others and inside lists", () => {
+test("every repeated key is a fault, also in lists and next to others", () => {
   assert.deepEqual(faults(`${LINES}metadata:\n  a: 1\n  "a": 2\n  b: [{ c: 1, c: 2, c: 3 }]\n  d: .nan\n`), [
     "7:3 map keys must be unique",
     "8:15 map keys must be unique",
@@ -278,11 +278,11 @@ test("every repeated key is a fault, also beside others and inside lists", () =>
   ]);
 });
 
-test("more faults than a call takes arguments are no exception", () => {
+test("more faults than the maximum number of call arguments cause no exception", () => {
   assert.equal(faults(`${GOOD}metadata: { a: [${".nan,".repeat(150_000)}1] }\n`).length, 50);
 });
 
-test("a policy as JSON is held to the same rules, with pointers", () => {
+test("a JSON policy has the same rules, with pointers", () => {
   const good: PolicyDocument = { policy: "a", rules: [{ name: "r", effect: "allow" }] };
   assert.deepEqual(validatePolicyDocument(good), []);
   const pointers = (value: unknown): string[] => validatePolicyDocument(value).map(({ pointer }) => pointer);
@@ -314,14 +314,14 @@ test("a policy as JSON is held to the same rules, with pointers", () => {
   assert.deepEqual(pointers({ ...good, applies_to: { tools: [] } }), ["/applies_to/tools"]);
 });
 
-test("a name of many characters is refused without delay", () => {
+test("a very long name is rejected quickly", () => {
   assert.equal(
     validatePolicyDocument({ policy: `${"a".repeat(100_000)}!`, rules: [{ name: "r", effect: "allow" }] })[0]?.pointer,
     "/policy",
   );
 });
 
-test("test files are held to their schema, and cases know their place", () => {
+test("test files are validated, and cases have positions", () => {
   const good =
     "now: 2026-01-15T10:00:00Z\ncases:\n  - name: one\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n  - { name: two, action: { agent_id: a, tool: t, operation: o }, expect: { effect: deny } }\n";
   const { tests, places, faults: none } = parsePolicyTests(good, "a_test.yaml");
@@ -349,7 +349,7 @@ test("test files are held to their schema, and cases know their place", () => {
   ]);
 });
 
-test("a text that nests too deeply is not handed to the parser, however it nests", () => {
+test("a text that nests too deeply is not passed to the parser, however it nests", () => {
   const deep = 300_000;
   const texts: Record<string, string> = {
     lists: "[".repeat(deep),
@@ -375,14 +375,14 @@ test("a text that nests too deeply is not handed to the parser, however it nests
   }
 });
 
-test("brackets that are text, and files of many short lines, are not deep", () => {
+test("brackets in text, and files of many short lines, are not deep", () => {
   const brackets = "[".repeat(1_000);
   const text = `${GOOD}metadata:\n  plain: a${brackets}\n  quoted: "${brackets}"\n  block: |\n    ${brackets}\n  # ${brackets}\n  list:\n${"  - a: 1\n    b: 2\n".repeat(500)}`;
   assert.deepEqual(parsePolicies(text, "a.yaml").faults, []);
 });
 
-test("a text that is wrong at each character is refused without a picture of each", () => {
-  // Each of these errors used to copy the line that it stands in, which took seconds of the square of its length.
+test("a text with an error at each character is rejected without an excerpt for each", () => {
+  // Each of these errors used to copy its line, so the time grew with the square of the length.
   for (const text of [`[${",".repeat(10_000)}]`, "]\n".repeat(5_000), "a: b: c\n".repeat(5_000)])
     assert.ok(parsePolicies(text, "a.yaml").faults.length > 0);
   assert.deepEqual(

@@ -1,4 +1,4 @@
-/** Previews: what the policy's author can write, and that values of the agent cannot imitate other text. */
+/** Previews: templates that authors can write, and values of the agent that cannot imitate other text. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
@@ -18,7 +18,7 @@ ${tools}rules:
 const faultsOf = (template: string, tools?: string): string[] =>
   parsePolicies(policy(template, tools), "p.yaml").faults.map(({ message }) => message);
 
-test("a preview names values by their kind: texts are quoted, other values are not", () => {
+test("a preview renders values by type: texts are quoted, other values are not", () => {
   assert.equal(
     preview("{operation} {params.amount} {params.currency} to {params.to} for {context.ticket}", {
       amount: 120.5,
@@ -55,7 +55,7 @@ test("a hostile value stays inside its quotation marks, on one line, and short",
   assert.ok(marked.length < 250 && marked.endsWith('" (50 characters) now'), marked);
 });
 
-test("a preview that cannot be shown is a fault of the policy", () => {
+test("a preview that cannot be rendered is a fault of the policy", () => {
   const cases: [string, RegExp][] = [
     ["Refund", /names no value/],
     ["Refund {params.amount", /brace has no partner/],

@@ -9,7 +9,7 @@ const policy = (name: string, ...effects: Effect[]): PolicyDocument => ({
 });
 
 describe("the difference of two sets of policies", () => {
-  it("is empty for equal ones, in whatever order", () => {
+  it("is empty for equal sets in any order", () => {
     const [a, b] = [policy("a", "allow"), policy("b", "deny")];
     assert.deepEqual(diffPolicySets([a, b], [b, a]), {
       policies: [],
@@ -17,7 +17,7 @@ describe("the difference of two sets of policies", () => {
     });
   });
 
-  it("names policies that came, went and changed, each with its rules", () => {
+  it("lists added, removed and changed policies, each with its rules", () => {
     const { policies, rules } = diffPolicySets(
       [policy("a", "allow"), policy("gone", "deny", "allow")],
       [{ ...policy("new", "require_approval"), mode: "shadow" }, policy("a", "deny", "allow")],

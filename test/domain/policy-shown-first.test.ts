@@ -1,4 +1,4 @@
-/** Which members of a request approvers see first, by what the policy names. */
+/** The members of a request that approvers see first, according to the policy. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
@@ -38,7 +38,7 @@ const shown = (over: Partial<DecidedAction>): string[] =>
     ...over,
   }).shown_first;
 
-test("the rule's list comes first, then what its condition reads, then the rules ahead of it, then limits", () => {
+test("the rule's list comes first, then its condition's members, then the rules ahead of it, then limits", () => {
   assert.deepEqual(shown({ tool: "Stripe" }), [
     "/params/destination",
     "/params/order/net~0total",
@@ -52,7 +52,7 @@ test("the rule's list comes first, then what its condition reads, then the rules
   ]);
 });
 
-test("a rule without a condition shows what the rules ahead of it looked at", () => {
+test("a rule without a condition shows the members that the rules ahead of it read", () => {
   assert.deepEqual(shown({ operation: "payout", rule: "rest" }), [
     "/params/bank",
     "/params/amount",
@@ -60,17 +60,17 @@ test("a rule without a condition shows what the rules ahead of it looked at", ()
   ]);
 });
 
-test("a limit that asks shows what it counts", () => {
+test("a limit that requires approval shows the members that it counts", () => {
   assert.deepEqual(shown({ operation: "charge", rule: "a day" }), ["/params/amount", "/params/customer"]);
 });
 
-test("nothing comes first where the active set has no such policy or rule", () => {
+test("nothing comes first if the active set has no such policy or rule", () => {
   assert.deepEqual(shown({ rule: "gone" }), []);
   assert.deepEqual(shown({ policy: "gone" }), []);
   assert.deepEqual(shown({ rule: null }), []);
 });
 
-test("approval.show takes paths into params and context alone", () => {
+test("approval.show accepts only paths into params and context", () => {
   for (const wrong of ["amount", "params", "agent", "params.", 'params["a', "params.a[0]"]) {
     const text = `policy: p\nrules:\n  - { name: r, effect: require_approval, approval: { show: ['${wrong}'] } }\n`;
     assert.equal(parsePolicies(text, "p.yaml").faults.length, 1, wrong);

@@ -36,7 +36,7 @@ test("a case has its action, its clock and its principal", () => {
   );
 });
 
-test("every expectation can fail, and says what was seen", () => {
+test("every expectation can fail, and reports the actual value", () => {
   const failing = (expect: string): string | null | undefined =>
     run(
       `  - { name: a, action: { agent_id: a, tool: t, operation: o }, now: "2026-01-15T05:00:00Z", expect: { ${expect} } }\n`,
@@ -56,7 +56,7 @@ test("every expectation can fail, and says what was seen", () => {
   );
 });
 
-test("a test may look at some of the policies only", () => {
+test("a test can select some of the policies", () => {
   const one =
     "  - { name: a, action: { agent_id: a, tool: forbidden, operation: o }, principal: { owner: ada }, expect: { effect: allow } }\n";
   assert.deepEqual(run(one, "policies: [hours]\n"), [null]);
@@ -81,7 +81,7 @@ test("the default set passes its tests, and they reach every rule", async () => 
   }
 });
 
-test("in the default set no failing condition stands in for a rule", async () => {
+test("no rule of the default set is reached only by a failing condition", async () => {
   const { results } = await checkPolicyFolder(FOLDER);
   const failing = results.filter(({ result }) => result.decision?.reason_code.startsWith("CONDITION"));
   assert.deepEqual(

@@ -1,4 +1,4 @@
-/** The known answers that the team gathered from RFC 6962, RFC 8785 and the C2SP specifications. */
+/** Test vectors from RFC 6962, RFC 8785 and the C2SP specifications. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { canonicalText } from "../../src/domain/canonical.ts";
@@ -66,7 +66,7 @@ const NODE = {
   N4567: "6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4",
 };
 
-/** RFC 6962 section 2.1 word for word: the reference that the real code is held against. */
+/** The algorithm of RFC 6962 section 2.1, as a reference for the real code. */
 function mth(leaves: readonly Uint8Array[]): Uint8Array {
   if (leaves.length === 0) return sha256(new Uint8Array(0));
   if (leaves.length === 1) return sha256(concatBytes(Uint8Array.of(0), leaves[0] as Uint8Array));
@@ -129,7 +129,7 @@ describe("merkle tree", () => {
     assert.deepEqual(await consistency(6, 8), [NODE.N45, NODE.N67, ROOTS[4]]);
   });
 
-  test("every proof up to 70 leaves equals the RFC's and verifies; every changed one does not", async () => {
+  test("every proof up to 70 leaves equals the RFC's and verifies; no altered proof does", async () => {
     const leaves = Array.from({ length: 70 }, (_, i) => utf8(`leaf ${i}`));
     for (let n = 1; n <= leaves.length; n++) {
       const tree = leaves.slice(0, n);
@@ -163,7 +163,7 @@ describe("merkle tree", () => {
     }
   });
 
-  test("verifiers work beyond 32 bits and refuse what is no size", () => {
+  test("verifiers work beyond 32 bits and reject invalid sizes", () => {
     const leafHash = hashLeaf(utf8("x"));
     const index = 2 ** 40 + 3;
     const size = 2 ** 41;
@@ -249,7 +249,7 @@ describe("signed notes and checkpoints", () => {
     }
   });
 
-  test("the checkpoint of the eight leaves comes out byte for byte", () => {
+  test("the checkpoint of the eight leaves has exactly the expected bytes", () => {
     assert.equal(formatVkey(signer.name, publicKey), VKEY);
     assert.equal(
       signCheckpoint({ origin: signer.name, size: 8, root: fromHex(ROOTS[8] as string) }, signer),
@@ -266,7 +266,7 @@ describe("signed notes and checkpoints", () => {
     );
   });
 
-  test("what is no checkpoint and no key is refused", () => {
+  test("invalid checkpoints and keys are rejected", () => {
     const root = "XcnaeacGWamtVZy3Ad7ZoqudgjqtL0lgz+Nw7/RgQyg=";
     for (const text of [
       `o\n08\n${root}\n`,
@@ -304,7 +304,7 @@ describe("signed notes and checkpoints", () => {
     );
   });
 
-  test("the proof of leaf 5 comes out byte for byte, and changed ones fail", async () => {
+  test("the proof of leaf 5 has exactly the expected bytes, and altered ones fail", async () => {
     const proof = await inclusionProof(5, 8, nodesOf(LEAVES));
     assert.equal(formatTlogProof({ index: 5, path: proof, checkpoint: CHECKPOINT }), PROOF);
     const leaf = hashLeaf(LEAVES[5] as Uint8Array);
@@ -347,7 +347,7 @@ describe("tiles", () => {
     ]);
   });
 
-  test("paths there and back", () => {
+  test("paths are formatted and parsed", () => {
     assert.equal(tilePath(0, 1_234_067), "tile/0/x001/x234/067");
     assert.equal(tilePath(1, 1, 17), "tile/1/001.p/17");
     assert.deepEqual(parseTilePath("tile/0/x001/x234/067"), { level: 0, index: 1_234_067, width: 256 });
@@ -410,14 +410,14 @@ describe("canonical JSON", () => {
     assert.equal(number("8000000000000000"), "0");
   });
 
-  test("what is not JSON is refused, and odd keys survive", () => {
+  test("invalid JSON is rejected, and unusual keys are kept", () => {
     for (const value of [NaN, Infinity, "\ud800", { a: "\udc00" }, { "\ud800": 1 }])
       assert.throws(() => canonicalText(value));
     assert.equal(canonicalText(JSON.parse('{"toJSON":1,"__proto__":{"x":1}}')), '{"__proto__":{"x":1},"toJSON":1}');
   });
 });
 
-test("base64 is taken only in its canonical form", () => {
+test("base64 is accepted only in canonical form", () => {
   assert.deepEqual(fromBase64("AQI="), Uint8Array.of(1, 2));
   for (const text of ["AQI", "AQJ=", "AQ I=", "AQI=\n", "AQ==="])
     assert.throws(() => fromBase64(text), RangeError, text);

@@ -16,7 +16,7 @@ import { leafOf, naiveRoot } from "../support/tree.ts";
 const MAX = Number.MAX_SAFE_INTEGER;
 
 describe("layout", () => {
-  test("growing in steps completes each tile once, in the same places as growing at once", () => {
+  test("growing in steps completes each tile once, at the same positions as growing at once", () => {
     const name = ({ level, index }: { level: number; index: number }): string => `${level}/${index}`;
     const atOnce = tilesBetween(0, 70_000).map(name).sort();
     assert.equal(atOnce.length, 274);
@@ -28,7 +28,7 @@ describe("layout", () => {
     }
   });
 
-  test("a tile comes behind the tiles it hashes", () => {
+  test("a tile comes after the tiles that it hashes", () => {
     const done = new Set<string>();
     for (const { level, index } of tilesBetween(0, 3 * 65_536)) {
       if (level > 0)
@@ -42,7 +42,7 @@ describe("layout", () => {
     assert.equal(done.size, 3 * 256 + 3);
   });
 
-  test("nothing is completed by standing still or shrinking", () => {
+  test("an unchanged or smaller tree completes nothing", () => {
     for (const [from, to] of [
       [0, 0],
       [256, 256],
@@ -53,7 +53,7 @@ describe("layout", () => {
       assert.deepEqual(tilesBetween(from, to), [], `${from} to ${to}`);
   });
 
-  test("beyond 2^32: the last entry of a tile completes one tile a level", () => {
+  test("beyond 2^32, the last entry of a tile completes one tile on each level", () => {
     assert.deepEqual(tilesBetween(2 ** 32 - 1, 2 ** 32), [
       { level: 0, index: 2 ** 24 - 1 },
       { level: 1, index: 2 ** 16 - 1 },
@@ -64,7 +64,7 @@ describe("layout", () => {
     assert.deepEqual(tilesBetween(2 ** 40, 2 ** 40 + 255), []);
   });
 
-  test("full tiles and partial widths together hold every hash of every level", () => {
+  test("full and partial tiles together contain every hash of every level", () => {
     for (const size of [0, 1, 255, 256, 257, 65_535, 65_536, 70_000, 2 ** 24 + 1]) {
       const widths = partialWidths(size);
       let hashes = size;
@@ -79,7 +79,7 @@ describe("layout", () => {
     assert.equal(partialWidths(MAX).length, 7);
   });
 
-  test("the root of a tile is the root over its hashes, and the order of them matters", () => {
+  test("the root of a tile depends on its hashes and their order", () => {
     const leaves = Array.from({ length: TILE_WIDTH }, (_, i) => leafOf(utf8(`${i}`)));
     const join = (hashes: readonly Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(hashes));
     assert.equal(toHex(rootOfTile(join(leaves))), toHex(naiveRoot(leaves)));
@@ -93,7 +93,7 @@ describe("layout", () => {
 });
 
 describe("paths", () => {
-  test("every path leads back to its tile", () => {
+  test("every path is parsed to its tile", () => {
     for (const level of [0, 1, 5, 63, "entries"] as const) {
       for (const index of [0, 1, 9, 10, 999, 1000, 1_234_067, 2 ** 32, MAX]) {
         for (const width of [1, 9, 10, 255, 256])
@@ -110,7 +110,7 @@ describe("paths", () => {
     assert.equal(tilePath(2, 5, 256), "tile/2/005", "256 is the full tile");
   });
 
-  test("a second spelling of a tile is no path", () => {
+  test("another spelling of a tile is rejected", () => {
     for (const path of [
       "",
       "tile",
@@ -146,7 +146,7 @@ describe("paths", () => {
       assert.equal(parseTilePath(path), null, JSON.stringify(path));
   });
 
-  test("what is no tile has no path", () => {
+  test("an invalid tile has no path", () => {
     for (const [level, index, width] of [
       [-1, 0, 256],
       [64, 0, 256],
@@ -174,7 +174,7 @@ describe("entry bundles", () => {
     assert.deepEqual(decodeEntryBundle(new Uint8Array(0)), []);
   });
 
-  test("a bundle that is cut anywhere but between entries is refused", () => {
+  test("a bundle that is cut inside an entry is rejected", () => {
     const bytes = encodeEntryBundle([utf8("abc"), utf8("de"), utf8("")]);
     const whole = new Set([0, 5, 9, 11]);
     for (let length = 0; length <= bytes.length; length++) {
@@ -189,7 +189,7 @@ describe("entry bundles", () => {
     }
   });
 
-  test("257 entries or an entry of 65,536 bytes do not fit", () => {
+  test("257 entries or an entry of 65,536 bytes are rejected", () => {
     const full = Array.from({ length: 256 }, (_, i) => Uint8Array.of(i));
     assert.deepEqual(decodeEntryBundle(encodeEntryBundle(full)), full);
     assert.throws(() => encodeEntryBundle([...full, utf8("x")]), {

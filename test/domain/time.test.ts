@@ -9,14 +9,14 @@ test("times are written in UTC with milliseconds, and read back", () => {
     assert.equal(parseRfc3339(toRfc3339(ms)), ms);
 });
 
-test("a time that four digits of a year cannot write is refused", () => {
+test("a time outside the years 0000 to 9999 is rejected", () => {
   for (const ms of [-62_167_219_200_001, 253_402_300_800_000, 8.64e15, Number.NaN, Number.POSITIVE_INFINITY])
     assert.throws(() => toRfc3339(ms), RangeError, `${ms}`);
   assert.equal(parseRfc3339("9999-12-31T23:59:59.999-00:01"), null);
   assert.equal(parseRfc3339("0000-01-01T00:00:00+00:01"), null);
 });
 
-test("offsets, fractions, letters in either case", () => {
+test("offsets, fractions and letters in either case are accepted", () => {
   for (const text of [
     "2026-03-01T12:00:00Z",
     "2026-03-01t12:00:00z",
@@ -33,7 +33,7 @@ test("offsets, fractions, letters in either case", () => {
   assert.equal(parseRfc3339("2026-03-01T12:00:00.1239Z"), Date.UTC(2026, 2, 1, 12, 0, 0, 123));
 });
 
-test("every day of 8 years is read, and the day behind each month's end is not", () => {
+test("every day of 8 years is accepted, and the day after each month's end is not", () => {
   for (let year = 1996; year < 2004; year++) {
     for (let month = 0; month < 12; month++) {
       const days = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
@@ -48,7 +48,7 @@ test("every day of 8 years is read, and the day behind each month's end is not",
   assert.equal(parseRfc3339("1900-02-29T00:00:00Z"), null);
 });
 
-test("what is not exactly RFC 3339 with an offset is null", () => {
+test("a text that is not exactly RFC 3339 with an offset returns null", () => {
   for (const text of [
     "",
     "2026-03-01",
@@ -94,7 +94,7 @@ test("durations", () => {
   for (const [text, ms] of cases) assert.equal(parseDuration(text), ms, text);
 });
 
-test("what is no duration is null: units in order, once each, whole numbers", () => {
+test("an invalid duration returns null: units in order, once each, whole numbers", () => {
   for (const text of [
     "",
     "1",

@@ -18,7 +18,7 @@ const proofOf = (index: number, size = SIZE): string =>
 const check = (text: string, index: number): number => verifyTlogProof(text, leafAt(index), log.vkey, ed25519).index;
 
 describe("verifying", () => {
-  test("every leaf of every size, and no other leaf", () => {
+  test("every leaf of every size verifies, and no other leaf", () => {
     for (let size = 1; size <= SIZE; size++) {
       for (let index = 0; index < size; index++) {
         const { index: found, checkpoint } = verifyTlogProof(proofOf(index, size), leafAt(index), log.vkey, ed25519);
@@ -33,7 +33,7 @@ describe("verifying", () => {
     assert.deepEqual(parseTlogProof(proofOf(0, 1)).path, []);
   });
 
-  test("one bit or one step of the path wrong", () => {
+  test("one wrong bit or step of the path fails", () => {
     for (const { what, path } of mutations(naivePath(5, LEAVES))) {
       assert.throws(() => check(formatTlogProof({ index: 5, path, checkpoint: CHECKPOINT }), 5), ProofError, what);
     }
@@ -53,7 +53,7 @@ describe("verifying", () => {
     });
   });
 
-  test("the checkpoint must be signed by the key that was pinned", () => {
+  test("the checkpoint must be signed by the pinned key", () => {
     const impostor = signerOf("example.com/decisions", 50);
     const forged = signCheckpoint({ origin: log.name, size: SIZE, root: naiveRoot(LEAVES) }, impostor);
     const reason = (checkpoint: string): string => {
@@ -70,13 +70,13 @@ describe("verifying", () => {
     assert.equal(reason(""), "malformed");
   });
 
-  test("the entry's bytes are not its leaf hash", () => {
+  test("bytes of the entry that do not match its leaf hash fail", () => {
     assert.throws(() => verifyTlogProof(proofOf(5), utf8("entry 5"), log.vkey, ed25519), ProofError);
   });
 });
 
 describe("reading", () => {
-  test("an extra line stands second, is read and proves nothing", () => {
+  test("an extra line is second, is returned and proves nothing", () => {
     for (const extra of [new Uint8Array(0), Uint8Array.of(1, 2, 3)]) {
       const text = formatTlogProof({ index: 5, path: naivePath(5, LEAVES), checkpoint: CHECKPOINT, extra });
       assert.equal(text.split("\n")[1], `extra ${toBase64(extra)}`);
@@ -93,7 +93,7 @@ describe("reading", () => {
     );
   });
 
-  test("everything else is refused", () => {
+  test("every other form is rejected", () => {
     const text = proofOf(5);
     const step = toBase64(naivePath(5, LEAVES)[0] as Uint8Array);
     for (const [what, wrong] of Object.entries({

@@ -20,7 +20,7 @@ const [payload, signature] = token.slice("apt1_".length).split(".") as [string, 
 const carrying = (text: string) => `apt1_${toBase64Url(utf8(text))}.${signature}`;
 
 describe("an approval token", () => {
-  test("is good for exactly its action, request, approver and expiry, under its own secret", () => {
+  test("is valid only for its action, request, approver and expiry, with its own secret", () => {
     assert.equal(checkToken("approval", token, claims, mac), "ok");
     assert.equal(checkToken("approval", token, { ...claims, action_id: "a-2" }, mac), "other_action");
     assert.equal(checkToken("approval", token, { ...claims, request_hash: "01".repeat(32) }, mac), "altered");
@@ -29,7 +29,7 @@ describe("an approval token", () => {
     assert.equal(checkToken("approval", token, claims, macWith("two")), "altered");
   });
 
-  test("whose claims were rewritten to fit is altered, claim by claim", () => {
+  test("is rejected as altered if its claims were rewritten, claim by claim", () => {
     const bob = { ...claims, approver: "owner:bob" };
     assert.equal(checkToken("approval", carrying(`["a-1","owner:bob",${claims.expires_at}]`), bob, mac), "altered");
     const later = { ...claims, expires_at: claims.expires_at + 1 };
@@ -38,7 +38,7 @@ describe("an approval token", () => {
     assert.equal(checkToken("approval", carrying(`["a-2","owner:ada",${claims.expires_at}]`), other, mac), "altered");
   });
 
-  test("of one kind does not make one of the other, under one secret", () => {
+  test("of one kind cannot be derived from the other kind", () => {
     for (const [from, to, prefix] of [
       ["approval", "link", "apl1_"],
       ["link", "approval", "apt1_"],
@@ -50,7 +50,7 @@ describe("an approval token", () => {
     }
   });
 
-  test("that no service wrote is malformed, and never a fault", () => {
+  test("that no service created is malformed, and never causes an exception", () => {
     for (const text of [
       '["a-1","\\ud800",1]',
       '["a-1","owner:ada",1e400]',

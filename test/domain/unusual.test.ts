@@ -1,4 +1,4 @@
-/** What approvers read about a request in comparison with earlier requests of its agent. */
+/** What approvers see about a request in comparison with earlier requests of its agent. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ComparedRequest, compareWithEarlier, MAX_DIFFERENCES, MAX_UNUSUAL } from "../../src/domain/unusual.ts";
@@ -58,7 +58,7 @@ test("an amount is unusual only above the 99th percentile of earlier values, and
   ]);
 });
 
-test("numbers that identify something are no amounts", () => {
+test("numbers that identify something are not amounts", () => {
   const earlier = Array.from({ length: 10 }, (_, i) => refund({ issue_number: i, order_id: i }));
   assert.deepEqual(compareWithEarlier(refund({ issue_number: 99, order_id: 99 }), earlier).unusual, []);
 });

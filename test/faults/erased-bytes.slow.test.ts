@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { actionRow, appendSome, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, appendEntries, T0 } from "../../src/testing/suite/rows.ts";
 import { until } from "../support/wait.ts";
 import { storeFolder } from "./children/spawn.ts";
 
@@ -22,7 +22,7 @@ async function filled(): Promise<{ path: string; storage: Storage; erase(): Prom
   await storage.open();
   const ids: string[] = [];
   await storage.write(async (tx) => {
-    await appendSome(tx, 60);
+    await appendEntries(tx, 60);
     for (let n = 0; n < 60; n++) {
       const request = JSON.stringify({ params: { to: MARK, text: MARK.repeat(n % 3 === 0 ? 1000 : 2) } });
       const past = JSON.stringify({ limits: [], salt: MARK });

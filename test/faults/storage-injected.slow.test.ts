@@ -8,17 +8,17 @@ import { memoryStorage, withFaults, type FaultMode, type Faults } from "../../sr
 import {
   actionRow,
   agentRow,
-  appendSome,
+  appendEntries,
   approvalRow,
   deliveryRow,
   leafHashHex,
   idempotencyRow,
   keyRow,
   policyRow,
-  setRow,
+  policySetRow,
   T0,
-  useRow,
-  versionRow,
+  limitUseRow,
+  policyVersionRow,
 } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
 
@@ -89,7 +89,7 @@ async function readAll(reader: StorageReader): Promise<void> {
 
 async function writeAll(tx: StorageTransaction): Promise<void> {
   await readAll(tx);
-  await appendSome(tx, 1);
+  await appendEntries(tx, 1);
   await tx.putCheckpoint(1, "one");
   await tx.insertAction(actionRow(0));
   await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
@@ -105,8 +105,8 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.updateAgent("agent-1", 1, { updated_at: T0 });
   await tx.insertPolicy(policyRow(1));
   await tx.updatePolicy("policy-1", { updated_at: T0 });
-  await tx.insertPolicyVersion(versionRow("policy-1", 1));
-  await tx.putPolicySet(setRow(1));
+  await tx.insertPolicyVersion(policyVersionRow("policy-1", 1));
+  await tx.putPolicySet(policySetRow(1));
   const { position: _, ...delivery } = deliveryRow(1);
   await tx.insertDelivery(delivery);
   await tx.updateDelivery(delivery.id, delivery, { state: "dead", updated_at: T0 });
@@ -120,7 +120,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.hastenDeliveries("mail a@example.com", 0, T0);
   await tx.releaseDeliveries(T0);
   await tx.pruneDeliveries(T0, 1);
-  await tx.insertLimitUse(useRow(1));
+  await tx.insertLimitUse(limitUseRow(1));
   await tx.releaseLimitUses("action-1");
   await tx.pruneLimitUses(T0, 1);
   const version = await tx.putDocument("a", "b", "{}", null);

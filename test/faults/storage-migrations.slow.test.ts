@@ -6,7 +6,7 @@ import { MIGRATIONS, type Migration } from "../../src/storage/sql/migrations.ts"
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { StorageError } from "../../src/contract/storage.ts";
-import { actionRow, appendSome } from "../../src/testing/suite/rows.ts";
+import { actionRow, appendEntries } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
@@ -55,7 +55,7 @@ describe("migrations", () => {
     await older.open();
     await older.write(async (tx) => {
       await tx.insertAction(actionRow(0));
-      await appendSome(tx, 2);
+      await appendEntries(tx, 2);
     });
     await older.close();
     const newer = sqliteStorage({

@@ -4,7 +4,7 @@ import { after, before, it } from "node:test";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import { prepareReads } from "../../src/storage/sql/queries.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { actionRow, leafHashHex, idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, leafHashHex, idempotencyRow, T0, limitUseRow } from "../../src/testing/suite/rows.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
 let server: PostgresServer | null = null;
@@ -120,7 +120,7 @@ it(
         for (let n = from; n < to; n++) {
           await tx.insertAction(actionRow(n));
           await tx.insertIdempotency(idempotencyRow(String(n)));
-          await tx.insertLimitUse(useRow(n, { subject: `agent-${n}` }));
+          await tx.insertLimitUse(limitUseRow(n, { subject: `agent-${n}` }));
         }
       });
     try {

@@ -19,12 +19,12 @@ import { loadSqlite, type SqliteDatabase } from "../../plugins/storage-sqlite/lo
 import { StorageError, type Storage, type StorageErrorKind } from "../../src/contract/storage.ts";
 import {
   actionRow,
-  appendSome,
+  appendEntries,
   headRow,
   policyRow,
-  setRow,
+  policySetRow,
   tileRow,
-  versionRow,
+  policyVersionRow,
 } from "../../src/testing/suite/rows.ts";
 import { lacks, start, storeFolder } from "./children/spawn.ts";
 
@@ -64,12 +64,12 @@ async function withOtherProgram(path: string, work: (db: SqliteDatabase) => Prom
 describe("ledger tables against other programs", () => {
   async function filled(storage: Storage): Promise<void> {
     await storage.write(async (tx) => {
-      await appendSome(tx, 3);
+      await appendEntries(tx, 3);
       await tx.append([], [tileRow(0, 0)], headRow(3));
       await tx.putCheckpoint(3, "three");
-      await tx.putPolicySet(setRow(1));
+      await tx.putPolicySet(policySetRow(1));
       await tx.insertPolicy(policyRow(1));
-      await tx.insertPolicyVersion(versionRow("policy-1", 1));
+      await tx.insertPolicyVersion(policyVersionRow("policy-1", 1));
     });
   }
   const columns: Record<string, string> = {
@@ -111,7 +111,7 @@ describe("ledger tables against other programs", () => {
           `insert or replace into policy_sets (digest, document, created_at) select digest, '{}', 0 from policy_sets`,
         ),
       );
-      assert.deepEqual(await storage.policySet(setRow(1).digest), setRow(1));
+      assert.deepEqual(await storage.policySet(policySetRow(1).digest), policySetRow(1));
     }));
 
   for (const table of ["ledger_head", "checkpoint"]) {
@@ -222,10 +222,10 @@ describe("one writer", () => {
 
   it("lets other programs read, and sees none of their open transactions", () =>
     withStore(async (storage, path) => {
-      await storage.write((tx) => appendSome(tx, 2));
+      await storage.write((tx) => appendEntries(tx, 2));
       await withOtherProgram(path, async (db) => {
         await storage.write(async (tx) => {
-          await appendSome(tx, 1);
+          await appendEntries(tx, 1);
           assert.deepEqual({ ...(db.prepare("select size from ledger_head").all()[0] as object) }, { size: 2 });
         });
         assert.deepEqual({ ...(db.prepare("select size from ledger_head").all()[0] as object) }, { size: 3 });
@@ -247,7 +247,7 @@ describe("one writer", () => {
         assert.equal(ran, false);
         assert.equal((await storage.head()).size, 0);
         db.exec("rollback");
-        await storage.write((tx) => appendSome(tx, 1));
+        await storage.write((tx) => appendEntries(tx, 1));
         assert.equal((await storage.head()).size, 1);
       }),
     ));
@@ -268,7 +268,7 @@ describe("a COMMIT that fails", () => {
     for (const name of ["a", "b"]) {
       await assert.rejects(
         storage.write(async (tx) => {
-          await appendSome(tx, 1);
+          await appendEntries(tx, 1);
           await tx.putMeta("fail", name);
         }),
         isKind("unavailable", /foreign key/i),
@@ -303,7 +303,7 @@ describe("files", () => {
 
   it("hold everything in one file after the store was closed", async () => {
     const path = freshPath();
-    await withStore((storage) => storage.write(async (tx) => void (await appendSome(tx, 5))), path);
+    await withStore((storage) => storage.write(async (tx) => void (await appendEntries(tx, 5))), path);
     const wal = `${path}-wal`;
     assert.equal(existsSync(wal) ? statSync(wal).size : 0, 0);
     await withOtherProgram(path, (db) => assert.equal(db.prepare("select * from entries").all().length, 5));
@@ -311,16 +311,16 @@ describe("files", () => {
 
   it("are backed up by another program while the store takes writes, and the copy opens", () =>
     withStore(async (storage, path) => {
-      await storage.write((tx) => appendSome(tx, 4));
+      await storage.write((tx) => appendEntries(tx, 4));
       const copy = `${path}.backup`;
       await storage.write(async (tx) => {
-        await appendSome(tx, 1);
+        await appendEntries(tx, 1);
         await withOtherProgram(path, (db) => db.exec(`vacuum into '${copy}'`));
       });
       await withStore(async (restored) => {
         assert.equal((await restored.head()).size, 4);
         assert.deepEqual(await restored.entries(0, 9), await storage.entries(0, 4));
-        await restored.write((tx) => appendSome(tx, 1));
+        await restored.write((tx) => appendEntries(tx, 1));
       }, copy);
     }));
 

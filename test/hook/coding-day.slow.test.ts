@@ -1,4 +1,6 @@
-/** How often the pack for coding agents asks on an ordinary day, and that it allows none of sixty dangerous calls. */
+/**
+ * How often the pack for coding agents requires approval on an ordinary day. It allows none of sixty dangerous calls.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -87,7 +89,7 @@ async function decisionOn(line: string): Promise<Decision> {
 }
 
 describe("the pack for coding agents", () => {
-  test("asks about at most one in six calls of an ordinary day", async (t) => {
+  test("requires approval for at most one in six calls of an ordinary day", async (t) => {
     const lines = callsOf("coding-day.txt");
     assert.ok(lines.length >= 300);
     const by = new Map<string, string[]>();

@@ -1,4 +1,4 @@
-/** One call of a hook: what is asked, what is answered, and that every failure is a deny in the host's own words. */
+/** One call of a hook: its request, its answer, and that every failure is a denial in the host's format. */
 import assert from "node:assert/strict";
 import { realpathSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
@@ -28,7 +28,7 @@ interface Call {
 }
 type Reply = { status?: number; body?: unknown; raw?: string } | Error | "hang";
 
-/** A service that answers what the test says, and notes what it was asked. */
+/** A service with scripted responses that records its requests. */
 function scripted(reply: (call: Call) => Reply): { calls: Call[]; fetch: typeof fetch } {
   const calls: Call[] = [];
   return {
@@ -48,7 +48,7 @@ function scripted(reply: (call: Call) => Reply): { calls: Call[]; fetch: typeof 
   };
 }
 
-/** Decides with `verdict` at the submission, and starts what may start. */
+/** Responds with `verdict` to the submission, and starts startable actions. */
 function verdict(status: string, more: Record<string, unknown> = {}): (call: Call) => Reply {
   let asked: Record<string, unknown> = {};
   return ({ method, path, body }) => {
@@ -97,7 +97,7 @@ async function answer(
 
 for (const host of HOSTS)
   describe(host, () => {
-    test("an allowed call is started, and goes on", async () => {
+    test("an allowed call is started and continues", async () => {
       const given = await answer(host, BEFORE[host], verdict("allowed"));
       assert.ok(passes(host, given), JSON.stringify(given));
       assert.deepEqual(
@@ -113,13 +113,13 @@ for (const host of HOSTS)
       assert.deepEqual([agent, tool, operation, params?.["command"]], ["coder", "shell", "run", "ls -la src"]);
       assert.equal(params?.["cwd"], "/work/app");
     });
-    test("a denied call stops, and says why", async () => {
+    test("a denied call is stopped with the reason", async () => {
       const given = await answer(host, BEFORE[host], verdict("denied"));
       assert.ok(stops(host, given), JSON.stringify(given));
       assert.match(given.stdout + given.stderr, /denied by policy: because/);
       assert.equal(given.calls.length, 1);
     });
-    test("a rejected call stops, with the approver and the words as text, whenever it was rejected", async () => {
+    test("a rejected call is stopped with the approver and the comment as plain text, whenever it was rejected", async () => {
       const rejection = {
         action_id: "act_0",
         approver: "owner:alice",
@@ -136,17 +136,17 @@ for (const host of HOSTS)
         assert.doesNotMatch(said, /denied by|!{501}/);
       }
     });
-    test("a stopped call says that work is stopped", async () => {
+    test("a call under a stop is denied and says so", async () => {
       const given = await answer(host, BEFORE[host], verdict("denied", { denied_by: "stop", reason_code: "STOPPED" }));
       assert.match(given.stdout + given.stderr, /stopped: because.*once the stop is lifted/);
     });
-    test("a call that still waits at the deadline stops, and says to repeat it", async () => {
+    test("a call that is pending at the deadline is stopped with the advice to repeat it", async () => {
       const given = await answer(host, BEFORE[host], verdict("pending_approval"), { deadline: 4 });
       assert.ok(stops(host, given), JSON.stringify(given));
       assert.match(given.stdout + given.stderr, /waits for approval act_1.*repeat the same command/);
       assert.ok(!given.calls.some(({ path }) => path.endsWith("/start")));
     });
-    test("expired and cancelled stop, each in its words", async () => {
+    test("expired and cancelled calls are stopped, each with its own message", async () => {
       const expired = await answer(host, BEFORE[host], verdict("expired"));
       const cancelled = await answer(host, BEFORE[host], verdict("cancelled"));
       assert.ok(stops(host, expired) && stops(host, cancelled));
@@ -180,11 +180,11 @@ for (const host of HOSTS)
       ],
     ];
     for (const [what, reply] of FAILURES)
-      test(`a call stops when the service ${what}`, async () => {
+      test(`a call is stopped when the service ${what}`, async () => {
         const given = await answer(host, BEFORE[host], reply);
         assert.ok(stops(host, given), JSON.stringify(given));
       });
-    test("garbage stops before anything is asked", async () => {
+    test("an unreadable payload is stopped without a request", async () => {
       const shapes: unknown[] = [
         "",
         "{",
@@ -206,7 +206,7 @@ for (const host of HOSTS)
         assert.deepEqual(given.calls, []);
       }
     });
-    test("what two readers would read differently stops before anything is asked", async () => {
+    test("an ambiguous payload is stopped without a request", async () => {
       const text = JSON.stringify(BEFORE[host]);
       const member = (name: string, value: unknown): string =>
         text.replace("{", `{${JSON.stringify(name)}:${JSON.stringify(value)},`);
@@ -234,7 +234,7 @@ for (const host of HOSTS)
       const other = await answer(host, member("at", 0).replace(":0,", ":1732347000000000001,"), verdict("allowed"));
       assert.ok(passes(host, other), "what nobody decides on may be any number");
     });
-    test("a byte order mark changes nothing", async () => {
+    test("a byte order mark has no effect", async () => {
       const given = await answer(host, `\ufeff${JSON.stringify(BEFORE[host])}`, verdict("allowed"));
       assert.ok(passes(host, given), JSON.stringify(given));
     });
@@ -244,7 +244,7 @@ for (const host of HOSTS)
       // These three send the same members: the flag tells them apart.
       if (!plain) assert.ok(stops(host, other), JSON.stringify(other));
     });
-    test("nothing that a call left behind when it ended is answered with a deny", async () => {
+    test("an event after a call is never answered with a denial", async () => {
       const { tool_input: _, toolArgs: __, ...bare } = AFTER[host];
       const ended = JSON.stringify(AFTER[host]);
       const result = host === "copilot" ? "toolResult" : "tool_response";
@@ -268,7 +268,7 @@ for (const host of HOSTS)
         "which event it is is not clear",
       );
     });
-    test("a call that ended is reported, where the host says so", async (t) => {
+    test("the end of a call is reported if the host reports it", async (t) => {
       const state = new HookState(join(folderWith(t, {}), "state"));
       await answer(host, BEFORE[host], verdict("allowed"), { state });
       const given = await answer(host, AFTER[host], () => ({ body: { id: "act_1", status: "succeeded" } }), { state });
@@ -276,13 +276,13 @@ for (const host of HOSTS)
       const named = !["copilot", "gemini", "kiro"].includes(host);
       assert.deepEqual(
         given.calls.map(({ path, body }) => [path, body["success"]]),
-        // Those that give a call no id cannot be told which one has ended.
+        // Hosts that give calls no id do not say which call has ended.
         named ? [["/v1/actions/act_1/result", true]] : [],
       );
     });
   });
 
-test("when the agent is gone, what was started is recorded as not run", async () => {
+test("if the agent has disconnected, the started action is reported as not run", async () => {
   const gone = new AbortController();
   const given = await answer(
     "claude-code",
@@ -296,7 +296,7 @@ test("when the agent is gone, what was started is recorded as not run", async ()
   assert.ok(stops("claude-code", given));
 });
 
-test("a text that is cut for the record, or for its length, is not cut through a character", async () => {
+test("a shortened text is not cut inside a character", async () => {
   const claude = BEFORE["claude-code"];
   const long = (length: number): string => `${"x".repeat(length - 1)}${"😀".repeat(20_000)}`;
   const words = Object.fromEntries(
@@ -316,7 +316,7 @@ test("a text that is cut for the record, or for its length, is not cut through a
   }
 });
 
-describe("what a call becomes", () => {
+describe("the action of a call", () => {
   const unclearOf = ({ params = {} }: { params?: Record<string, unknown> | undefined }): unknown =>
     (params["parsed"] as { unclear: unknown }).unclear;
   const become = async (tool: string, input: Record<string, unknown>, cwd: string, home = "/home/ada") => {
@@ -324,7 +324,7 @@ describe("what a call becomes", () => {
     const environment = { cwd, home, project: null, codexProgram: null };
     return (await toCanonicalAction(readEvent("claude-code", payload, environment), "coder", environment)).request;
   };
-  test("links are followed, also to what is not there yet", async (t) => {
+  test("links are followed, also to files that do not exist yet", async (t) => {
     const root = realpathSync(temporaryFolder("assent-hook-"));
     t.after(() => rmSync(root, { recursive: true, force: true }));
     mkdirSync(join(root, "app/sub"), { recursive: true });
@@ -340,7 +340,7 @@ describe("what a call becomes", () => {
     assert.deepEqual(await paths("link/x"), [join(root, "app/link/x"), join(root, "elsewhere/deep/x")]);
     assert.ok(((await paths("link/../x")) as string[]).includes(join(root, "elsewhere/x")));
     assert.deepEqual(await paths("dangling"), [join(root, "app/dangling"), join(root, "elsewhere/new")]);
-    // Also under the name that a policy may know it by.
+    // Also under the name that a policy may know.
     symlinkSync("env", join(root, "app/.env"));
     assert.deepEqual(await paths(".env"), [join(root, "app/.env"), join(root, "app/env")]);
     await assert.rejects(paths("loop"), /a link in a path of the call cannot be resolved/);
@@ -349,22 +349,22 @@ describe("what a call becomes", () => {
     assert.deepEqual(parsed["writes"], [join(root, "app/dangling"), join(root, "elsewhere/new")]);
     assert.ok((parsed["paths"] as string[]).includes(join(root, "elsewhere/deep/x")));
   });
-  test("a prototype in the arguments lends nothing to them", async () => {
+  test("a prototype in the arguments adds no members", async () => {
     const input = JSON.parse(`{"command":"cat ../x","__proto__":{"cwd":"/work/app/sub"}}`) as Record<string, unknown>;
     const { params = {} } = await become("Bash", input, "/work/app");
     assert.equal(params["cwd"], "/work/app");
     assert.ok((params["parsed"] as { paths: string[] }).paths.includes("/work/x"));
     assert.ok("options" in params);
   });
-  test("files are those that a host may mean, however it is told of them", async () => {
+  test("paths include every file that a host may mean, for each kind of argument", async () => {
     const paths = async (tool: string, input: Record<string, unknown>): Promise<unknown> =>
       (await become(tool, input, "/work/app")).params?.["paths"];
-    // VS Code takes addresses for paths.
+    // VS Code accepts URLs as paths.
     assert.deepEqual(await paths("create_file", { filePath: "file:///etc/x%20y", content: "" }), ["/etc/x y"]);
     for (const path of ["vscode-userdata:/x", "file://host/x", "http://x.test/"])
       await assert.rejects(paths("read_file", { filePath: path }), /URL/, path);
     assert.deepEqual(await paths("Read", { file_path: " /etc/x" }), ["/etc/x", "/work/app/ /etc/x"]);
-    // As HFS+ takes it.
+    // As HFS+ interprets it.
     assert.deepEqual(await paths("Write", { file_path: ".g\u200cit/config", content: "" }), [
       "/work/app/.git/config",
       "/work/app/.g\u200cit/config",
@@ -377,7 +377,7 @@ describe("what a call becomes", () => {
     for (const include of [".{.,x}/x", "{.,a}{.,b}/x", "*/../../x", "{../a,b}/x"])
       await assert.rejects(paths("read_many_files", { include: [include] }), /leaves its folder/, include);
   });
-  test("another name of a folder above the workspace is none of what is in it", async (t) => {
+  test("another name of a folder above the workspace does not name a file in it", async (t) => {
     const root = realpathSync(temporaryFolder("assent-hook-"));
     t.after(() => rmSync(root, { recursive: true, force: true }));
     mkdirSync(join(root, "deep/app"), { recursive: true });
@@ -385,11 +385,11 @@ describe("what a call becomes", () => {
     const { params } = await become("Read", { file_path: join(root, "short/app/x") }, join(root, "short/app"));
     assert.deepEqual(params, { paths: [join(root, "deep/app/x")], workspace: join(root, "deep/app") });
   });
-  test("what /proc says of a process is not said of the hook's own", async () => {
+  test("/proc paths of a process are not resolved for the hook's own process", async () => {
     const { params } = await become("Read", { file_path: "/proc/self/cwd/x" }, process.cwd());
     assert.deepEqual(params?.["paths"], ["/proc/self/cwd/x"]);
   });
-  test("git asks where it would take a folder of the workspace for a repository", async (t) => {
+  test("git requires approval if it would treat a folder of the workspace as a repository", async (t) => {
     const root = folderWith(t, {
       "bare/HEAD": "ref: refs/heads/x\n",
       "bare/config": "[core]\n",
@@ -405,12 +405,12 @@ describe("what a call becomes", () => {
     assert.deepEqual(await unclear("cd bare && git status"), ["repository"]);
     assert.deepEqual(await unclear("git -C bare status"), ["repository"]);
     for (const folder of ["plain", "away"]) assert.deepEqual(await unclear(`git -C ${folder} status`), [], folder);
-    // Settings that anybody may write who may write into the workspace, under names that no rule knows.
+    // Settings that anyone with write access to the workspace can write, under names without rules.
     for (const folder of ["tree", "link", "odd"])
       assert.deepEqual(await unclear(`git -C ${folder} status`), ["repository"], folder);
     assert.deepEqual(await unclear("cd bare && ls"), []);
   });
-  test("diff of folders and git of what it does not keep ask, for they show files that nobody has named", async (t) => {
+  test("diff of folders, and git commands on untracked files, require approval because they show unnamed files", async (t) => {
     const root = folderWith(t, { ".env": "KEY=1", "a/x": "1", "b/x": "2", "own/.git/x": "", "own/c/x": "" });
     symlinkSync("a", join(root, "link"));
     const unclear = async (command: string): Promise<unknown> => unclearOf(await become("Bash", { command }, root));
@@ -433,7 +433,7 @@ describe("what a call becomes", () => {
     assert.deepEqual(parsed.unclear, ["size"]);
     assert.ok(Buffer.byteLength(JSON.stringify(params)) <= 48 * 1024);
   });
-  test("what a terminal replaces is unclear where commands are typed into one", async () => {
+  test("characters that a terminal replaces are unclear if commands are typed into one", async () => {
     const unclear = async (host: Host, command: string): Promise<unknown> => {
       const payload = { ...BEFORE[host], tool_input: { command } };
       const { request } = await toCanonicalAction(readEvent(host, payload, ENVIRONMENT), "coder", ENVIRONMENT);
@@ -452,7 +452,7 @@ describe("what a call becomes", () => {
     const parsed = request.params?.["parsed"] as { writes: string[] } | undefined;
     assert.deepEqual(parsed?.writes, ["/etc/passwd"]);
   });
-  test("a Codex that tells the folder of a command is believed, and no other", async (t) => {
+  test("a Codex version that reports the folder of a command is trusted, and no other", async (t) => {
     const folder = folderWith(t, {});
     const program = (name: string, says: string): string => {
       const path = join(folder, name);
@@ -478,7 +478,7 @@ describe("what a call becomes", () => {
     rmSync(path);
     assert.deepEqual(await unclear(program("codex", "codex-cli 0.50.0")), ["directory"]);
   });
-  test("where a pattern of names begins is a path", async () => {
+  test("the start of a file name pattern is a path", async () => {
     const paths = async (pattern: string, path?: string): Promise<unknown> =>
       (await become("Glob", { pattern, ...(path === undefined ? {} : { path }) }, "/work/app")).params?.["paths"];
     assert.deepEqual(await paths("src/**/*.ts"), ["/work/app", "/work/app/src"]);
@@ -488,7 +488,7 @@ describe("what a call becomes", () => {
     await assert.rejects(paths("*/../../x"), /leaves its folder/);
     assert.deepEqual((await become("Grep", { pattern: "/etc/**" }, "/work/app")).params?.["paths"], ["/work/app"]);
   });
-  test("every file of a patch counts, however its marker is written", async () => {
+  test("every file of a patch counts, in any style of marker", async () => {
     const patch = (line: string): string => `*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n${line}\n*** End Patch`;
     for (const line of [
       "*** Add File: /srv/x",
@@ -505,17 +505,17 @@ describe("what a call becomes", () => {
     const odd = await become("apply_patch", { input: patch("*** Delete File: a\u2028b") }, "/work/app");
     assert.deepEqual(odd.params?.["deletes"], ["/work/app/a\u2028b"]);
   });
-  test("the same call of a server's tool is another one in another workspace", async () => {
+  test("the same call of an MCP tool is another action in another workspace", async () => {
     const one = await become("mcp__db__query", { sql: "x" }, "/work/app");
     assert.deepEqual(one, await become("mcp__db__query", { sql: "x" }, "/work/app"));
     assert.notDeepEqual(one, await become("mcp__db__query", { sql: "x" }, "/work/other"));
   });
-  test("the home folder, what it lies in, and the root are no workspace", async () => {
+  test("the home folder, its parents and the root are not workspaces", async () => {
     assert.equal((await become("Bash", { command: "ls" }, "/home")).params?.["workspace"], undefined);
     assert.equal((await become("Bash", { command: "ls" }, "/")).params?.["workspace"], undefined);
     assert.equal((await become("Bash", { command: "ls" }, "/tmp", "/tmp")).params?.["workspace"], undefined);
   });
-  test("remarks of the model are no part of the question", async () => {
+  test("remarks of the model are not part of the request", async () => {
     const one = await become("Bash", { command: "ls", description: "a" }, "/work/app");
     const two = await become("Bash", { command: "ls", description: "b" }, "/work/app");
     assert.deepEqual(one, two);
@@ -526,7 +526,7 @@ describe("what a call becomes", () => {
     assert.ok(JSON.stringify(await write("a")).length < 60_000);
     assert.notDeepEqual(await write("a"), await write("b"));
   });
-  test("names are one for all hosts", async () => {
+  test("tool names are the same for all hosts", async () => {
     const names: Readonly<Record<string, [tool: string, input: Record<string, unknown>][]>> = {
       "files/write": [
         ["Write", { file_path: "x", content: "" }],
@@ -555,14 +555,14 @@ describe("what a call becomes", () => {
         if (name.startsWith("files/")) assert.deepEqual(request.params?.["paths"], ["/work/app/x"], tool);
       }
   });
-  test("a call that names one thing twice is refused", async () => {
+  test("a call with a duplicate member is rejected", async () => {
     await assert.rejects(become("Write", { file_path: "a", path: "b" }, "/work/app"), /two different paths/);
     await assert.rejects(become("Bash", { command: "a", cmd: "b" }, "/work/app"), /two different commands/);
     await assert.rejects(become("apply_patch", { input: "x" }, "/work/app"), /names no file/);
   });
 });
 
-test("the managed file goes before the user's, and both before the environment", (t) => {
+test("the managed file takes precedence over the user's, and both over the environment", (t) => {
   const folder = folderWith(t, {
     "managed.json": '{"url":"http://managed.test"}',
     "user.json": '{"url":"http://user.test","api_key":"user"}',
@@ -578,7 +578,8 @@ test("the managed file goes before the user's, and both before the environment",
     wait: null,
   });
   assert.deepEqual(loadConfig(env, []), { url: "http://env.test", apiKey: "env", agent: "coder", wait: null });
-  // Whatever a repository may set says neither where a file's key is sent, nor who answers for the service.
+  // Variables that a repository can set change neither the service that gets a file's key, nor the service that
+  // decides.
   const keyOnly = folderWith(t, { "key.json": '{"api_key":"user"}', "other.json": '{"url":"http://evil.test"}' });
   assert.throws(() => loadConfig(env, [join(keyOnly, "key.json")]), /has api_key but no url/);
   assert.throws(

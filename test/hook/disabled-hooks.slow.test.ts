@@ -1,4 +1,4 @@
-/** Hosts that have the hook in their settings, and a switch beside it that takes it away. */
+/** Host settings that contain the hook, and another setting that disables it. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { addHook } from "../../src/hook/install/host-settings.ts";
@@ -74,7 +74,7 @@ describe("Codex, whose switch is in TOML", () => {
     });
 });
 
-test("install and doctor say so", async (t) => {
+test("install and doctor report it", async (t) => {
   const hooks = await startHookService();
   t.after(() => hooks.close());
   const folder = folderWith(t, { ".claude/settings.local.json": '{ "disableAllHooks": true }' });

@@ -1,4 +1,4 @@
-/** The resident process: one, its user's own, never the one that keeps a call from being decided. */
+/** The background process: one for each user, private, and never in the way of a decision. */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ interface Stage {
   path: string;
 }
 
-/** A runtime folder of its own, whose processes end with the test. */
+/** A separate runtime folder, whose processes end with the test. */
 function stage(t: TestContext): Stage {
   const folder = temporaryFolder("assent-hd-");
   const env = { ...hooks.env, ASSENT_HOOKD: "on", XDG_RUNTIME_DIR: folder };
@@ -46,7 +46,7 @@ async function call(command: string, env: Record<string, string>, args: string[]
   return stops("claude-code", given) ? `stops: ${out}` : passes("claude-code", given) ? "runs" : `?${code} ${out}`;
 }
 
-/** Whether something listens there and gives a sign of life. */
+/** Whether a process listens there and sends heartbeats. */
 function lives(path: string): Promise<boolean> {
   return new Promise((done) => {
     const socket = createConnection(path);
@@ -71,13 +71,13 @@ function daemon(t: TestContext, { env, path }: Stage): ChildProcess {
 }
 const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
 
-/** Listens as hookd would, and says what it is told to. */
+/** Listens like hookd, and answers as the test says. */
 async function impostor(t: TestContext, path: string, answer: string): Promise<() => number> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   let asked = 0;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => {});
-    // Whoever starts another hookd only looks whether one lives.
+    // A launcher that starts another hookd only checks whether one is alive.
     socket.once("data", () => asked++);
     socket.resume().once("end", () => socket.end(answer));
   });
@@ -89,7 +89,7 @@ async function impostor(t: TestContext, path: string, answer: string): Promise<(
 const ALLOWS = `${JSON.stringify({ stdout: "", stderr: "", code: 0 })}\n`;
 
 describe("hookd", () => {
-  test("is started by the first call, for its user alone, and answers the next ones", async (t) => {
+  test("is started by the first call, only for its user, and answers later calls", async (t) => {
     const at = stage(t);
     assert.equal(await call("allowed", at.env), "runs");
     await until("hookd listens", () => lives(at.path));
@@ -103,7 +103,7 @@ describe("hookd", () => {
     assert.match(await call("allowed", { ...at.env, ASSENT_URL: "http://127.0.0.1:1" }), /could not be asked/);
   });
 
-  test("answers eight calls at once", async (t) => {
+  test("answers eight concurrent calls", async (t) => {
     const at = stage(t);
     daemon(t, at);
     await until("hookd listens", () => lives(at.path));
@@ -111,14 +111,14 @@ describe("hookd", () => {
     assert.deepEqual(eight, Array<string>(8).fill("runs"));
   });
 
-  test("ends when it is idle, and takes its socket away", async (t) => {
+  test("exits when idle, and removes its socket", async (t) => {
     const { path } = stage(t);
     createSocketFolder(path);
     assert.equal(await runHookd({ path, version: VERSION, idle: 50 }), true);
     assert.equal(lstatSync(path, { throwIfNoEntry: false }), undefined);
   });
 
-  test("takes the place of a socket that nobody listens on", async (t) => {
+  test("replaces a socket that no process listens on", async (t) => {
     const at = stage(t);
     const first = daemon(t, at);
     await until("hookd listens", () => lives(at.path));
@@ -129,7 +129,7 @@ describe("hookd", () => {
     await until("another one listens", () => lives(at.path));
   });
 
-  test("of several that start at once, one stays", async (t) => {
+  test("only one of several that start concurrently stays", async (t) => {
     const at = stage(t);
     const all = Array.from({ length: 4 }, () => daemon(t, at));
     await until("one listens", () => lives(at.path));
@@ -138,7 +138,7 @@ describe("hookd", () => {
     assert.equal(await call("allowed", at.env), "runs");
   });
 
-  test("that is stopped keeps no call from being decided, and is replaced", async (t) => {
+  test("a suspended one does not prevent decisions, and is replaced", async (t) => {
     const at = stage(t);
     const stopped = daemon(t, at);
     await until("hookd listens", () => lives(at.path));
@@ -154,7 +154,7 @@ describe("hookd", () => {
     assert.ok(await lives(at.path));
   });
 
-  test("that is killed while it holds a call: the call is held on, and runs once", async (t) => {
+  test("is killed while it holds a call: the call is still held, and runs once", async (t) => {
     const at = stage(t);
     const killed = daemon(t, at);
     await until("hookd listens", () => lives(at.path));
@@ -170,7 +170,7 @@ describe("hookd", () => {
     assert.match(await call("asked once", at.env, ["--wait", "0"]), /waits for approval/);
   });
 
-  test("ends when its folder is taken away, before it begins and while it runs, and does not make it anew", async (t) => {
+  test("exits when its folder is deleted, before it starts and while it runs, and does not create it", async (t) => {
     const at = stage(t);
     const running = daemon(t, at);
     await until("hookd listens", () => lives(at.path));
@@ -185,7 +185,7 @@ describe("hookd", () => {
     assert.equal(lstatSync(dirname(at.path), { throwIfNoEntry: false }), undefined);
   });
 
-  test("that cannot take its place says so in a line, and leaves nothing behind", async (t) => {
+  test("reports in one line that it cannot listen, and leaves no files", async (t) => {
     const { env, path } = stage(t);
     const hookd = async (): Promise<[code: number | null, err: string]> => {
       const { code, err } = await assent(["hookd"], { env });
@@ -204,7 +204,7 @@ describe("hookd", () => {
     assert.match((await hookd()).join(" "), /^1 assent: hookd cannot listen: [^\n]+$/);
   });
 
-  test("of another version is not asked", async (t) => {
+  test("of another version is not used", async (t) => {
     const { path } = stage(t);
     assert.notEqual(socketPath(process.env, "1.0.0"), socketPath(process.env, "1.0.1"));
     createSocketFolder(path);
@@ -225,8 +225,8 @@ describe("hookd", () => {
   });
 });
 
-describe("the hook asks no hookd", () => {
-  test("whose socket or folder others may open", async (t) => {
+describe("the hook does not use a hookd", () => {
+  test("whose socket or folder other users can open", async (t) => {
     for (const [loosen, mode] of [
       ["", 0o660],
       ["", 0o606],
@@ -263,7 +263,7 @@ describe("the hook asks no hookd", () => {
   });
 });
 
-test("half an answer, and what is none, lets nothing through: a worker decides", async (t) => {
+test("that answers incompletely or incorrectly: a worker decides", async (t) => {
   for (const answer of [
     "",
     "\n",

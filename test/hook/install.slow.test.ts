@@ -1,4 +1,4 @@
-/** Settings of hosts: the hook once, everything else as it was. */
+/** Settings of hosts: the hook is added once, and everything else stays unchanged. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import {
@@ -34,7 +34,7 @@ const COMMAND = "/usr/bin/node /opt/assent/dist/src/hook/bin.js";
 
 for (const host of HOSTS)
   describe(host, () => {
-    test("twice is once, and taken out is as before", () => {
+    test("installing twice adds it once, and removal restores the text", () => {
       const once = addHook(null, { host, command: COMMAND });
       assert.equal(addHook(once, { host, command: COMMAND }), once);
       assert.ok(hasHook(once, host));
@@ -43,7 +43,7 @@ for (const host of HOSTS)
       assert.equal(removeHook(once, host), null);
     });
     if (host !== "opencode") {
-      test("what else stands there stays", () => {
+      test("other content is kept", () => {
         const list = host === "kiro";
         const other = { type: "command", command: "audit.sh" };
         const before = JSON.stringify(
@@ -63,7 +63,7 @@ for (const host of HOSTS)
         assert.equal(addHook(after, { host, command: COMMAND }), after);
         assert.equal(removeHook(after, host), before);
       });
-      test("comments, tabs, ends of lines and a byte order mark stay, and taken out is as before", () => {
+      test("comments, tabs, line ends and a byte order mark are kept, and removal restores the text", () => {
         const kiro = host === "kiro";
         const list = kiro ? '"hooks": [' : '"hooks": {';
         const end = kiro ? "]" : "}";
@@ -89,7 +89,7 @@ for (const host of HOSTS)
           ],
         ] as [string, ...string[]][]) {
           if (!extras.every((extra) => reads.includes(extra))) {
-            // In a file that the host does not read, the hook is none.
+            // A hook in a file that the host does not read has no effect.
             assert.throws(() => addHook(before, { host, command: COMMAND }), /take that out first/, before);
             continue;
           }
@@ -99,12 +99,12 @@ for (const host of HOSTS)
           for (const comment of before.match(/\/\/.*|\/\*.*?\*\//g) ?? []) assert.ok(after.includes(comment), after);
           assert.equal(/[^\r]\n/.test(after), !before.includes("\r"), JSON.stringify(after));
           const out = removeHook(after, host);
-          // An empty list is as good as none.
+          // An empty list is equivalent to none.
           if (before.includes("others")) assert.ok(out !== null && /\/\/ first/.test(out) && !hasHook(out, host));
           else assert.equal(out, before);
         }
       });
-      test("what it does not read is taken out with its comments left, and named", () => {
+      test("syntax that the host does not read is reported, and removal keeps comments", () => {
         const once = addHook(null, { host, command: COMMAND });
         const comment = `// mine\n${once}`;
         assert.equal(unreadableReason(host, once), null);
@@ -117,7 +117,7 @@ for (const host of HOSTS)
         ] as const)
           assert.equal(extra.test(unreadableReason(host, text) ?? ""), host !== "vscode");
       });
-      test("a hook with a command of its own is replaced and taken out, others that look like it are not", () => {
+      test("a hook with a custom command is replaced and removed, and similar ones are not", () => {
         const wanted = { host, command: "'/opt/our tools/ask'" };
         const once = addHook(null, wanted);
         assert.equal(addHook(once, wanted), once);
@@ -128,7 +128,7 @@ for (const host of HOSTS)
         assert.ok(!hasHook(theirs, host));
         assert.equal(removeHook(addHook(theirs, { host, command: COMMAND }), host), theirs);
       });
-      test("settings that cannot be read are left alone", () => {
+      test("settings that cannot be parsed are not changed", () => {
         const twice = ['{ "hooks": {}, "hooks": {} }', '{ "a": { "b": 1, "\\u0062": 2 } }'];
         const deep = `{ "a": ${"[".repeat(100_000)}${"]".repeat(100_000)} }`;
         const broken = [
@@ -144,7 +144,7 @@ for (const host of HOSTS)
           assert.throws(() => addHook(text, { host, command: COMMAND }), SettingsError, text);
       });
     } else
-      test("another plugin of that name is left alone", () => {
+      test("another plugin of that name is not changed", () => {
         assert.throws(() => addHook("export const X = 1;\n", { host, command: COMMAND }), SettingsError);
       });
     test("has a place in a project", () => {
@@ -152,7 +152,7 @@ for (const host of HOSTS)
     });
   });
 
-test("onFailure stands where this Claude Code knows it, and only at what stops a call", () => {
+test("onFailure is set if this Claude Code supports it, and only where it stops a call", () => {
   const settings = JSON.parse(addHook(null, { host: "claude-code", command: COMMAND, onFailure: true })) as {
     hooks: Record<string, { hooks: Record<string, unknown>[] }[]>;
   };
@@ -161,14 +161,14 @@ test("onFailure stands where this Claude Code knows it, and only at what stops a
   assert.ok(!addHook(null, { host: "claude-code", command: COMMAND }).includes("onFailure"));
 });
 
-test("what changes is shown without what does not", () => {
+test("only changed lines are displayed", () => {
   assert.deepEqual(lineDiff("a\nb\nc\n", "a\nx\nc\n"), ["- b", "+ x"]);
   assert.deepEqual(lineDiff(null, "a\n"), ["+ a"]);
   assert.deepEqual(lineDiff("a\n", "a\n"), []);
   assert.deepEqual(lineDiff("a\nb\nc\nd\n", "x\na\nb\nc\n"), ["+ x", "- d"]);
 });
 
-/** One for all tests: install refuses where the hook cannot ask. */
+/** For all tests: install refuses if the hook cannot reach the service. */
 let ready: HookService;
 before(async () => {
   ready = await startHookService("policy: test\nrules:\n  - { name: allowed, tool: [shell, files], effect: allow }\n");
@@ -184,7 +184,7 @@ function onPath(t: TestContext): string {
   return `${folder}:${process.env["PATH"]}`;
 }
 
-test("assent hook install shows, writes, replaces and takes out", async (t) => {
+test("assent hook install displays, writes, replaces and removes the hook", async (t) => {
   const folder = folderWith(t, {});
   const PATH = onPath(t);
   const run = (...args: string[]) =>
@@ -219,7 +219,7 @@ test("assent hook install shows, writes, replaces and takes out", async (t) => {
   assert.equal((await assent(["hook", "instal"], {})).code, 2);
 });
 
-test("tabs of a host's settings are shown as blanks, and not as what may drive a terminal", async (t) => {
+test("tabs of settings are displayed as blanks, without terminal control characters", async (t) => {
   const folder = folderWith(t, { ".cursor/hooks.json": '{\n\t"version": 1\n}\n' });
   const env = { ...ready.env, HOME: folder, PATH: onPath(t) };
   const { out } = await assent(["hook", "install", "--host", "cursor"], { cwd: folder, env });
@@ -227,7 +227,7 @@ test("tabs of a host's settings are shown as blanks, and not as what may drive a
   assert.ok(!out.includes("\ufffd") && !out.includes("\t"), out);
 });
 
-test("status says that no host has called the hook, and takes the canary for no session", async (t) => {
+test("status reports that no host has called the hook, and ignores the canary session", async (t) => {
   const folder = folderWith(t, {});
   const env = { HOME: folder, XDG_STATE_HOME: folder };
   const state = new HookState(stateFolder(env));
@@ -239,7 +239,7 @@ test("status says that no host has called the hook, and takes the canary for no 
   assert.match((await assent(["hook", "status"], { env })).out, /^claude-code\ts-1\t/);
 });
 
-test("a file that may only be read, a link, a folder in the way and a path with blanks and quotes", async (t) => {
+test("handles a read-only file, a link, a folder in place of the file, and a path with blanks and quotes", async (t) => {
   const folder = folderWith(t, { "dotfiles/hooks.json": '{ "version": 1 }\n', "away/x": "" });
   const project = join(folder, `it's "a" $HOME \`x\` project`);
   mkdirSync(join(project, ".cursor"), { recursive: true });
@@ -278,7 +278,7 @@ test("a file that may only be read, a link, a folder in the way and a path with 
   assert.match(inTheWay.err, /a parent folder is a file/);
   rmSync(join(project, ".cursor"));
 
-  // A program whose path a shell would take apart.
+  // A program path that a shell would split.
   const program = join(project, "bin.cjs");
   writeFileSync(program, "process.stdout.write(process.argv.slice(2).join(' '))");
   const out = execFileSync("/bin/sh", ["-c", `${hookCommand(program)} --host cursor`], { encoding: "utf8" });
@@ -295,7 +295,7 @@ test("a hook that hosts would not find is not installed", async (t) => {
   const without = await run([], { HOME: folder });
   assert.equal(without.code, 1);
   assert.match(without.err, /assent-hook is not on the PATH.*runs its calls/s);
-  // What npx puts on the path is there for npx alone.
+  // The folders that npx adds to the path exist only for npx.
   const PATH = onPath(t).replace(/^[^:]*/, (each) => {
     mkdirSync(join(folder, "node_modules"));
     renameSync(each, join(folder, "node_modules/.bin"));
@@ -309,7 +309,7 @@ test("a hook that hosts would not find is not installed", async (t) => {
   assert.match(homeless.err, /the home folder is not known; set HOME/);
 });
 
-test("assent hook doctor proves a deny, and says what is wrong; status lists who asked", async (t) => {
+test("assent hook doctor tests a denial and reports faults; status lists sessions", async (t) => {
   const hooks = ready;
   const folder = folderWith(t, {});
   const command = [process.execPath, ...HOOK].join(" ");
@@ -348,7 +348,7 @@ test("assent hook doctor proves a deny, and says what is wrong; status lists who
   const wrongKey = await doctor({ ASSENT_API_KEY: "ask_wrong" });
   assert.equal(wrongKey.code, 1);
   assert.match(wrongKey.out, /wrong .*did not come back as the service's deny/);
-  // What the settings say is started, and not what would work.
+  // It starts the command in the settings, not another one that would work.
   write(folder, {
     ".claude/settings.json": readFileSync(join(folder, ".claude/settings.json"), "utf8").replaceAll(
       command,
@@ -371,7 +371,7 @@ test("assent hook doctor proves a deny, and says what is wrong; status lists who
   assert.match(out, /claude-code\ts-2\t\S+\t-\tnever asked/);
 });
 
-test("without a name of its own the hook asks as the agent of its key, and doctor knows whose and what it may", async (t) => {
+test("without a name the hook acts as the agent of its key, and doctor reports the agent and its rights", async (t) => {
   const hooks = await startHookService("policy: test\nrules:\n  - { name: allowed, tool: shell, effect: allow }\n");
   t.after(() => hooks.close());
   const folder = folderWith(t, {});

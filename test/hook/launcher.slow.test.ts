@@ -1,4 +1,4 @@
-/** The process that hosts start, as a host sees it: what it writes can all be written, and a deny always has its reason. */
+/** The process that hosts start, as a host sees it: it reads its whole input, and every denial has a reason. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync } from "node:fs";
@@ -19,11 +19,13 @@ interface Seen {
   out: string;
   err: string;
   code: number | null;
-  /** Why the event could not be written whole. */
+  /** Why the event could not be written completely. */
   fault: string | null;
 }
 
-/** Writes the event as Codex does: all of it, and only then it reads. @param deaf closes what the answer is read from */
+/**
+ * Writes the event like Codex: completely, before it reads. @param deaf closes the pipe that the answer is read from
+ */
 function start(line: string, event: string, deaf = false): Promise<Seen> {
   return new Promise((done) => {
     const child = spawn("/bin/sh", ["-c", line], { env: ENV, stdio: "pipe" });
@@ -42,7 +44,7 @@ const seenBy = ({ out, code }: Seen): { stdout: string; code: number | null } =>
 const patch = (bytes: number): string =>
   JSON.stringify({ ...BEFORE.codex, tool_name: "apply_patch", tool_input: { command: "x".repeat(bytes) } });
 
-describe("an event is read whole before the hook ends, and the deny arrives", () => {
+describe("the event is read completely before the hook exits, and the denial arrives", () => {
   for (const [why, bytes, line] of [
     ["it is larger than 4 MiB", 6 * MIB, `exec ${HOOK_LINE} --host codex`],
     ["an option is not known", 6 * MIB, `exec ${HOOK_LINE} --host codex --nonsense`],
@@ -55,7 +57,7 @@ describe("an event is read whole before the hook ends, and the deny arrives", ()
       assert.ok(stops("codex", { stdout: given.out, code: given.code }), JSON.stringify(given));
     });
 
-  test("it cannot begin", async (t) => {
+  test("if it cannot start", async (t) => {
     const [program] = HOOK;
     if (program === undefined || !program.endsWith(".cjs")) return t.skip("only what is published is one file");
     const broken = `const loader = require("node:module"), { _load } = loader;
@@ -68,9 +70,9 @@ describe("an event is read whole before the hook ends, and the deny arrives", ()
   });
 });
 
-test("an event that names itself twice stops, whoever would have decided", async () => {
+test("an event with duplicate members is denied, whichever process would decide", async () => {
   const event = JSON.stringify(BEFORE.codex);
-  // As JSON.parse reads it a call that has ended: of one, nothing stops what has run.
+  // JSON.parse reads it as a call that has ended, which nothing can stop.
   const both = event.replace(/\}$/, ',"hook_event_name":"PostToolUse"}');
   for (const flags of ["--no-daemon", ""]) {
     const { out, code } = await start(`exec ${HOOK_LINE} --host codex ${flags}`, both);
@@ -79,12 +81,12 @@ test("an event that names itself twice stops, whoever would have decided", async
   }
 });
 
-describe("what a tool has answered stops nothing, however large or deep it is", () => {
+describe("a tool's output stops nothing, however large or deep it is", () => {
   const ended = (host: Host, result: string): string =>
     JSON.stringify({ ...AFTER[host], tool_response: "R", toolResult: "R" }).replaceAll('"R"', () => result);
   const large = JSON.stringify({ inlineData: 'a"}],\\{'.repeat(MIB) });
   for (const host of ["gemini", "claude-code", "copilot"] as const) {
-    test(`${host}: larger than what is decided on`, async () => {
+    test(`${host}: larger than the limit`, async () => {
       for (const event of [ended(host, large), `\ufeff${ended(host, `[${large}]`)}`]) {
         const { out, code, fault } = await start(`exec ${HOOK_LINE} --host ${host}`, event);
         assert.ok(passes(host, { stdout: out, code }), out);
@@ -97,15 +99,15 @@ describe("what a tool has answered stops nothing, however large or deep it is", 
       const both = ended(host, large).replace(/\}$/, ',"session_id":1,"session_id":2}');
       assert.ok(stops(host, await start(`exec ${HOOK_LINE} --host ${host}`, both).then(seenBy)));
     });
-    // To spell out the place of each number would take hours.
-    test(`${host}: a fault in each of many levels`, async () => {
+    // Formatting the place of each number would take hours.
+    test(`${host}: a fault on each of many levels`, async () => {
       const event = ended(host, `${"[1e400,".repeat(200_000)}1${"]".repeat(200_000)}`);
       assert.ok(passes(host, await start(`exec ${HOOK_LINE} --host ${host}`, event).then(seenBy)));
     });
   }
 });
 
-test("an answer that nobody reads is 2 with a reason, as hosts take 2 without one for a failure", async () => {
+test("an answer that cannot be written is exit code 2 with a reason, because hosts treat 2 without one as a failure", async () => {
   for (const event of [patch(6 * MIB), patch(10), "{"]) {
     const { code, err } = await start(`exec ${HOOK_LINE} --host codex`, event, true);
     assert.equal(code, 2);
@@ -113,14 +115,14 @@ test("an answer that nobody reads is 2 with a reason, as hosts take 2 without on
   }
 });
 
-test("the program that asks is the nearest one that is no shell", { skip: process.platform !== "linux" }, (t) => {
+test("the calling program is the nearest one that is not a shell", { skip: process.platform !== "linux" }, (t) => {
   const folder = folderWith(t, {});
   const [now, old] = ["codex", "codex-x86_64-unknown-linux-musl"].map((name) => join(folder, name)) as [string, string];
   for (const path of [now, old]) copyFileSync("/bin/sh", path);
   const code = `console.log(String((await import(${JSON.stringify(scriptOf("src/hook/codex-process"))})).callingCodexPath()))`;
   const env = { ...process.env, ASK: code };
   const ask = `'${process.execPath}' ${NODE.map((word) => `'${word}'`).join(" ")} --input-type=module -e "$ASK"`;
-  // With a command behind it, a shell stays above what it runs.
+  // A shell with another command after it stays the parent of the hook.
   const below = (program: string, line: string): string => `'${program}' -c '${line.replaceAll("'", `'"'"'`)}; true'`;
   const seenBelow = (line: string): string => execFileSync("/bin/sh", ["-c", line], { env, encoding: "utf8" }).trim();
   assert.equal(seenBelow(below(now, ask)), now);

@@ -1,4 +1,4 @@
-/** The pack for coding agents is tested with what the hook makes of calls, and with nothing else. */
+/** The pack for coding agents is tested only with actions as the hook builds them. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -6,7 +6,7 @@ import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { ROOT } from "../support/process.ts";
 
-test("the pack's cases hold the commands as the hook reads them", async () => {
+test("the pack's cases contain the commands as the hook parses them", async () => {
   const folder = await checkPolicyFolder(join(ROOT, "policies", "packs"));
   const cases = folder.tests
     .filter(({ file }) => file === "coding-agents_test.yaml")

@@ -76,7 +76,7 @@ export const AFTER: Readonly<Record<Host, Payload>> = {
   opencode: { ...opencode, hook_event_name: "PostToolUse", tool_response: { success: true } },
 };
 
-/** Whether an answer stops the call, by what the host reads. */
+/** Whether an answer stops the call, according to the members that the host reads. */
 export function stops(host: Host, { stdout, code }: { stdout: string; code: number | null }): boolean {
   if (host === "kiro") return code === 2;
   if (stdout === "") return false;
@@ -104,7 +104,7 @@ export function stops(host: Host, { stdout, code }: { stdout: string; code: numb
   }
 }
 
-/** Whether an answer lets the call go on. */
+/** Whether an answer lets the call continue. */
 export function passes(host: Host, { stdout, code }: { stdout: string; code: number | null }): boolean {
   if (host === "cursor") return code === 0 && stdout.trim() === '{"permission":"allow"}';
   if (host === "opencode") return code === 0 && stdout.trim() === '{"decision":"allow"}';

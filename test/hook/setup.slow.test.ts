@@ -1,4 +1,4 @@
-/** `assent hook setup`: from nothing to a proven hook, again without a change, and back. */
+/** `assent hook setup`: from nothing to a tested hook, a second run without changes, and undo. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:net";
@@ -36,7 +36,7 @@ function user(t: TestContext, variables: Record<string, string>): { home: string
   return { home, project: join(home, "project") };
 }
 
-/** In this process, as on a terminal: what it starts is a process of its own. */
+/** Runs in this process, as on a terminal; the service that it starts is a separate process. */
 async function setup(args: string[], watched = true): Promise<Run> {
   let [out, err] = ["", ""];
   const command = [process.execPath, ...HOOK].join(" ");
@@ -86,7 +86,7 @@ test("one command sets everything up, a second changes nothing, and it can be un
     const config = JSON.parse(readFileSync(configFile, "utf8")) as { url: string; api_key: string; agent: string };
     assert.deepEqual([config.url, config.agent], [url, "claude-code"]);
 
-    // The person approves with the key that was shown, and no file of this user has it.
+    // The person approves with the displayed key, and no file of this user contains it.
     const [, adminKey] = /^ {2}(\S{20,})$/m.exec(first.err) ?? [];
     assert.ok(adminKey !== undefined, first.err);
     for (const path of filesBelow(home)) assert.ok(!readFileSync(path).includes(adminKey), path);
@@ -126,12 +126,12 @@ test("one command sets everything up, a second changes nothing, and it can be un
     assert.ok(!existsSync(settingsFile) && !existsSync(configFile));
     await until("the service is down", () => isDown(url));
     assert.equal((await setup(["--undo"])).code, 0);
-    // The store is there, and gets another key for the agent without another admin key.
+    // The store exists, and gets another key for the agent without another admin key.
     const again = await setup([]);
     assert.equal(again.code, 0, again.err);
     assert.ok(!again.err.includes("admin key"), again.err);
   } finally {
-    // Here, where the variables still name this home: it stops the service.
+    // In this home folder, so that it stops the service.
     await setup(["--undo"]);
   }
 });
@@ -147,8 +147,8 @@ test("without a terminal no service is started, so that no agent reads the key t
   );
 });
 
-describe("with a service that runs", () => {
-  test("it needs a key that makes keys, installs the pack, and leaves none but the agent's", async (t) => {
+describe("with a running service", () => {
+  test("it needs a key that creates keys, installs the pack, and leaves only the agent's key", async (t) => {
     const hooks = await startHookService();
     t.after(() => hooks.close());
     const { home } = user(t, { ASSENT_URL: hooks.url });

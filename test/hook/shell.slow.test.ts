@@ -1,4 +1,6 @@
-/** What the hook reads in a line of shell: every command that runs, in whatever it is wrapped, and what cannot be told. */
+/**
+ * What the hook reads in a shell line: every command that runs, through any wrapper, and what the text does not show.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseShell } from "../../src/hook/shell/parse-command.ts";
@@ -7,8 +9,8 @@ import type { ParsedShell, UnclearReason } from "../../src/hook/shell/shell-type
 const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
 const commands = (text: string): string[] => read(text).commands.map(({ name, args }) => [name, ...args].join(" "));
 
-describe("commands that stand in the text", () => {
-  /** Nothing is unclear about these. */
+describe("commands in the text", () => {
+  /** Nothing in these is unclear. */
   const CLEAR: readonly [text: string, ...commands: string[]][] = [
     ["ls -la src", "ls -la src"],
     ["r\\m -rf x", "rm -rf x"],
@@ -49,12 +51,12 @@ describe("commands that stand in the text", () => {
       assert.deepEqual(read(text).unclear, []);
     });
 
-  test("what starts a command stands beside it, outermost first", () => {
+  test("wrappers of a command are listed with it, outermost first", () => {
     assert.deepEqual(read("sudo sh -c 'env rm x'").commands, [{ name: "rm", args: ["x"], via: ["sudo", "sh", "env"] }]);
   });
 });
 
-describe("what cannot be told from the text", () => {
+describe("what the text does not show", () => {
   const UNCLEAR: readonly [text: string, reasons: UnclearReason[], ...commands: string[]][] = [
     ["$X -rf /", ["expansion", "name"], "$X -rf /"],
     ["rm$IFS-rf$IFS/", ["expansion", "name"], "rm$IFS-rf$IFS/"],
@@ -135,7 +137,7 @@ describe("what cannot be told from the text", () => {
         assert.ok(commands(text).includes(each), `${each} is not in ${commands(text).join("; ")}`);
     });
 
-  test("more than is looked at", () => {
+  test("too long or too deep lines are unclear", () => {
     for (const text of [
       "ls;".repeat(100),
       `ls ${"x ".repeat(1000)}`,
@@ -155,7 +157,7 @@ describe("what cannot be told from the text", () => {
 
 describe("files", () => {
   const paths = (text: string): string[] => read(text).paths;
-  test("are made absolute, wherever a word names one", () => {
+  test("are absolute, wherever a word names one", () => {
     assert.deepEqual(paths("cat a ./b ../c /etc/x ~/d"), [
       "/etc/x",
       "/home/ada/d",
@@ -173,7 +175,7 @@ describe("files", () => {
     assert.ok(paths("grep -f/etc/shadow x").includes("/etc/shadow"));
     assert.ok(paths("tar -C../../x").includes("/x"));
   });
-  test("of redirections are told apart by direction", () => {
+  test("of redirections are listed by direction", () => {
     const { reads, writes } = read("sort < in > out 2>> log 2>&1 >/dev/null");
     assert.deepEqual(reads, ["/work/app/in"]);
     assert.deepEqual(writes, ["/work/app/log", "/work/app/out"]);
@@ -183,7 +185,7 @@ describe("files", () => {
     assert.deepEqual(read("ls >> -x").writes, ["/work/app/-x"]);
     assert.deepEqual(read("ls 2>/dev/null").paths, []);
   });
-  test("of redirections are those of bash and of zsh, where the two differ", () => {
+  test("of redirections are those of bash and of zsh, if the two differ", () => {
     for (const [text, file] of [
       ["echo x >! /etc/x", "/etc/x"],
       ["echo x >!/etc/x", "/etc/x"],
@@ -204,17 +206,17 @@ describe("files", () => {
     assert.deepEqual(read("echo x >'!' /etc/x").writes, ["/work/app/!"]);
     assert.deepEqual(read("cat <! /etc/x").unclear, []);
   });
-  test("of the standard streams are those that stand behind them", () => {
+  test("of the standard streams are the files behind them", () => {
     assert.deepEqual(read("echo x > /dev/stderr").writes, []);
     assert.deepEqual(read("{ echo x > /dev/stdout; } 3< a 1>&3").writes, ["/dev/stdout"]);
     assert.deepEqual(read("echo x > /dev/stdin").writes, ["/dev/stdin"]);
   });
-  test("are looked for in every folder that the line may be in", () => {
+  test("are resolved in every folder that the line may be in", () => {
     assert.deepEqual(paths("cd /etc && cat passwd"), ["/etc", "/etc/passwd", "/work/app/passwd"]);
     assert.ok(paths("cd; cat x").includes("/home/ada/x"));
     assert.ok(paths("git -C /etc log x").includes("/etc/x"));
   });
-  test("are not what grep, rg and sed look for", () => {
+  test("do not include patterns of grep, rg and sed", () => {
     assert.deepEqual(paths("rg -n -t ts '/api' src"), ["/work/app/src", "/work/app/ts"]);
     assert.deepEqual(paths("grep -A 3 -- '/api' a"), ["/work/app/3", "/work/app/a"]);
     assert.deepEqual(paths("sed -n '/a/,/b/p' x"), ["/work/app/x"]);
@@ -228,7 +230,7 @@ describe("files", () => {
       assert.ok(paths(text).includes("/etc/y"), text);
     assert.ok(paths("sed -e 1p /etc/y").includes("/etc/y"));
   });
-  test("are not the text of echo, the pattern of git grep, a message of git or the words for a test script", () => {
+  test("do not include the text of echo, the pattern of git grep, a message of git or words for a test script", () => {
     for (const text of [
       "echo .env",
       "printf '%s' .env",
@@ -255,7 +257,7 @@ describe("files", () => {
     ])
       assert.ok(paths(text).includes("/work/app/.env"), text);
   });
-  test("are what stands behind a pattern, whatever the options before it look like", () => {
+  test("include the arguments after a pattern, with any options before it", () => {
     for (const text of [
       "rg -tasm . /etc/y",
       "rg -ntasm x /etc/y",

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { actionRow, idempotencyRow, T0, useRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, idempotencyRow, T0, limitUseRow } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 
 const NAME = { key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" };
@@ -19,7 +19,7 @@ async function opened({ exclusive = false } = {}) {
 
 test("rows are read once for all jobs of a batch, and each job sees earlier writes", async () => {
   const { storage, ledger, calls } = await opened();
-  await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
+  await storage.write((tx) => tx.insertLimitUse(limitUseRow(1, { amount: 5 })));
   const seen = await Promise.all(
     [2, 3, 4].map((n) =>
       ledger.transact(
@@ -27,7 +27,7 @@ test("rows are read once for all jobs of a batch, and each job sees earlier writ
           const used = await tx.limitUsed(SPAN.policy, SPAN.limit_name, SPAN.subject, SPAN.since);
           const earlier = await tx.idempotency(NAME.key_id, NAME.route, NAME.idempotency_key);
           if (earlier === null) await tx.insertIdempotency(idempotencyRow("a", { resource_id: `action ${n}` }));
-          await tx.insertLimitUse(useRow(n, { amount: n }));
+          await tx.insertLimitUse(limitUseRow(n, { amount: n }));
           return [used.count, used.sum, earlier?.resource_id ?? null];
         },
         () => ({ idempotency: NAME, limits: [SPAN] }),
@@ -93,7 +93,7 @@ test("a failed prefetch refuses the jobs of the batch, and the next batch reads 
 
 test("rows that no job prefetched are read when a job needs them", async () => {
   const { storage, ledger } = await opened();
-  await storage.write((tx) => tx.insertLimitUse(useRow(1, { amount: 5 })));
+  await storage.write((tx) => tx.insertLimitUse(limitUseRow(1, { amount: 5 })));
   const used = (span: typeof SPAN) =>
     ledger.transact(
       (tx) => tx.limitUsed(span.policy, span.limit_name, span.subject, span.since),
@@ -114,13 +114,13 @@ test("rows that no job prefetched are read when a job needs them", async () => {
 test("uses that a job releases, and keys that it deletes, are gone for later jobs", async () => {
   const { storage, ledger } = await opened();
   await storage.write(async (tx) => {
-    await tx.insertLimitUse(useRow(1));
+    await tx.insertLimitUse(limitUseRow(1));
     await tx.insertIdempotency(idempotencyRow("a"));
   });
   const [, seen] = await Promise.all([
     ledger.transact(
       async (tx) => {
-        await tx.releaseLimitUses(useRow(1).action_id);
+        await tx.releaseLimitUses(limitUseRow(1).action_id);
         await tx.deleteIdempotency(NAME.key_id, NAME.route, NAME.idempotency_key);
       },
       () => ({ idempotency: NAME, limits: [SPAN] }),
@@ -139,7 +139,7 @@ test("writes of a job whose batch failed are not visible to the next run", async
   const bad = assert.rejects(
     ledger.transact(
       async (tx) => {
-        await tx.insertLimitUse(useRow(1));
+        await tx.insertLimitUse(limitUseRow(1));
         await tx.insertIdempotency(idempotencyRow("a"));
         throw new Error("a bug");
       },

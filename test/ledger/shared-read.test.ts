@@ -1,12 +1,12 @@
 /** Concurrent waiters share one read of the head, which starts after their request. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sharedRead } from "../../src/ledger/shared-read.ts";
+import { createSharedRead } from "../../src/ledger/shared-read.ts";
 
 test("a waiter that arrives during a read shares the next one, not the current one", async () => {
   const ends: ((value: number) => void)[] = [];
   let begun = 0;
-  const read = sharedRead(() => {
+  const read = createSharedRead(() => {
     begun++;
     return new Promise<number>((resolve) => ends.push(resolve));
   });
@@ -26,7 +26,9 @@ test("a waiter that arrives during a read shares the next one, not the current o
 
 test("a failed read is reported to its waiters, and to no others", async () => {
   let fails = true;
-  const read = sharedRead(() => (fails ? ((fails = false), Promise.reject(new Error("gone"))) : Promise.resolve(2)));
+  const read = createSharedRead(() =>
+    fails ? ((fails = false), Promise.reject(new Error("gone"))) : Promise.resolve(2),
+  );
   const [first, second] = await Promise.allSettled([read(), read()]);
   assert.deepEqual([first.status, second.status === "fulfilled" && second.value], ["rejected", 2]);
 });

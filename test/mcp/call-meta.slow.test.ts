@@ -1,4 +1,4 @@
-/** What a client says beside a call's arguments: a server that acts by it gets nothing of it that was not decided. */
+/** The `_meta` of a call: a server gets only members that were decided. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       (await proxy.client.callTool({ name, arguments: { n: 1 }, _meta })) as unknown as Refused;
     const arrived = (): Record<string, unknown>[] => setup.record().map(({ meta }) => meta ?? {});
 
-    test("reaches the server as far as it is named or says where the call belongs, and the rest is recorded", async () => {
+    test("reaches the server if it is configured or the trace context, and the rest is recorded", async () => {
       const other = { "com.other/role": "admin", baggage: "role=admin", "client/toolUseId": "t1" };
       assert.equal((await call("echo", { ...TRACE, ...other, [TENANT]: "home" })).isError, undefined);
       const { progressToken: _ours, ...meta } = arrived().at(-1) as Record<string, unknown>;
@@ -54,7 +54,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.deepEqual(context, { meta: { [TENANT]: "home" } });
     });
 
-    test("is decided where it is named, whatever the arguments are", async () => {
+    test("is decided if it is configured, whatever the arguments are", async () => {
       const calls = arrived().length;
       assert.equal((await call("echo", { [TENANT]: "other" })).structuredContent?.status, "denied");
       await assert.rejects(proxy.client.readResource({ uri: "note://one", _meta: { [TENANT]: "other" } }), /denied/);
@@ -62,7 +62,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       await proxy.client.readResource({ uri: "note://one", _meta: { "com.other/role": "admin" } });
     });
 
-    test("an approval covers what is named, and the same call comes again with another trace", async () => {
+    test("an approval covers the configured members, and the same call can be repeated with another trace", async () => {
       const asked = await call("write", { [TENANT]: "home", ...TRACE, "client/toolUseId": "t2" });
       assert.equal(asked.structuredContent?.status, "pending_approval");
       await setup.decide(true);

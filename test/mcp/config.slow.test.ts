@@ -1,4 +1,4 @@
-/** `assent-mcp.yaml`, names of servers, and what docs/mcp.md shows of both. */
+/** `assent-mcp.yaml`, names of servers, and the examples of docs/mcp.md. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const blocks = [...page.matchAll(/^( *)```yaml\n([^]*?)^ *```$/gm)].map(([, inde
 );
 
 describe("the configuration of the proxy", () => {
-  test("of docs/mcp.md is taken", () => {
+  test("of docs/mcp.md is valid", () => {
     const text = blocks.find((block) => block.includes("servers:")) as string;
     const { servers, wait } = readProxyConfig(text.replace("# wait: 50 ", "wait: 50 "), { TRACKER_TOKEN: "t" });
     assert.equal(wait, 50);
@@ -68,7 +68,7 @@ describe("the configuration of the proxy", () => {
     ["one tool for two servers", "servers: { a: { command: x }, b: { command: y, tool: MCP.a } }", /already/],
     ["no YAML", "servers: [", /.+/],
   ] as const)
-    test(`with ${what} is refused`, () => {
+    test(`with ${what} is rejected`, () => {
       assert.throws(
         () => readProxyConfig(text, {}),
         (error) => error instanceof ProxyConfigError && why.test(error.message),
@@ -83,12 +83,12 @@ describe("the configuration of the proxy", () => {
     ["/usr/local/bin/github-mcp-server stdio", "github"],
     ["docker run -i --rm mcp/fetch", "fetch"],
   ] as const)
-    test(`${command} is called ${name}`, () => assert.equal(deriveServerName(command.split(" ")), name));
+    test(`${command} is named ${name}`, () => assert.equal(deriveServerName(command.split(" ")), name));
 
-  test("an address is called after its host", () =>
+  test("a server at a URL is named after its host", () =>
     assert.equal(deriveServerName(new URL("https://mcp.example.com/x")), "mcp.example.com"));
 
-  test("a client is waited with as long as it is known to wait, unless it is configured", () => {
+  test("the proxy waits as long as the client is known to wait, unless it is configured", () => {
     assert.equal(approvalWaitFor({ name: "claude-code" }, undefined), 240);
     assert.equal(approvalWaitFor({ name: "constructor" }, undefined), 50);
     assert.equal(approvalWaitFor({ name: "claude-code" }, 7), 7);

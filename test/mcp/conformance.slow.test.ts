@@ -1,6 +1,6 @@
 /**
- * The official conformance suite, which is installed on demand: its client before a proxy before a server that it knows,
- * and its servers behind a proxy. Policies allow everything, so that what fails fails for what the proxy does to messages.
+ * The official conformance suite, installed on demand: its client against a proxy in front of a known server, and its
+ * servers behind a proxy. Policies allow everything, so failures are caused by the proxy's handling of messages.
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
@@ -18,9 +18,9 @@ const PACKAGE = "@modelcontextprotocol/conformance";
 const VERSION = "0.1.16";
 const FOLDER = join(CACHE, `assent-mcp-conformance-${VERSION}`);
 
-/** Why it cannot be had; false when it is there. */
+/** Why it cannot be installed; false if it is available. */
 function install(): string | false {
-  // It imports what Node has since 22.
+  // It uses features that Node has since 22.
   const runtime = without("deno");
   if (runtime !== false || existsSync(FOLDER)) return runtime;
   const fresh = `${FOLDER}.${process.pid}`;
@@ -76,7 +76,7 @@ describe(`${PACKAGE} ${VERSION}`, { skip }, () => {
     } finally {
       await upstream.stop(0);
     }
-    // What it called was decided: nothing went past.
+    // Every call was decided.
     for (const operation of [
       "test_simple_text",
       "test_reconnection",

@@ -1,4 +1,4 @@
-/** What is said of a call whose client went away, at whichever moment. */
+/** A call whose client disconnects, at each moment. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
@@ -10,7 +10,7 @@ for (const [when, status] of [
   ["while it waits", "pending_approval"],
   ["when its call may begin", "allowed"],
 ] as const)
-  test(`a client that goes ${when} is told of, and its call is not started`, async () => {
+  test(`a client that disconnects ${when} is reported, and its call is not started`, async () => {
     const gone = new AbortController();
     const paths: string[] = [];
     const logged: string[] = [];

@@ -1,4 +1,4 @@
-/** What a server asks the client, and what the proxy shows it: in the course of a call, in both eras. */
+/** Questions of a server to the client, and of the proxy, during a call, in both protocol revisions. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Client } from "@modelcontextprotocol/client";
@@ -8,7 +8,7 @@ import { until } from "../support/wait.ts";
 const ERAS = { "2025-11-25": "legacy", "2026-07-28": { pin: "2026-07-28" } } as const;
 
 for (const era of ["2025-11-25", "2026-07-28"] as const)
-  describe(`a client of ${era} that can be asked`, () => {
+  describe(`a client of ${era} that supports elicitation`, () => {
     let setup: Setup;
     let proxy: Proxied;
     const seen: Record<string, unknown>[] = [];
@@ -36,7 +36,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     const call = async (name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
       (await proxy.client.callTool({ name, arguments: given }, { timeout: 600_000 })) as unknown as Refused;
 
-    test("answers what a server asks, which is decided too, and the call is one action", async () => {
+    test("answers a server's question, which is decided too, and the call is one action", async () => {
       answer = { action: "accept", content: { name: "Ada" } };
       assert.equal((await call("ask")).content[0]?.text, "accept Ada");
       assert.equal(seen.at(-1)?.["message"], "What is your name?");
@@ -46,7 +46,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.equal(setup.record().filter(({ name }) => name === "ask").length, 1);
     });
 
-    test("is shown the page of an approval, and its answer approves nothing", async () => {
+    test("is shown the approval page, and its answer approves nothing", async () => {
       answer = { action: "accept" };
       const running = call("write", { n: 100 });
       await until("it was shown", () => seen.at(-1)?.["mode"] === "url");
@@ -60,7 +60,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     });
   });
 
-test("a client of 2026-07-28 that went away with the page of an approval: its call is made when it is back with the answer", async () => {
+test("a client of 2026-07-28 that left with the approval page: its call is made when it returns with the answer", async () => {
   const setup = await setUp();
   const proxy = await listening(setup, ["--name", "notes", "--listen", "0", "--wait", "600"]);
   const ask = async (id: number, more: Record<string, unknown>, name = "write"): Promise<Record<string, unknown>> => {
@@ -93,10 +93,10 @@ test("a client of 2026-07-28 that went away with the page of an approval: its ca
     const first = await ask(1, {});
     assert.equal(first["resultType"], "input_required");
     await setup.decide(true);
-    // Back without an answer, and away once more.
+    // It returns without an answer, and leaves again.
     const second = await ask(2, { requestState: first["requestState"] });
     assert.equal(second["resultType"], "input_required");
-    // Time in which it would be made.
+    // Time in which the call would be made.
     for (const id of [10, 11]) assert.equal((await ask(id, {}, "echo"))["resultType"], "complete");
     const action = (await setup.actions()).find(({ operation }) => operation === "write");
     assert.equal(action?.["status"], "approved");
@@ -105,7 +105,7 @@ test("a client of 2026-07-28 that went away with the page of an approval: its ca
     const answers = { requestState: second["requestState"], inputResponses: { [key]: { action: "accept" } } };
     assert.equal((await ask(3, answers))["resultType"], "complete");
     assert.equal(made(), 1);
-    // A round is come back to once.
+    // A round can be continued once.
     assert.equal(await ask(4, answers).catch(() => undefined), undefined);
     assert.equal(made(), 1);
   } finally {
@@ -114,14 +114,14 @@ test("a client of 2026-07-28 that went away with the page of an approval: its ca
   }
 });
 
-describe("where a policy denies what a server asks", () => {
+describe("if a policy denies a server's question", () => {
   let setup: Setup;
   before(async () => {
     setup = await setUp(POLICY.replace(', "elicitation/create"', ""));
   });
   after(() => setup?.close());
 
-  test("the client is not asked, and the server is told that it declined", async () => {
+  test("the client is not asked, and the server is told that the client declined", async () => {
     const seen: unknown[] = [];
     const proxy = await proxied(setup, {
       client: { capabilities: { elicitation: { form: {} } } },

@@ -1,4 +1,4 @@
-/** What the proxy does when something is wrong: nothing is run, and the model is told so. */
+/** Failures of the proxy: nothing runs, and the model is told so. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ describe("without a decision nothing is run", () => {
   });
   after(() => setup?.close());
 
-  test("no service: the model is told that it is out of reach, and the server's lists are there all the same", async () => {
+  test("no service: the model is told that it is unreachable, and the server's lists are still available", async () => {
     const proxy = await proxied(setup, {
       flags: ["--name", "notes", "--agent", "bot"],
       env: { ASSENT_URL: "http://127.0.0.1:9" },
@@ -33,7 +33,7 @@ describe("without a decision nothing is run", () => {
     }
   });
 
-  test("a key that is not valid, or no longer: the model is told that calling again does not help", async () => {
+  test("an invalid or revoked key: the model is told that a retry does not help", async () => {
     const proxy = await proxied(setup, {
       flags: ["--name", "notes", "--agent", "bot"],
       env: { ASSENT_API_KEY: `assent_${"x".repeat(40)}` },
@@ -48,7 +48,7 @@ describe("without a decision nothing is run", () => {
     }
   });
 
-  test("a service that answers with something else", async () => {
+  test("a service that responds with something else", async () => {
     const { createServer } = await import("node:http");
     const odd = createServer((_, response) => response.end('{"id":"x","status":"allowed"'));
     await new Promise<void>((resolve) => odd.listen(0, "127.0.0.1", resolve));
@@ -66,7 +66,7 @@ describe("without a decision nothing is run", () => {
     }
   });
 
-  test("a service that answers about another action than it was asked about", async () => {
+  test("a service that responds about another action", async () => {
     const { createServer } = await import("node:http");
     const action = { id: "x", agent_id: "bot", tool: "mcp.notes", operation: "echo", status: "allowed" };
     let params: unknown = { text: "something else" };
@@ -89,7 +89,7 @@ describe("without a decision nothing is run", () => {
     try {
       assert.equal((await call(proxy, "echo", { text: "this" })).structuredContent?.code, "UNREADABLE_ANSWER");
       assert.deepEqual(setup.record(), []);
-      // The same answers about this very call let it through: so it is the comparison that refused it.
+      // The same response about this call lets it through, so the comparison rejected it.
       params = { text: "this" };
       assert.equal((await call(proxy, "echo", { text: "this" })).isError, undefined);
     } finally {
@@ -99,7 +99,7 @@ describe("without a decision nothing is run", () => {
     }
   });
 
-  test("a key that is bound to no agent", async () => {
+  test("a key that is not bound to an agent", async () => {
     const proxy = await proxied(setup, { env: { ASSENT_API_KEY: setup.service.agent } });
     try {
       assert.equal((await call(proxy, "echo")).structuredContent?.code, "AGENT_UNBOUND");
@@ -109,11 +109,11 @@ describe("without a decision nothing is run", () => {
     }
   });
 
-  test("a server that does not start: the client cannot connect, and reads why", async () => {
+  test("a server that does not start: the client cannot connect, and gets the reason", async () => {
     await assert.rejects(proxied(setup, { server: ["/no/such/program"] }), /cannot be started/);
   });
 
-  test("a tool with a form of its answers is refused without one of its own making", async () => {
+  test("a refusal satisfies a tool's output schema without invented data", async () => {
     const proxy = await proxied(setup, {
       env: { ASSENT_URL: "http://127.0.0.1:9" },
       flags: ["--name", "notes", "--agent", "bot"],
@@ -130,7 +130,7 @@ describe("without a decision nothing is run", () => {
   });
 });
 
-describe("a client that is gone", () => {
+describe("a disconnected client", () => {
   let setup: Setup;
   let proxy: Proxied;
   before(async () => {
@@ -142,7 +142,7 @@ describe("a client that is gone", () => {
     await setup?.close();
   });
 
-  test("a call that was cancelled while it waited is not made when it is approved; the next identical one is, once", async () => {
+  test("a call that was cancelled while it waited is not made after the approval; the next identical one is, once", async () => {
     const abort = new AbortController();
     const running = proxy.client.callTool(
       { name: "write", arguments: { n: 200 } },
@@ -159,7 +159,7 @@ describe("a client that is gone", () => {
     assert.equal(setup.record().filter(({ name }) => name === "write").length, 1);
   });
 
-  test("a call whose client has hung up is not made either, and the server ends with its client", async () => {
+  test("a call whose client disconnected is not made either, and the server ends with its client", async () => {
     const other = await proxied(setup, { flags: ["--name", "notes", "--wait", "600"] });
     other.client.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
     await until("it waits", setup.waits(300));
@@ -171,7 +171,7 @@ describe("a client that is gone", () => {
     assert.equal(action?.["status"], "approved");
   });
 
-  test("a call that waits is made as soon as it is approved, and the client saw that it lives", async () => {
+  test("a waiting call is made as soon as it is approved, and the client gets progress", async () => {
     const seen: string[] = [];
     const running = proxy.client.callTool(
       { name: "write", arguments: { n: 400 } },
@@ -183,7 +183,7 @@ describe("a client that is gone", () => {
     assert.match(seen[0] ?? "", /waiting for approval/);
   });
 
-  test("a rejection names its author and words, while the call waits and when the same call comes again", async () => {
+  test("a rejection names the approver and the comment, while the call waits and when it is repeated", async () => {
     const running = call(proxy, "write", { n: 500 });
     await until("it waits", setup.waits(500));
     await setup.decide(false, "use the\nread tool\u202e instead");
@@ -205,7 +205,7 @@ describe("a client that is gone", () => {
     }
   });
 
-  test("two identical calls at once wait for one approval each: one approval runs one of them", async () => {
+  test("two identical concurrent calls need one approval each: one approval runs one of them", async () => {
     const both = [call(proxy, "write", { n: 600 }), call(proxy, "write", { n: 600 })];
     await until("they wait", setup.waits(600));
     await setup.decide(true);
@@ -219,7 +219,7 @@ describe("a client that is gone", () => {
   });
 });
 
-test("a proxy that is told to end does, though its client keeps it open", async () => {
+test("a proxy that is told to stop does so even if its client keeps it open", async () => {
   const setup = await setUp();
   try {
     const client = await rawClient(setup, ["--name", "notes"]);
@@ -229,14 +229,14 @@ test("a proxy that is told to end does, though its client keeps it open", async 
   }
 });
 
-describe("what does not mean one thing to everybody", () => {
+describe("ambiguous messages", () => {
   let setup: Setup;
   before(async () => {
     setup = await setUp();
   });
   after(() => setup?.close());
 
-  /** Writes lines to the proxy as they are, and resolves to its answers by id. */
+  /** Writes raw lines to the proxy, and resolves to its responses by id. */
   async function say(...lines: string[]): Promise<Map<unknown, Record<string, unknown>>> {
     const child = spawn(process.execPath, [...ASSENT, "mcp", "proxy", "--name", "notes", "--", ...SERVER], {
       env: setup.env,
@@ -266,7 +266,7 @@ describe("what does not mean one thing to everybody", () => {
   const toolCall = (id: number, given: string): string =>
     `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":${given}}}`;
 
-  test("equal keys, integers that are not exact and halves of surrogate pairs are refused, and the model reads why", async () => {
+  test("duplicate keys, inexact integers and lone surrogates are rejected, and the model gets the reason", async () => {
     const answers = await say(
       toolCall(1, '{"a":1,"a":2}'),
       toolCall(2, '{"a":9007199254740993}'),

@@ -1,4 +1,4 @@
-/** Tools that policies always deny, left out of lists: by what the policies say, and never as the reason of a denial. */
+/** Tools that policies always deny are left out of lists. Calls are still decided by the policies. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,13 +19,13 @@ describe("hide_denied", () => {
   const start = (env: Record<string, string> = {}) =>
     proxied(setup, { flags: ["--config", join(setup.folder, "assent-mcp.yaml")], server: [], env });
 
-  test("leaves out what no rule allows, and keeps what some arguments would; nothing is recorded for it", async () => {
+  test("leaves out tools that no rule allows, and keeps those that some arguments would; nothing is recorded", async () => {
     const proxy = await start();
     try {
       const names = (await proxy.client.listTools()).tools.map(({ name }) => name);
       assert.deepEqual(names, ["echo", "write", "slow", "ask", "broken", "placed", "typed"]);
       assert.deepEqual(await setup.actions(), []);
-      // Called by its name it is decided like any other, and that is why it is not made.
+      // Called by name, it is decided like any other tool, and denied.
       const result = (await proxy.client.callTool({ name: "forbidden", arguments: {} })) as unknown as Refused;
       assert.equal(result.structuredContent?.status, "denied");
       assert.deepEqual(
@@ -38,7 +38,7 @@ describe("hide_denied", () => {
     }
   });
 
-  test("shows all where the service cannot be asked, and calls none", async () => {
+  test("lists all tools if the service is unreachable, and calls none", async () => {
     const proxy = await start({ ASSENT_URL: "http://127.0.0.1:9" });
     try {
       assert.equal((await proxy.client.listTools()).tools.length, 8);

@@ -1,4 +1,4 @@
-/** `assent mcp proxy` over Streamable HTTP, on both sides and in both eras. */
+/** `assent mcp proxy` over Streamable HTTP, on both sides and in both protocol revisions. */
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
@@ -36,7 +36,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       await setup?.close();
     });
 
-    test("lists and calls tools, and is refused what is denied", async () => {
+    test("lists and calls tools, and denied calls are refused", async () => {
       assert.equal((await client.listTools()).tools.length, 8);
       assert.equal((await call(client, "echo", { a: 1 })).content[0]?.text, '{"a":1}');
       assert.equal((await call(client, "forbidden")).structuredContent?.status, "denied");
@@ -64,7 +64,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.ok(!setup.record().some(({ given }) => (given as { n?: number } | undefined)?.n === 200));
     });
 
-    test("a call whose connection has ended is not made", async () => {
+    test("a call whose connection has closed is not made", async () => {
       const other = await clientAt(proxy.url, era);
       other.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
       await until("it waits", setup.waits(300));
@@ -83,7 +83,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     });
   });
 
-describe("who reaches a proxy over HTTP", () => {
+describe("access to a proxy over HTTP", () => {
   let setup: Setup;
   let proxy: ListeningProxy;
   before(async () => {
@@ -108,7 +108,7 @@ describe("who reaches a proxy over HTTP", () => {
     path = "/mcp",
   ): Promise<number> =>
     new Promise((resolve, reject) => {
-      // Not fetch, which writes the host itself.
+      // Not fetch, which sets the Host header itself.
       void import("node:http").then(({ request }) => {
         const asking = request(
           new URL(path, proxy.url),
@@ -127,7 +127,7 @@ describe("who reaches a proxy over HTTP", () => {
     });
   const authorization = "Bearer a-token-of-some-length";
 
-  test("needs the token, a host of its own and no page of another site", async () => {
+  test("needs the token and a known host, and is closed to pages of other sites", async () => {
     assert.equal(await post({}), 401);
     assert.equal(await post({ authorization: "Bearer another-token-of-some" }), 401);
     assert.equal(await post({ authorization, host: "evil.example" }), 403);
@@ -137,7 +137,7 @@ describe("who reaches a proxy over HTTP", () => {
     assert.equal(await post({ authorization }), 200);
   });
 
-  test("headers of 2026-07-28 must say what the body says", async () => {
+  test("headers of 2026-07-28 must match the body", async () => {
     const meta = {
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",
       "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
@@ -172,12 +172,12 @@ describe("who reaches a proxy over HTTP", () => {
     assert.equal(await post(headers, body), 200);
   });
 
-  test("arguments that are not exact are refused", async () => {
+  test("inexact arguments are rejected", async () => {
     assert.equal(await post({ authorization }, '{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}'), 400);
   });
 });
 
-describe("a server at an address", () => {
+describe("a server at a URL", () => {
   for (const era of ["2025-11-25", "2026-07-28"] as const)
     for (const side of ["2025-11-25", "2026-07-28"] as const)
       test(`of ${era}, and a client of ${side}: called with the server's own credentials, never the client's`, async () => {
@@ -188,7 +188,7 @@ describe("a server at an address", () => {
           (request) => {
             seen.push(request.headers.get("authorization"));
             if (era === "2026-07-28") return strict.fetch(request);
-            // A server that has not heard of 2026-07-28.
+            // A server without support for 2026-07-28.
             return request.headers.get("mcp-protocol-version") === "2026-07-28"
               ? Promise.resolve(new Response("unsupported version", { status: 400 }))
               : handler.fetch(request);
@@ -210,7 +210,7 @@ describe("a server at an address", () => {
           assert.equal((await call(client, "echo", { a: "ä" })).content[0]?.text, '{"a":"ä"}');
           assert.equal((await call(client, "write", { n: 100 })).structuredContent?.status, "pending_approval");
           assert.deepEqual([...new Set(seen)], ["Bearer of-the-server"]);
-          // This server refuses a call whose headers do not say what its arguments say.
+          // This server rejects a call whose headers do not match its arguments.
           assert.equal((await call(client, "placed", { region: "=?base64?eu ä?=" })).isError, undefined);
           if (era === "2026-07-28" && side === "2025-11-25") {
             const updated: string[] = [];
@@ -234,7 +234,7 @@ describe("a server at an address", () => {
         }
       });
 
-  test("that ends its answer before it is whole: the call is told to be lost, and is not made again", async () => {
+  test("that ends its response early: the call is reported as lost, and is not repeated", async () => {
     let calls = 0;
     const upstream = await serve(
       async (request) => {
@@ -268,14 +268,14 @@ describe("a server at an address", () => {
     }
   });
 
-  test("whose greeting fails takes no place of those that begin later", async () => {
+  test("whose initialization fails occupies no session", async () => {
     const setup = await setUp();
     const proxy = await listening(setup, ["--listen", "0"], {}, ["/no/such/program"]);
     const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } };
     const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
     try {
-      // More than there may be sessions at once.
+      // More than the maximum number of sessions.
       for (let i = 0; i < 70; i++) {
         const response = await fetch(proxy.url, { method: "POST", headers, body });
         assert.equal(response.status, 200, `attempt ${i}`);
@@ -287,7 +287,7 @@ describe("a server at an address", () => {
     }
   });
 
-  test("that is not there: the client cannot begin", async () => {
+  test("that is unreachable: the client cannot connect", async () => {
     const closed = createServer();
     await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
     const { port } = closed.address() as { port: number };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { proxiedEntry, serversIn, withoutProxy, withProxy } from "../../src/cli/mcp/clients.ts";
+import { proxiedEntry, readServers, removeProxy, addProxy } from "../../src/cli/mcp/clients.ts";
 import { assent, type Run } from "../support/cli.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
@@ -14,7 +14,7 @@ const COMMAND = { program: ["/usr/bin/assent"], options: [] };
 
 describe("settings of a client", () => {
   const text = `{
-    // the team's servers
+    // The team's servers.
     "mcpServers": {
         "files": { "command": "npx", "args": ["-y", "server-filesystem", "."], "env": { "TOKEN": "s3cret" } },
         "tracker": { "type": "http", "url": "https://mcp.example.com/mcp" }
@@ -23,8 +23,8 @@ describe("settings of a client", () => {
 }\r\n`;
 
   test("have every server behind the proxy, keep all else, and are restored byte for byte", () => {
-    const backup = withProxy(text, "claude-code", COMMAND, [], null);
-    assert.deepEqual(serversIn(backup.after, "claude-code"), {
+    const backup = addProxy(text, "claude-code", COMMAND, [], null);
+    assert.deepEqual(readServers(backup.after, "claude-code"), {
       files: {
         command: "/usr/bin/assent",
         args: ["mcp", "proxy", "--name", "files", "--", "npx", "-y", "server-filesystem", "."],
@@ -37,30 +37,30 @@ describe("settings of a client", () => {
       },
     });
     assert.match(backup.after, /the team's servers[^]*"other": \[1, 2\]/);
-    assert.equal(withProxy(backup.after, "claude-code", COMMAND, [], backup).after, backup.after);
-    assert.equal(withoutProxy(backup.after, "claude-code", backup), text);
+    assert.equal(addProxy(backup.after, "claude-code", COMMAND, [], backup).after, backup.after);
+    assert.equal(removeProxy(backup.after, "claude-code", backup), text);
   });
 
   test("that were edited after the installation keep the edit and lose only the proxy", () => {
-    const backup = withProxy(text, "claude-code", COMMAND, [], null);
+    const backup = addProxy(text, "claude-code", COMMAND, [], null);
     const edited = backup.after.replace("[1, 2]", "[3]");
     for (const known of [backup, null]) {
-      const restored = withoutProxy(edited, "claude-code", known);
-      assert.deepEqual(serversIn(restored, "claude-code"), serversIn(text, "claude-code"));
+      const restored = removeProxy(edited, "claude-code", known);
+      assert.deepEqual(readServers(restored, "claude-code"), readServers(text, "claude-code"));
       assert.match(restored, /"other": \[3\]/);
     }
   });
 
   test("take a server that was added later, and lose both proxies", () => {
-    const first = withProxy(text, "claude-code", COMMAND, [], null);
+    const first = addProxy(text, "claude-code", COMMAND, [], null);
     const more = first.after.replace(`"mcpServers": {`, `"mcpServers": { "git": { "command": "git-server" },`);
-    const second = withProxy(more, "claude-code", COMMAND, [], first);
+    const second = addProxy(more, "claude-code", COMMAND, [], first);
     assert.ok(
-      Object.values(serversIn(second.after, "claude-code")).every(({ command }) => command === "/usr/bin/assent"),
+      Object.values(readServers(second.after, "claude-code")).every(({ command }) => command === "/usr/bin/assent"),
     );
-    const { git, ...others } = serversIn(withoutProxy(second.after, "claude-code", second), "claude-code");
+    const { git, ...others } = readServers(removeProxy(second.after, "claude-code", second), "claude-code");
     assert.deepEqual(git, { command: "git-server" });
-    assert.deepEqual(others, serversIn(text, "claude-code"));
+    assert.deepEqual(others, readServers(text, "claude-code"));
   });
 
   for (const [what, entry, why] of [
@@ -71,25 +71,25 @@ describe("settings of a client", () => {
   ] as const)
     test(`are not changed if a server has ${what}, unless it is skipped`, () => {
       const settings = JSON.stringify({ mcpServers: { a: { command: "a" }, b: entry } });
-      assert.throws(() => withProxy(settings, "claude-code", COMMAND, [], null), why);
-      const { after } = withProxy(settings, "claude-code", COMMAND, ["b"], null);
-      assert.deepEqual(serversIn(after, "claude-code")["b"], entry);
+      assert.throws(() => addProxy(settings, "claude-code", COMMAND, [], null), why);
+      const { after } = addProxy(settings, "claude-code", COMMAND, ["b"], null);
+      assert.deepEqual(readServers(after, "claude-code")["b"], entry);
     });
 
   test("are not changed if a name cannot be a tool's, two names are one tool, or the file cannot be parsed", () => {
     assert.throws(() => proxiedEntry("a b", { command: "x" }, COMMAND), /name must have 1 to 32 letters/);
     const alike = JSON.stringify({ mcpServers: { Files: { command: "a" }, files: { command: "b" } } });
     assert.throws(
-      () => withProxy(alike, "claude-code", COMMAND, [], null),
+      () => addProxy(alike, "claude-code", COMMAND, [], null),
       /"files": policies cannot tell it from "Files"/,
     );
     for (const broken of ["{", '{"mcpServers": []}', '{"mcpServers": {"a": 1}}', '{"a":1,"a":2}'])
-      assert.throws(() => withProxy(broken, "claude-code", COMMAND, [], null), /not JSON|not an object|twice/);
+      assert.throws(() => addProxy(broken, "claude-code", COMMAND, [], null), /not JSON|not an object|twice/);
   });
 
   test("of VS Code have their servers under another member", () => {
-    const { after } = withProxy('{"servers":{"a":{"type":"stdio","command":"a"}}}', "vscode", COMMAND, [], null);
-    assert.equal(serversIn(after, "vscode")["a"]?.["command"], "/usr/bin/assent");
+    const { after } = addProxy('{"servers":{"a":{"type":"stdio","command":"a"}}}', "vscode", COMMAND, [], null);
+    assert.equal(readServers(after, "vscode")["a"]?.["command"], "/usr/bin/assent");
   });
 });
 

@@ -1,4 +1,4 @@
-/** The log level that a client wishes, and servers that come while the others are told of it. */
+/** The log level of a client, and servers that connect while it is being sent. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogLevel } from "../../src/mcp/upstreams/log-level.ts";
@@ -6,7 +6,7 @@ import type { Reply } from "../../src/mcp/transport/rpc-message.ts";
 import type { Upstream } from "../../src/mcp/upstreams/upstream.ts";
 import { until } from "../support/wait.ts";
 
-/** A server that keeps what it was told, and answers when it is let. */
+/** A server that records the level, and responds when the test says. */
 function server(answer: () => Promise<Reply> | Reply): { upstream: Upstream; levels: unknown[] } {
   const levels: unknown[] = [];
   const upstream = {
@@ -23,7 +23,7 @@ function server(answer: () => Promise<Reply> | Reply): { upstream: Upstream; lev
 const takes = (): Reply => ({ result: {} });
 const refuses = (): Reply => ({ error: { code: -32602, message: "no such level" } });
 
-test("a server that is greeted while others are told gets the new level", async () => {
+test("a server that connects meanwhile gets the new level", async () => {
   const level = createLogLevel(() => {});
   let answerNow: (reply: Reply) => void = () => {};
   const slow = server(() => new Promise((resolve) => (answerNow = resolve)));
@@ -36,7 +36,7 @@ test("a server that is greeted while others are told gets the new level", async 
   assert.deepEqual(await set, { result: {} });
 });
 
-test("a level that every server refuses is told to no later one, and the one before it is", async () => {
+test("a level that every server rejects is not sent to later servers; the previous one is", async () => {
   const level = createLogLevel(() => {});
   const refusal = await level.set({ level: "loud" }, [server(refuses).upstream]);
   assert.ok("error" in refusal);

@@ -1,6 +1,6 @@
 /**
- * The reference servers and the client of the v1 line, which are installed on demand: what a client gets through the
- * proxy is what it gets without.
+ * The reference servers and the client of the v1 line, installed on demand: through the proxy a client gets the same as
+ * without it.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -21,7 +21,7 @@ const PACKAGES = {
 };
 const FOLDER = join(CACHE, `assent-mcp-${Object.values(PACKAGES).join("-")}`);
 
-/** Why they cannot be had; false when they are there. */
+/** Why they cannot be installed; false if they are available. */
 function install(): string | false {
   if (existsSync(FOLDER)) return false;
   const fresh = `${FOLDER}.${process.pid}`;
@@ -44,7 +44,7 @@ rules:
   - { name: the rest, tool: [mcp.everything, mcp.filesystem], effect: allow }
 `;
 
-/** Of the v1 line, whose types are not here. */
+/** The v1 line, whose types are not available here. */
 interface OldClient {
   connect(transport: unknown): Promise<void>;
   close(): Promise<void>;
@@ -104,7 +104,7 @@ describe("the reference servers behind the proxy, with a client of the v1 line",
     ];
   };
 
-  test("everything: lists, results, resources, prompts and completion are the server's, word for word", async () => {
+  test("everything: lists, results, resources, prompts and completion equal the server's", async () => {
     const [plain, proxied] = await both("everything", "stdio");
     const asked: ((client: OldClient) => Promise<unknown>)[] = [
       (client) => Promise.resolve([client.getServerVersion(), client.getInstructions()]),
@@ -136,12 +136,12 @@ describe("the reference servers behind the proxy, with a client of the v1 line",
     const seen: number[] = [];
     const params = { name: "trigger-long-running-operation", arguments: { duration: 1, steps: 4 } };
     await proxied.callTool(params, undefined, { onprogress: ({ progress }) => void seen.push(progress) });
-    // That client drops the progress that arrives in one piece with the result.
+    // That client drops progress that arrives in one chunk with the result.
     assert.deepEqual(seen.slice(0, 3), [1, 2, 3]);
     assert.equal((await proxied.callTool({ name: "get-env", arguments: {} })).structuredContent?.status, "denied");
   });
 
-  test("everything: a tool that runs as a task only, and one that waits for nobody, as tasks", async () => {
+  test("everything: a tool that only runs as a task, and one without approval, run as tasks", async () => {
     const [program, ...rest] = server("everything", "stdio");
     const client = await connected(
       process.execPath,
@@ -162,7 +162,7 @@ describe("the reference servers behind the proxy, with a client of the v1 line",
     }
   });
 
-  test("filesystem: a file is read, and written once a person has approved it", async () => {
+  test("filesystem: a file is read, and written once after a person approved it", async () => {
     const folder = join(setup.folder, "files");
     mkdirSync(folder);
     writeFileSync(join(folder, "a.txt"), "hello");

@@ -1,6 +1,6 @@
 /**
- * A server that speaks both revisions as those of the official Python SDK do (`test/support/mcp-python-server.py`): what a
- * client gets through the proxy is what it gets without.
+ * A server that speaks both revisions like the official Python SDK (`test/support/mcp-python-server.py`): through the
+ * proxy a client gets the same as without it.
  */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
@@ -111,7 +111,7 @@ describe("a server of the Python SDK", { skip: PYTHON === null ? "no python3 on 
                 : "Error executing tool elicit: Cannot send 'elicitation/create': this transport context has no back-channel",
           });
           assert.deepEqual(expected["resolve"], { isError: false, text: "accept Ada" });
-          // A tool that does not exist is an error that the model sees, as the SDK has it.
+          // The SDK returns an unknown tool as an error that the model sees.
           const unknown = (await proxy.client.callTool({ name: "nothing", arguments: {} })) as unknown as Refused;
           assert.equal(unknown.isError, true);
           assert.match(unknown.content[0]?.text ?? "", /no tool "nothing"/);
@@ -121,7 +121,7 @@ describe("a server of the Python SDK", { skip: PYTHON === null ? "no python3 on 
         }
       });
 
-  test("of 2026-07-28 over HTTP learns of a cancellation by the end of the stream, and gets no message", async () => {
+  test("of 2026-07-28 over HTTP detects a cancellation by the end of the stream, and gets no message", async () => {
     const proxy = await proxiedAt(setup, url, "2026-07-28");
     try {
       const cancel = new AbortController();

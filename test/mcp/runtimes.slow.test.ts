@@ -1,4 +1,4 @@
-/** `assent mcp proxy` on Deno and Bun: the same calls are made, and the same are not. */
+/** `assent mcp proxy` on Deno and Bun: the same calls are made and refused. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -19,7 +19,7 @@ for (const runtime of ["deno", "bun"] as const)
     const call = async (client: Client, name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
       (await client.callTool({ name, arguments: given }, { timeout: 600_000 })) as unknown as Refused;
 
-    /** What holds for a client, whatever carries it; `another` is one that hangs up. */
+    /** Checks for a client over any transport; `another` is one that disconnects. */
     async function holds(client: Client, another: () => Promise<Client>, hears: () => Promise<unknown>, n: number) {
       assert.equal((await call(client, "write", { n: n - 100 })).isError, undefined);
       assert.ok(isMade(n - 100));

@@ -1,4 +1,7 @@
-/** Several servers behind one proxy: whose tool a name is, and what becomes of it when servers die, return and change. */
+/**
+ * Several servers behind one proxy: which server a name belongs to, and what happens when servers exit, return and
+ * change.
+ */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -59,13 +62,13 @@ describe("several servers in one assent-mcp.yaml", () => {
     await setup?.close();
   });
 
-  test("a name that two have is shown with the server's; one that does not start or gives no list hides no other", async () => {
+  test("a name of two servers is prefixed; a server that does not start or gives no list hides no other", async () => {
     assert.deepEqual(await names(), ["one-echo", "two-echo", "write"], proxy.log());
     assert.match(proxy.log(), /"absent" cannot be started.*missing/s);
     assert.match(proxy.log(), /"mute" did not return its list/);
   });
 
-  test("each call is the action of the server that it goes to", async () => {
+  test("each call is an action of its server", async () => {
     await call("one-echo", { for: "one" });
     await call("two-echo", { for: "two" });
     assert.deepEqual(
@@ -82,7 +85,7 @@ describe("several servers in one assent-mcp.yaml", () => {
     assert.match(unknown.content[0]?.text ?? "", /no tool "echo"/);
   });
 
-  test("an approval for one server's tool serves no other server's tool of the same name", async () => {
+  test("an approval for one server's tool does not cover another server's tool of the same name", async () => {
     const waiting = call("one-echo", { n: 100 });
     await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
     const other = call("two-echo", { n: 100 });
@@ -100,7 +103,7 @@ describe("several servers in one assent-mcp.yaml", () => {
     assert.ok(!lines("record-two").some(({ given }) => (given as { n?: number }).n === 100));
   });
 
-  test("a name does not move to another server that takes it, and what is new there is not called", async () => {
+  test("a name is not reassigned to another server, and new tools there are not called", async () => {
     writeFileSync(file("descriptions-two"), "write Takes what is written.\n");
     assert.deepEqual(await names(), ["one-echo", "one-write", "two-echo", "two-write"]);
     assert.equal((await call("write", { n: 1 })).isError, undefined);
@@ -117,7 +120,7 @@ describe("several servers in one assent-mcp.yaml", () => {
     );
   });
 
-  test("a definition that changes while a call waits for approval: the approved call is not made", async () => {
+  test("a definition changes while a call waits for approval: the approved call is not made", async () => {
     const running = call("one-write", { n: 200 });
     await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
     writeFileSync(file("descriptions-one"), "write Writes, and sends a copy to somebody.\n");
@@ -125,13 +128,13 @@ describe("several servers in one assent-mcp.yaml", () => {
     const refused = await running;
     assert.equal(refused.structuredContent?.code, "DEFINITION_CHANGED", JSON.stringify(refused));
     assert.ok(!lines("record-one").some(({ given }) => (given as { n?: number }).n === 200));
-    // As it was, it is the tool that was approved, and the approval is still there.
+    // The unchanged tool is the one that was approved, and the approval still exists.
     rmSync(file("descriptions-one"));
     await names();
     assert.equal((await call("one-write", { n: 200 })).isError, undefined);
   });
 
-  test("a server that dies takes its own tools only; nobody else gets its names, and it is there again by itself", async () => {
+  test("a server that exits removes only its own tools; no other server gets their names, and it reconnects by itself", async () => {
     writeFileSync(file("away-one"), "");
     const lost = await call("one-echo", { die: true });
     assert.match(lost.content[0]?.text as string, /answer was lost.*It may have taken effect/s);
@@ -153,7 +156,7 @@ describe("several servers in one assent-mcp.yaml", () => {
 });
 
 describe("servers that hang", () => {
-  test("a client with 20 seconds of patience has the tools of the others, and those of a slow one once it answers", async () => {
+  test("a client with a timeout of 20 seconds gets the tools of the other servers, and later those of a slow one", async () => {
     const setup = await setUp(POLICY);
     const [hangs, away, config] = ["hangs", "not-yet", "assent-mcp.yaml"].map((name) => join(setup.folder, name)) as [
       string,
@@ -169,7 +172,7 @@ describe("servers that hang", () => {
       one: entry("echo"),
       two: { ...entry("echo,write"), env: { ...entry("echo,write").env, MCP_HANGS: hangs } },
       silent: { command: process.execPath, args: ["-e", "process.stdin.resume()"] },
-      // Begins when it is let.
+      // Starts when the test says.
       late: {
         ...entry("typed"),
         command: "/bin/sh",
@@ -200,7 +203,7 @@ describe("servers that hang", () => {
       assert.equal(proxy.client.getServerCapabilities()?.tools?.listChanged, true);
       assert.deepEqual(await list(), ["echo"], proxy.log());
       assert.equal((await call("echo", { n: 1 })).isError, undefined);
-      // The one that hangs does not keep the level from the other.
+      // The hanging server does not keep the level from the other one.
       await proxy.client.setLoggingLevel("debug", { timeout: 20_000 });
       const levels = (): unknown[] =>
         readFileSync(join(setup.folder, "record"), "utf8")
@@ -219,10 +222,10 @@ describe("servers that hang", () => {
       rmSync(hangs);
       await until("the client is told", () => changes > earlier);
       assert.deepEqual(await list(), ["one-echo", "two-echo", "typed", "write"]);
-      // What the client read before stands for the same tool.
+      // The name that the client got before refers to the same tool.
       assert.equal((await call("echo", { n: 2 })).isError, undefined);
       assert.equal((await call("write", { n: 2 })).isError, undefined);
-      // Slow again: what it said last stands in for it, and as nothing has changed nobody is told.
+      // Slow again: the previous list is used, and the client is not notified because nothing changed.
       const later = changes;
       writeFileSync(hangs, "");
       assert.deepEqual(await list(), ["one-echo", "two-echo", "typed", "write"]);
@@ -240,8 +243,8 @@ describe("servers that hang", () => {
   });
 });
 
-describe("a server at an address that forgets its sessions", () => {
-  test("is greeted anew, and the call that met it is told to be lost", async () => {
+describe("a server at a URL that forgets its sessions", () => {
+  test("is initialized again, and the affected call is reported as lost", async () => {
     const setup = await setUp();
     process.env["MCP_RECORD"] = setup.env["MCP_RECORD"] as string;
     const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();

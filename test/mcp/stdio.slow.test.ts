@@ -22,7 +22,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     const call = async (name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
       (await proxy.client.callTool({ name, arguments: given })) as unknown as Refused;
 
-    test("sees the server's tools, instructions, resources and prompts as they are", async () => {
+    test("sees the server's tools, instructions, resources and prompts unchanged", async () => {
       const { tools } = await proxy.client.listTools();
       assert.deepEqual(
         tools.map(({ name }) => name),
@@ -37,7 +37,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       );
     });
 
-    test("an allowed call is made with exactly its arguments, and its action has begun, ended and says so", async () => {
+    test("an allowed call is made with exactly its arguments, and its action has started and ended", async () => {
       const given = { text: "ä\u2028", deep: { list: [1, -0.5, null, true] } };
       const result = await call("echo", given);
       assert.deepEqual(JSON.parse(result.content[0]?.text as string), given);
@@ -52,7 +52,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.equal((action["meta"] as { mcp: { client: { name: string } } }).mcp.client.name, "test");
     });
 
-    test("a denied call does not reach the server, and the model is told that it was denied", async () => {
+    test("a denied call does not reach the server, and the model is told so", async () => {
       const result = await call("forbidden");
       assert.equal(result.isError, true);
       assert.match(result.content[0]?.text as string, /not made.*denied/s);
@@ -60,7 +60,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.ok(!setup.record().some(({ name }) => name === "forbidden"));
     });
 
-    test("a call that waits is not made; once it is approved, the same call is, once; another one waits anew", async () => {
+    test("a pending call is not made; once it is approved, the same call is, once; another one waits again", async () => {
       const first = await call("write", { n: 100 });
       assert.equal(first.isError, true);
       assert.equal(first.structuredContent?.status, "pending_approval");
@@ -99,7 +99,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       await setup.service.call("POST", `/v1/actions/${action_id}/cancel`, { key });
     });
 
-    test("what the tool says that went wrong is passed on and reported", async () => {
+    test("a tool's error is passed on and reported", async () => {
       assert.equal((await call("broken")).content[0]?.text, "it broke");
       await until("the action failed", async () => (await setup.actions())[0]?.["status"] === "failed");
     });
@@ -112,11 +112,11 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.ok(operations.includes("resources/read") && operations.includes("prompts/get"), String(operations));
     });
 
-    test("a form that the tool has does not hide a refusal from the client", async () => {
+    test("an output schema of the tool does not hide a refusal from the client", async () => {
       assert.deepEqual((await call("typed")).structuredContent, { n: 1 });
     });
 
-    test("progress of the tool reaches the client, and so does the end", async () => {
+    test("progress and the end of the tool reach the client", async () => {
       const seen: number[] = [];
       const result = (await proxy.client.callTool(
         { name: "slow" },

@@ -39,7 +39,7 @@ describe("a call as a task", () => {
   const written = (n: number): number =>
     setup.record().filter(({ given }) => (given as { n?: number } | undefined)?.n === n).length;
 
-  test("is offered to a client that knows of tasks, for every tool", async () => {
+  test("is offered for every tool to a client that supports tasks", async () => {
     assert.deepEqual((client.greeting["capabilities"] as { tasks: unknown }).tasks, {
       list: {},
       cancel: {},
@@ -54,7 +54,7 @@ describe("a call as a task", () => {
     await other.close();
   });
 
-  test("is answered at once, waits beyond the budget of a call, and is made once when it is approved", async () => {
+  test("is answered immediately, waits longer than a call could, and is made once after the approval", async () => {
     const task = await begin("write", { n: 100 });
     assert.equal(task.status, "working");
     await until("it waits", waits(100));
@@ -69,7 +69,7 @@ describe("a call as a task", () => {
     assert.equal(written(100), 1);
   });
 
-  test("that is denied says why in its result, which clients fetch of what is completed only", async () => {
+  test("that is denied has the reason in its result, which clients fetch only of completed tasks", async () => {
     const task = await begin("forbidden");
     assert.equal((await resultOf(task)).structuredContent?.status, "denied");
     assert.equal((await get(task)).status, "completed");
@@ -88,7 +88,7 @@ describe("a call as a task", () => {
     assert.ok((await client.ask("tasks/result", { taskId: task.taskId })).error);
   });
 
-  test("whose client has hung up is not made, and nobody else reads of it", async () => {
+  test("of a client that disconnected is not made, and no other client can read it", async () => {
     const other = await rawClient(setup, ["--name", "notes"], { tasks: {} });
     const task = await begin("write", { n: 300 }, other);
     await until("it waits", waits(300));

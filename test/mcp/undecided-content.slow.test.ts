@@ -1,4 +1,7 @@
-/** What no policy has seen: a raw client says all that it can, and a raw server asks what it can; each gets only what the protocol has for it. */
+/**
+ * Content without a decision: a raw client and a raw server send everything that they can; each gets only what the
+ * protocol defines.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -17,7 +20,7 @@ rules:
     when: "!has(context.mcp) || !has(context.mcp.meta) || context.mcp.meta['com.example/tenant'] == 'home'"
     effect: allow
 `;
-/** Writes down each line that it gets. A call of a tool asks the client what its argument says, and answers with what came back. */
+/** Logs each line that it gets. A tool call asks the client what its argument says, and returns the client's answer. */
 const SERVER = `
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -90,14 +93,14 @@ describe("of what is not decided on", () => {
     await setup?.close();
   });
 
-  test("a notification brings nothing along", async () => {
+  test("a notification carries no other members", async () => {
     const count = (): number => arrived().filter(({ method }) => method === "notifications/roots/list_changed").length;
     say({ method: "notifications/roots/list_changed", params: { _meta: { [TENANT]: MARK }, more: MARK } });
     await until("it has arrived", () => count() === 1);
     assert.equal(paramsOf("notifications/roots/list_changed"), undefined);
   });
 
-  test("what passes without a decision has no keys of a decision, and none that the protocol does not know", async () => {
+  test("messages without a decision have no decided keys, and none that the protocol does not define", async () => {
     const more = { _meta: { [TENANT]: "other", role: MARK }, more: MARK, task: { role: MARK }, requestState: MARK };
     const ref = { type: "ref/prompt", name: "greet" };
     const [argument, context] = [{ name: "a", value: "b" }, { arguments: { a: "b" } }];
@@ -110,12 +113,12 @@ describe("of what is not decided on", () => {
     assert.deepEqual(paramsOf("resources/subscribe"), { uri: "note://one" });
     await ask("logging/setLevel", { level: { role: MARK }, ...more });
     assert.deepEqual(paramsOf("logging/setLevel"), { level: null });
-    // Opened by whoever named the keys.
+    // Allowed by the configuration that names the keys.
     await ask("resources/read", { uri: "note://one", ...more });
     assert.deepEqual(paramsOf("resources/read"), { uri: "note://one", _meta: { [TENANT]: "other" } });
   });
 
-  test("a call's own members are those that were decided, and where it belongs is told in the form that is for it", async () => {
+  test("a call's members are those that were decided, and trace context has its defined form", async () => {
     const trace = { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate: "a=b" };
     for (const [_meta, sent] of [
       [
@@ -147,7 +150,7 @@ describe("of what is not decided on", () => {
     assert.ok(!arrived().some(({ params }) => JSON.stringify(params ?? {}).includes('"n":2')));
   });
 
-  test("a server asks the client only what the protocol has", async () => {
+  test("a server can ask the client only what the protocol defines", async () => {
     for (const method of ["workspace/run", "tools/call", "elicitation/Create", "sampling/createMessage2"]) {
       const { result } = await ask("tools/call", { name: "poke", arguments: { ask: method } });
       assert.match(JSON.stringify(result), /is not supported by the proxy/);

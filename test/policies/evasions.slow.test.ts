@@ -1,4 +1,7 @@
-/** Evasions made from the rules themselves (evasions/generate.ts): none of them is allowed that is not plainly meant. */
+/**
+ * Evasions generated from the rules themselves (evasions/generate.ts): none is allowed unless it is explicitly meant to
+ * be.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
@@ -19,7 +22,7 @@ const ask = (compiled: CompiledPolicySet, { agent_id, tool, operation, params }:
   decide(compiled, { agent_id, tool, operation, params: params as JsonObject, context: {} }, FACTS, NOW);
 const shown = (action: Asked): string => JSON.stringify(action).slice(0, 300);
 
-/** What is said to be plain, and every case beside the policies that is allowed. */
+/** Actions that are meant to be allowed, and every allowed case of the policies' tests. */
 function seedsOf(folder: CheckedFolder, plain: readonly Plain[], policy?: string): Asked[] {
   const cases = folder.tests
     .filter(({ file }) => policy === undefined || file === `${policy}_test.yaml`)
@@ -37,7 +40,7 @@ function seedsOf(folder: CheckedFolder, plain: readonly Plain[], policy?: string
   return [...samples, ...cases];
 }
 
-/** Every plain action is allowed, and no evasion of any seed that is not plain. */
+/** Asserts that every plain action is allowed, and that no evasion is allowed unless it is itself plain. */
 function holds(compiled: CompiledPolicySet, plain: readonly Plain[], seeds: readonly Asked[]): void {
   for (const { tools, operations, samples } of plain)
     for (const tool of tools)
@@ -53,7 +56,7 @@ function holds(compiled: CompiledPolicySet, plain: readonly Plain[], seeds: read
     for (const { kind, action } of evasionsOf(seed)) {
       if (isPlain(plain, action)) continue;
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-      // Names that hide something do not come as far as the policies.
+      // Names with hidden characters are rejected before the policies.
       if (findNameFault(action.tool) !== null || findNameFault(action.operation) !== null) continue;
       const { effect, policy, rule } = ask(compiled, action);
       if (effect === "allow") wrong.push(`${kind}: ${shown(action)} is allowed by ${policy}: ${rule}`);
@@ -72,7 +75,7 @@ function holds(compiled: CompiledPolicySet, plain: readonly Plain[], seeds: read
     assert.ok(kinds.has(kind), `none of the kind "${kind}"`);
 }
 
-/** Whoever adds a tool or an operation says so; no pattern does. */
+/** A new tool or operation must be added explicitly; no pattern covers it. */
 function namesExactly({ policy, applies_to, rules }: PolicyDocument, effects: readonly Effect[]): void {
   const list = (names: string | string[] | undefined): string[] => [names ?? []].flat();
   for (const { name, effect, tool, operation } of rules) {
@@ -92,7 +95,7 @@ describe("evasions of the default set", () => {
   });
   const plain = Object.values(DEFAULTS).flat();
 
-  test("made from its own rules and tests are not allowed", () => {
+  test("generated from its own rules and tests are not allowed", () => {
     assert.deepEqual(
       folder.documents.map(({ document }) => document.policy),
       Object.keys(DEFAULTS).sort(),
@@ -107,7 +110,7 @@ describe("evasions of the default set", () => {
     }
   });
 
-  test("each policy names what it allows or asks about, without patterns, and denies the rest", () => {
+  test("each policy names what it allows or requires approval for, without patterns, and denies everything else", () => {
     for (const { document } of folder.documents) {
       namesExactly(document, ["allow", "require_approval"]);
       if (document.policy === "guards") continue;
@@ -125,7 +128,7 @@ describe("evasions of the packs", () => {
   });
 
   for (const [name, plain] of Object.entries(PACKS)) {
-    test(`${name}: made from its own rules and tests are not allowed`, () => {
+    test(`${name}: generated from its own rules and tests are not allowed`, () => {
       const pack = folder.documents.find(({ document }) => document.policy === name)?.document;
       assert.ok(pack !== undefined);
       holds(compile(pack), plain, seedsOf(folder, plain, name));
@@ -143,7 +146,7 @@ describe("evasions of the packs", () => {
     );
   });
 
-  test("each rule that allows is reached by something plain", () => {
+  test("each rule that allows is reached by a plain action", () => {
     for (const { document } of folder.documents) {
       const compiled = compile(document);
       const reached = new Set(

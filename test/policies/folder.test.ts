@@ -67,7 +67,7 @@ test("yaml and yml files of the folder itself are policies; tests, hidden files 
   );
 });
 
-test("faults of all files come together", async (t) => {
+test("faults of all files are reported together", async (t) => {
   const folder = folderOf(t, {
     "a.yaml": good("a").replace("allow", "alow"),
     "b.yaml": "rules: [",
@@ -107,7 +107,7 @@ test("a test that fails is a fault at its case", async (t) => {
   assert.equal(results.length, 1);
 });
 
-test("a folder that is missing, empty or a file says what to do", async (t) => {
+test("a folder that is missing, empty or a file is reported with advice", async (t) => {
   const folder = folderOf(t, { file: "" });
   const only = async (path: string): Promise<string> => {
     const { faults } = await loadPolicyFolder(path);
@@ -145,7 +145,7 @@ async function source(
   return brought?.policySources?.[0] as PolicySource;
 }
 
-test("the source offers the whole folder, and where it came from", async (t) => {
+test("the source offers the whole folder, and its origin", async (t) => {
   const folder = folderOf(t, {
     "b.yaml": good("b"),
     "a.yaml": good("a", "deny"),
@@ -177,7 +177,7 @@ test("the source offers the whole folder or nothing", async (t) => {
   await assert.rejects(async () => (await source(failing)).load(), PolicySourceError);
 });
 
-test("a linked folder is read like one that is there, and a link that cannot be is a fault", async (t) => {
+test("a linked folder is read like a real one, and an invalid link is a fault", async (t) => {
   const shared = folderOf(t, { "deny.yaml": good("deny", "deny"), "deeper/more.yaml": good("more") });
   const folder = folderOf(t, { "a.yaml": good("a"), "notes.md": "x" });
   symlinkSync(shared, join(folder, "shared"));

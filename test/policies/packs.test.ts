@@ -1,4 +1,4 @@
-/** The packs of policies/packs: each holds what docs/packs.md says of it, alone and over the default set. */
+/** The packs of policies/packs: docs/packs.md describes each correctly, alone and combined with the default set. */
 import assert from "node:assert/strict";
 import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ const shown = (action: Asked): string => JSON.stringify(action).slice(0, 300);
 let folder: CheckedFolder;
 const documents = (): PolicyDocument[] => folder.documents.map(({ document }) => document);
 const pack = (name: string): PolicyDocument => documents().find(({ policy }) => policy === name) as PolicyDocument;
-/** The cases that stand beside a pack, with what the pack says to them. */
+/** The test cases of a pack, with the pack's decision. */
 function casesOf(name: string): { action: Asked; decision: Decision }[] {
   const compiled = compile(pack(name));
   const cases = folder.tests.filter(({ file }) => file === `${name}_test.yaml`).flatMap(({ test: one }) => one.cases);
@@ -53,11 +53,11 @@ before(async () => {
   folder = await checkPolicyFolder(FOLDER);
 });
 
-/** Two packs for one tool, of which a folder has one: the page says so. */
+/** Two packs for one tool, of which a folder can have only one, as the page says. */
 const isInsteadOf = (a: string, b: string): boolean => [a, b].sort().join() === "coding-agents,shell";
 
 describe("the packs", () => {
-  test("load, pass their tests, and leave no rule without one", () => {
+  test("load, pass their tests, and leave no rule untested", () => {
     assert.deepEqual(folder.faults, []);
     assert.deepEqual(
       documents().map(({ policy }) => policy),
@@ -74,7 +74,7 @@ describe("the packs", () => {
     for (const name of PACKS) assert.ok(casesOf(name).length > 0, `${name} has no tests beside it`);
   });
 
-  test("say with every rule why, how risky, and whom to ask until when", () => {
+  test("give every rule a reason, a risk, and approvers with a deadline", () => {
     for (const { policy, rules } of documents()) {
       for (const { name, reason, risk, effect, approval } of rules) {
         assert.ok(reason !== undefined && risk !== undefined, `${policy}: ${name}`);
@@ -87,7 +87,7 @@ describe("the packs", () => {
     }
   });
 
-  test("ask the channels that the page lists", () => {
+  test("use the channels that the page lists", () => {
     const asked = new Set(documents().flatMap(({ rules }) => rules.flatMap(({ approval }) => approval?.notify ?? [])));
     const [, listed] = /^The numbers[^]*?The channels are\n([^;]*);/m.exec(page) ?? [];
     assert.deepEqual(
@@ -96,7 +96,7 @@ describe("the packs", () => {
     );
   });
 
-  test("speak of tools of their own, and of no tool they do not name", () => {
+  test("apply to their own tools, and to no other", () => {
     const tools = documents().map(({ policy, applies_to }) => ({ policy, globs: applies_to?.tools ?? ["*"] }));
     for (const { policy, globs } of tools) {
       const compiled = compile(pack(policy));
@@ -114,7 +114,7 @@ describe("the packs", () => {
     }
   });
 
-  /** What anybody may send instead of what was meant. */
+  /** Values that a caller might send instead. */
   const SHAPES: unknown[] = [
     null,
     true,
@@ -156,7 +156,7 @@ describe("the packs", () => {
       }
     });
 
-    test(`${name}: what is allowed is allowed under exactly its name, and no parameter may be added to what acts`, () => {
+    test(`${name}: actions are allowed only under their exact names, and acting ones accept no additional parameter`, () => {
       const compiled = compile(pack(name));
       const allowed = casesOf(name).filter(({ decision }) => decision.effect === "allow");
       assert.ok(allowed.length > 0);
@@ -182,7 +182,7 @@ describe("the packs", () => {
       }
     });
 
-    test(`${name}: what was thought of to get around it does not`, () => {
+    test(`${name}: known evasions are not allowed`, () => {
       const compiled = compile(pack(name));
       const evasions = EVASIONS[name] ?? [];
       assert.ok(evasions.length >= 10, `${name} has ${evasions.length} evasions`);
@@ -198,7 +198,7 @@ describe("the packs", () => {
       assert.deepEqual(wrong, []);
     });
 
-    test(`${name}: docs/packs.md shows actions and what comes of them`, () => {
+    test(`${name}: docs/packs.md shows actions and their decisions`, () => {
       const [, section] = new RegExp(`^## ${name}\\n([^]*?)(?=^## |$(?![^]))`, "m").exec(page) ?? [];
       assert.ok(section !== undefined, `docs/packs.md says nothing of ${name}`);
       const samples = [...section.matchAll(/^```json (allow|require_approval|deny)\n([^]*?)^```$/gm)];
@@ -244,7 +244,7 @@ describe("packs copied over the default set", () => {
   const rows = new Map(table.map(([, name, replaces, beside]) => [name, { replaces, beside }]));
 
   for (const name of PACKS) {
-    test(`${name}: loads, replaces what the page says, and is narrowed by what the page says`, async () => {
+    test(`${name}: loads, replaces the policies that the page says, and is restricted as the page says`, async () => {
       const { documents: loaded, faults } = await copied(name);
       assert.deepEqual(faults, []);
       const row = rows.get(name);
@@ -256,7 +256,7 @@ describe("packs copied over the default set", () => {
         [...new Set([...standard, name])].sort(),
       );
 
-      // Strictest wins, so a default policy can only take away: what it takes away stands on the page.
+      // The strictest effect wins, so a default policy can only restrict: the page lists these restrictions.
       const together = compile(...loaded.map(({ document }) => document));
       const asked = casesOf(name).map(({ action, decision }) => ({ alone: decision, both: ask(together, action) }));
       const narrowed = asked.filter(({ alone, both }) => both.effect !== alone.effect);
@@ -274,9 +274,9 @@ describe("packs copied over the default set", () => {
     );
   });
 
-  test("the default set read with its folders says which names clash", async () => {
+  test("the default set loaded with its subfolders reports clashing names", async () => {
     const { faults } = await checkPolicyFolder(DEFAULTS, { recursive: true });
-    // Files are read in order of path: whichever comes second is at fault.
+    // Files are read in order of path, so the second one is at fault.
     const clash = (name: string): string =>
       `the policy "${name}" is in ${name < "packs/" ? `${name}.yaml, line 2` : `packs/${name}.yaml, line 3`}, already; give each policy its own name`;
     const both = ["customer-data", "email", "payments", "shell"];

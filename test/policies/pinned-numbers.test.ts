@@ -1,4 +1,4 @@
-/** The tests of the default policies and the packs pin their numbers: a change of one fails a test. */
+/** The tests of the default policies and the packs pin their numbers: changing one fails a test. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import test from "node:test";

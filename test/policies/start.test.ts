@@ -1,4 +1,4 @@
-/** Taking policies at start: as a whole or not at all, and never a set that breaks decisions. */
+/** Loading policies at startup: completely or not at all, and never a set that breaks decisions. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ function folderOf(files: Record<string, string>): {
 }
 
 describe("a bad folder", () => {
-  test("keeps the last good set, says where, and is forgotten when it is mended", async () => {
+  test("keeps the last valid set, reports the location, and the fault ends when it is fixed", async () => {
     const folder = folderOf({ "a.yaml": allow("a") });
     const service = await startService({ policies: folder.path });
     try {
@@ -28,7 +28,7 @@ describe("a bad folder", () => {
       const good = (await service.runtime.host.ledger.head()).policy_set;
       folder.write("b.yaml", "policy: b\nrules:\n  - name: r\n    efect: deny\n");
       await service.restart();
-      // Before any request: whoever waits for it to be ready sends none until then.
+      // Before any request, because clients wait for readiness.
       const ready = await service.call("GET", "/readyz", { key: null });
       assert.deepEqual([ready.status, ready.body.policies.ok, ready.body.policies.policy_set], [200, true, good]);
       assert.ok(ready.body.policies.stale_since !== null);
@@ -69,7 +69,7 @@ describe("a bad folder", () => {
     }
   });
 
-  test("on the first start is mended through the API, and the service is ready at once", async () => {
+  test("on the first start is fixed through the API, and the service is ready immediately", async () => {
     const folder = folderOf({ "a.yaml": "policy: [" });
     const service = await startService({ policies: folder.path });
     try {
@@ -85,7 +85,7 @@ describe("a bad folder", () => {
     }
   });
 
-  test("a failing test beside it is one", async () => {
+  test("a failing test counts as a fault", async () => {
     const folder = folderOf({
       "a.yaml": allow("a"),
       "a_test.yaml":
@@ -101,7 +101,7 @@ describe("a bad folder", () => {
   });
 });
 
-test("a set that could make an entry too large is refused, and the largest that is taken still decides", async () => {
+test("a set that could make an entry too large is rejected, and the largest accepted set still decides", async () => {
   const shadows = Array.from({ length: 101 }, (_, i) =>
     allow(`shadow-${String(i).padStart(3, "0")}-${"x".repeat(50)}`, "mode: shadow\n"),
   );
@@ -135,7 +135,7 @@ test("a set that could make an entry too large is refused, and the largest that 
   }
 });
 
-test("a decision fits its entry whatever names are in the set, the request and the agent's registration", async () => {
+test("a decision fits its entry for all names in the set, the request and the agent's registration", async () => {
   const wide = "漢".repeat(96);
   const limits = Array.from(
     { length: 50 },
@@ -197,7 +197,7 @@ test("a decision fits its entry whatever names are in the set, the request and t
   }
 });
 
-test("a policy that leaves the folder stops deciding, and the ledger says when", async () => {
+test("a policy that is removed from the folder stops deciding, and the ledger records when", async () => {
   const folder = folderOf({ "a.yaml": allow("a"), "b.yaml": allow("b").replace("allow", "deny") });
   const service = await startService({ policies: folder.path });
   try {
@@ -224,7 +224,7 @@ test("a policy that leaves the folder stops deciding, and the ledger says when",
 });
 
 describe("policies of a source that is no longer configured", () => {
-  test("go on deciding, can be changed by hand, and are taken over by another source", async () => {
+  test("stay active, can be changed through the API, and can be taken over by another source", async () => {
     const folder = folderOf({ "a.yaml": allow("a"), "b.yaml": allow("b") });
     const service = await startService({ policies: folder.path });
     try {

@@ -3,7 +3,7 @@ import { createAssent } from "../../client/index.ts";
 import {
   acceptDefinitions as acceptChanges,
   reviewServer,
-  modelText,
+  definitionText,
   type ServerReview,
 } from "../../mcp/tools/acceptance.ts";
 import {
@@ -63,7 +63,9 @@ function linesOf({ name, kind, before, now }: DefinitionChange): string[] {
   const signed = (sign: string, text: string): string[] =>
     text === "" ? [] : text.split("\n").map((line) => `    ${sign} ${safe(line)}`);
   const texts =
-    modelText(before) === modelText(now) ? [] : [...signed("-", modelText(before)), ...signed("+", modelText(now))];
+    definitionText(before) === definitionText(now)
+      ? []
+      : [...signed("-", definitionText(before)), ...signed("+", definitionText(now))];
   const others = [...new Set([...Object.keys(before?.definition ?? {}), ...Object.keys(now?.definition ?? {})])].filter(
     (key) =>
       key !== "description" &&

@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from "../../hook/payload.ts";
 import { VERSION } from "../../version.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { readLogin } from "../credentials.ts";
-import { isProxied, serversIn } from "./clients.ts";
+import { isProxied, readServers } from "./clients.ts";
 import { parseClient, existingSettings } from "./install.ts";
 
 const START_MS = 30_000;
@@ -31,7 +31,7 @@ export async function doctor(args: string[], io: Output): Promise<number> {
   for (const { path, text } of files) {
     let servers: Record<string, JsonObject>;
     try {
-      servers = serversIn(text, client);
+      servers = readServers(text, client);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       report("problem", `${path}: ${error.message}`);

@@ -49,7 +49,7 @@ export function clientFile(client: Client, scope: ClientScope, { home, project }
 }
 
 /** Returns the servers by name. Throws SettingsError if the text is not JSON or an entry is not an object. */
-export function serversIn(text: string, client: Client): Record<string, JsonObject> {
+export function readServers(text: string, client: Client): Record<string, JsonObject> {
   const settings = parseJsonc(text);
   if (!isObject(settings)) throw new SettingsError("the file is not a JSON object");
   const member = SERVERS_MEMBER[client];
@@ -133,14 +133,14 @@ export interface Backup {
  * Puts every server behind the proxy. Servers that are behind it stay as they are.
  * Throws SettingsError, which names each server that cannot be put behind the proxy and is not in `skipped`.
  */
-export function withProxy(
+export function addProxy(
   text: string,
   client: Client,
   command: ProxyCommand,
   skipped: readonly string[],
   previous: Backup | null,
 ): Backup {
-  const servers = serversIn(text, client);
+  const servers = readServers(text, client);
   const unknown = skipped.find((name) => !Object.hasOwn(servers, name));
   if (unknown !== undefined) throw new SettingsError(`it has no server "${unknown}" to skip`);
   const faults: string[] = [];
@@ -168,10 +168,10 @@ export function withProxy(
 }
 
 /** Takes every server out from behind the proxy. Throws SettingsError. */
-export function withoutProxy(text: string, client: Client, backup: Backup | null): string {
+export function removeProxy(text: string, client: Client, backup: Backup | null): string {
   if (backup !== null && backup.before !== null && backup.after === text) return backup.before;
   let after = text;
-  for (const [name, entry] of Object.entries(serversIn(text, client))) {
+  for (const [name, entry] of Object.entries(readServers(text, client))) {
     if (!isProxied(entry)) continue;
     const known = backup !== null && Object.hasOwn(backup.servers, name) ? backup.servers[name] : undefined;
     const direct = known !== undefined && isDeepStrictEqual(known.proxied, entry) ? known.direct : directEntry(entry);

@@ -10,13 +10,13 @@ import { isTemporaryInstall } from "../../hook/install/hook-program.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { readLogin } from "../credentials.ts";
 import { settingsFolders } from "../hook-install.ts";
-import { invocation, programWords } from "../invocation.ts";
+import { programCommand, programWords } from "../invocation.ts";
 import {
   CLIENT_SCOPES,
   clientFile,
   CLIENTS,
-  withoutProxy,
-  withProxy,
+  removeProxy,
+  addProxy,
   type Backup,
   type Client,
   type ClientScope,
@@ -38,7 +38,7 @@ export async function install(args: string[], io: Output): Promise<number> {
     options: values.agent === undefined ? [] : ["--agent", values.agent],
   };
   const previous = readBackup(path);
-  const backup = editing(path, () => withProxy(text, client, command, values.skip ?? [], previous));
+  const backup = editing(path, () => addProxy(text, client, command, values.skip ?? [], previous));
   if (values["dry-run"] !== true) await assertKey(values.agent ?? null);
   const isChanged = display(io, path, text, backup.after);
   if (!isChanged || values["dry-run"] === true) return EXIT.ok;
@@ -48,7 +48,7 @@ export async function install(args: string[], io: Output): Promise<number> {
   });
   for (const name of values.skip ?? [])
     io.err(`"${safe(name)}" is not behind the proxy: its calls are made without a decision`);
-  io.err(`restart ${client}; "${invocation()} mcp doctor --client ${client}" checks it, "mcp uninstall" undoes it`);
+  io.err(`restart ${client}; "${programCommand()} mcp doctor --client ${client}" checks it, "mcp uninstall" undoes it`);
   return EXIT.ok;
 }
 
@@ -61,7 +61,7 @@ export function uninstall(args: string[], io: Output): Promise<number> {
   if (positionals.length > 0) throw usage("assent mcp uninstall takes options only");
   const client = parseClient(values.client);
   const { path, text } = settingsOf(client, values.scope);
-  const after = editing(path, () => withoutProxy(text, client, readBackup(path)));
+  const after = editing(path, () => removeProxy(text, client, readBackup(path)));
   const isChanged = display(io, path, text, after);
   if (values["dry-run"] !== true) {
     if (isChanged) writing(() => writeSettings(path, text, after));
@@ -103,7 +103,7 @@ async function assertKey(agent: string | null): Promise<void> {
   const login = readLogin();
   if (login === null)
     throw new CommandError(
-      `the proxy would have no key, and every call would fail: run "${invocation()} login" with a key of the agent first (assent keys create NAME --preset agent --agent AGENT)`,
+      `the proxy would have no key, and every call would fail: run "${programCommand()} login" with a key of the agent first (assent keys create NAME --preset agent --agent AGENT)`,
     );
   const { faults } = await checkKey({ ...login, agent });
   if (faults.length > 0) throw new CommandError(`the stored key does not work for the proxy: ${faults.join("; ")}`);

@@ -1,7 +1,7 @@
 /** Renders the report of a backtest as text and as Markdown. */
 import type { BacktestReport, DecisionOutcome } from "../../contract/backtest.ts";
 import { safe } from "../command.ts";
-import { cell } from "./markdown.ts";
+import { markdownCell } from "./markdown.ts";
 
 export type Result = BacktestReport & { since: string; until: string };
 
@@ -17,7 +17,7 @@ function countedLimitText(
 }
 
 /** Renders the report for a terminal. */
-export function text({
+export function renderBacktestText({
   evaluated,
   flipped,
   otherwise,
@@ -53,7 +53,7 @@ export function text({
 }
 
 /** Renders the report for a pull request. Text of actions is in code spans, so that it cannot become markup. */
-export function markdown({
+export function renderBacktestMarkdown({
   evaluated,
   flipped,
   otherwise,
@@ -67,7 +67,7 @@ export function markdown({
   until,
 }: Result): string {
   const outcome = ({ effect, policy, rule }: DecisionOutcome): string =>
-    `**${effect}** ${policy === null ? "no rule" : `${cell(policy)} ${cell(rule ?? "-")}`}`;
+    `**${effect}** ${policy === null ? "no rule" : `${markdownCell(policy)} ${markdownCell(rule ?? "-")}`}`;
   return [
     `### ${flipped === 0 ? "No past decision would flip" : `${flipped} of ${evaluated} past decisions would flip`}`,
     "",
@@ -77,10 +77,10 @@ export function markdown({
     ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
     ...flips.map(
       ({ from, to, count, examples }) =>
-        `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${cell(action_id)} ${cell(agent_id)}: ${cell(`${tool} ${operation}`)}`).join("<br>")} |`,
+        `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${markdownCell(action_id)} ${markdownCell(agent_id)}: ${markdownCell(`${tool} ${operation}`)}`).join("<br>")} |`,
     ),
     ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
-    ...counted.flatMap((limit) => ["", `${countedLimitText(limit, cell)}.`]),
+    ...counted.flatMap((limit) => ["", `${countedLimitText(limit, markdownCell)}.`]),
     ...(next === null ? [] : ["", "The limit was reached: older decisions in the range were not evaluated."]),
   ].join("\n");
 }

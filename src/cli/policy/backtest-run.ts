@@ -12,7 +12,7 @@ import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../with-store.ts";
 import { withStatus } from "../status.ts";
-import { markdown, text, type Result } from "./backtest-report.ts";
+import { renderBacktestMarkdown, renderBacktestText, type Result } from "./backtest-report.ts";
 import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions } from "./folder-argument.ts";
 
 const DAY = 86_400_000;
@@ -55,7 +55,13 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
           range,
           io,
         );
-  io.out(format === "json" ? JSON.stringify(result) : format === "markdown" ? markdown(result) : text(result));
+  io.out(
+    format === "json"
+      ? JSON.stringify(result)
+      : format === "markdown"
+        ? renderBacktestMarkdown(result)
+        : renderBacktestText(result),
+  );
   return values["fail-on-flips"] === true && result.flipped > 0 ? EXIT.failure : EXIT.ok;
 }
 

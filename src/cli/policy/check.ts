@@ -7,7 +7,7 @@ import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../pol
 import { formatFault } from "../../policies/policy-store.ts";
 import { EXIT, colour, parseChoice, parse, safe, type Verb } from "../command.ts";
 import { FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
-import { sarif } from "./sarif.ts";
+import { renderSarif } from "./sarif.ts";
 
 export const check: Verb = {
   summary: "read every policy and test file, and print each fault",
@@ -49,7 +49,7 @@ examples:
     const warnings = [...loaded.warnings, ...findUntestedRules(loaded), ...channelWarnings(loaded, values.config)];
     const accepted = faults.length === 0 && (values.strict !== true || warnings.length === 0);
     if (format === "json") io.out(JSON.stringify({ policies: documents.length, faults, warnings }));
-    else if (format === "sarif") io.out(JSON.stringify(sarif(folder, [...faults, ...warnings]), null, 2));
+    else if (format === "sarif") io.out(JSON.stringify(renderSarif(folder, [...faults, ...warnings]), null, 2));
     else {
       printFaults(faults, io);
       for (const warning of warnings) io.err(`${colour(io, "yellow", "warning")}  ${safe(formatFault(warning))}`);

@@ -6,7 +6,7 @@ import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
-import { cell } from "./markdown.ts";
+import { markdownCell } from "./markdown.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
 
 export const diff: Verb = {
@@ -133,15 +133,15 @@ function markdown(difference: SetDiff): string {
   if (difference.policies.length === 0) return "### No rule changes\n\nThe policies are the same.";
   const sections = difference.policies.flatMap(({ policy, summary, changes }) => [
     "",
-    `#### ${cell(policy)}`,
+    `#### ${markdownCell(policy)}`,
     "",
-    cell(summary),
+    markdownCell(summary),
     "",
     "| change | rule | what |",
     "|---|---|---|",
     ...changes.map(
       (change) =>
-        `| ${WORDS[change.kind]} | ${change.rule === null ? "" : cell(change.rule)} | ${cell(change.summary)} |`,
+        `| ${WORDS[change.kind]} | ${change.rule === null ? "" : markdownCell(change.rule)} | ${markdownCell(change.summary)} |`,
     ),
   ]);
   return [`### Policies: ${totals(difference)}`, ...sections].join("\n");

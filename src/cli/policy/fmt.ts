@@ -10,7 +10,7 @@ import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../p
 import { CommandError, EXIT, parse, safe, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { policyFolderArgument, printFaults } from "./folder-argument.ts";
-import { invocation } from "../invocation.ts";
+import { programCommand } from "../invocation.ts";
 
 interface Outcome {
   changed: boolean;
@@ -58,7 +58,7 @@ examples:
     printFaults(faults, io);
     if (values.check === true && changed.length > 0)
       io.err(
-        `assent: ${changed.length} of ${names.length} files would change; "${invocation()} policy fmt" writes them`,
+        `assent: ${changed.length} of ${names.length} files would change; "${programCommand()} policy fmt" writes them`,
       );
     return faults.length > 0 || (values.check === true && changed.length > 0) ? EXIT.failure : EXIT.ok;
   },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { listPolicyFiles } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, usage, type Verb } from "../command.ts";
 import { policyFolderArgument } from "./folder-argument.ts";
-import { invocation } from "../invocation.ts";
+import { programCommand } from "../invocation.ts";
 
 const POLICY = `# A policy is a list of rules; the first one that matches decides. What no policy has a rule for is denied.
 policy: first
@@ -90,7 +90,7 @@ examples:
         : new CommandError(`${folder} cannot be written: ${(error as Error).message}`);
     }
     io.out(`${join(folder, "first.yaml")}\n${join(folder, "first_test.yaml")}`);
-    io.err(`change them, then run "${invocation()} policy test ${folder} --coverage"`);
+    io.err(`change them, then run "${programCommand()} policy test ${folder} --coverage"`);
     return EXIT.ok;
   },
 };

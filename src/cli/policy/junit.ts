@@ -13,7 +13,7 @@ interface Case {
 }
 
 /** @param short whether the coverage is too low: then each rule that no test reaches is a failure in the suite "coverage" */
-export function junit(folder: string, checked: CheckedFolder, coverage: Coverage | null, short: boolean): string {
+export function renderJunit(folder: string, checked: CheckedFolder, coverage: Coverage | null, short: boolean): string {
   const suites = new Map<string, Case[]>();
   const add = (suite: string, one: Case): void => {
     const cases = suites.get(suite);

@@ -4,7 +4,11 @@ import type { Coverage } from "../../domain/policy/test/coverage.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
 
 /** Returns one record for each policy file. Each rule counts as the line of its name. */
-export function lcov(folder: string, { documents }: Pick<PolicyFolder, "documents">, { rules }: Coverage): string {
+export function renderLcov(
+  folder: string,
+  { documents }: Pick<PolicyFolder, "documents">,
+  { rules }: Coverage,
+): string {
   const hits = new Map<string, Map<number, number>>();
   for (const { document, file, rulePlaces } of documents) {
     const lines = hits.get(file) ?? new Map<number, number>();

@@ -2,6 +2,6 @@
 import { safe } from "../command.ts";
 
 /** Returns the text as a code span that is safe inside a table cell, so that none of it becomes markup. */
-export function cell(value: string): string {
+export function markdownCell(value: string): string {
   return `\`${safe(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

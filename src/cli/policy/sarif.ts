@@ -46,7 +46,7 @@ function levelOf(id: keyof typeof KINDS): "error" | "warning" {
 }
 
 /** Returns a SARIF log with one run. Columns count UTF-16 code units from 1. */
-export function sarif(folder: string, faults: readonly TextFault[]): object {
+export function renderSarif(folder: string, faults: readonly TextFault[]): object {
   return {
     $schema: "https://json.schemastore.org/sarif-2.1.0.json",
     version: "2.1.0",

@@ -11,9 +11,9 @@ import {
   printFaults,
   untestedRules,
 } from "./folder-argument.ts";
-import { junit } from "./junit.ts";
-import { lcov } from "./lcov.ts";
-import { sarif } from "./sarif.ts";
+import { renderJunit } from "./junit.ts";
+import { renderLcov } from "./lcov.ts";
+import { renderSarif } from "./sarif.ts";
 
 export const test: Verb = {
   summary: "run the *_test.yaml files, and print which rules they cover",
@@ -71,18 +71,18 @@ examples:
         : null;
     const short = coverage !== null && minCoverage !== null && coverage.percent < minCoverage;
     if (format === "json") io.out(JSON.stringify(report(folder, coverage)));
-    else if (format === "junit") io.out(junit(path, folder, coverage, short));
+    else if (format === "junit") io.out(renderJunit(path, folder, coverage, short));
     else if (format === "sarif")
       io.out(
         JSON.stringify(
-          sarif(path, [...folder.faults, ...untestedRules(folder.documents, coverage?.uncovered ?? [])]),
+          renderSarif(path, [...folder.faults, ...untestedRules(folder.documents, coverage?.uncovered ?? [])]),
           null,
           2,
         ),
       );
     else if (format === "lcov") {
       if (coverage === null || folder.faults.length > 0) printFaults(folder.faults, io);
-      if (coverage !== null) io.out(lcov(path, folder, coverage));
+      if (coverage !== null) io.out(renderLcov(path, folder, coverage));
     } else {
       text(path, folder, io);
       if (coverage !== null) coverageText(folder, coverage, io);

@@ -2,7 +2,7 @@
  * Answer formats of the hosts. The launcher loads this file but nothing that decides, so that a denial in the right
  * format is ready before anything can fail.
  */
-import { firstText } from "../payload.ts";
+import { firstNonEmptyString } from "../payload.ts";
 
 export const HOSTS = ["claude-code", "codex", "copilot", "vscode", "cursor", "gemini", "kiro", "opencode"] as const;
 export type Host = (typeof HOSTS)[number];
@@ -87,7 +87,7 @@ export function isHost(name: string | undefined): name is Host {
 
 /** Returns the event name in lower case. Copilot sends none. */
 export function eventName(payload: Readonly<Record<string, unknown>>): string | undefined {
-  return firstText(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
+  return firstNonEmptyString(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
 }
 
 /** Whether an event needs a decision: events before a tool call, and all unknown events. */

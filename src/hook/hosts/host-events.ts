@@ -1,6 +1,13 @@
 /** Parses the events of all hosts. Throws PayloadError for an unknown format. */
 import type { HookEnvironment, HookEvent } from "../hook-event.ts";
-import { INPUT_MEMBERS, isObject, PayloadError, readArguments, firstText, type JsonObject } from "../payload.ts";
+import {
+  INPUT_MEMBERS,
+  isObject,
+  PayloadError,
+  readArguments,
+  firstNonEmptyString,
+  type JsonObject,
+} from "../payload.ts";
 import { eventName, type Host } from "./answers.ts";
 
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
@@ -14,11 +21,11 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
   return {
     host,
     kind,
-    session: firstText(payload, "session_id", "sessionId", "conversation_id") ?? null,
-    callId: firstText(payload, "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "callID") ?? null,
+    session: firstNonEmptyString(payload, "session_id", "sessionId", "conversation_id") ?? null,
+    callId: firstNonEmptyString(payload, "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "callID") ?? null,
     tool: tool ?? "",
     input: kind === "before" ? toolInput(payload) : {},
-    cwd: firstText(payload, "cwd") ?? root ?? environment.cwd,
+    cwd: firstNonEmptyString(payload, "cwd") ?? root ?? environment.cwd,
     workspace,
     success: wasSuccessful(payload),
     outcomeReported: ["tool_response", "toolResult", "tool_output"].some((name) => isObject(payload[name])),
@@ -69,16 +76,16 @@ const TOOL_OF_EVENT: Readonly<Record<string, string>> = {
 };
 
 function toolName(host: Host, payload: JsonObject): string | undefined {
-  const event = firstText(payload, "hook_event_name")?.toLowerCase() ?? "";
-  const tool = TOOL_OF_EVENT[event] ?? firstText(payload, "tool_name", "toolName", "tool");
+  const event = firstNonEmptyString(payload, "hook_event_name")?.toLowerCase() ?? "";
+  const tool = TOOL_OF_EVENT[event] ?? firstNonEmptyString(payload, "tool_name", "toolName", "tool");
   if (host === "cursor" && /^(before|after)mcpexecution$/.test(event) && tool !== undefined) {
-    const server = firstText(payload, "server_name", "mcp_server", "url", "command");
+    const server = firstNonEmptyString(payload, "server_name", "mcp_server", "url", "command");
     return `mcp__${serverName(server)}__${tool.replace(/^MCP:/, "")}`;
   }
   const mcp = payload["mcp_context"];
   if (host === "gemini" && isObject(mcp)) {
-    const server = firstText(mcp, "server_name");
-    const name = firstText(mcp, "tool_name");
+    const server = firstNonEmptyString(mcp, "server_name");
+    const name = firstNonEmptyString(mcp, "tool_name");
     if (server !== undefined && name !== undefined) return `mcp__${server}__${name}`;
   }
   return tool;
@@ -110,7 +117,7 @@ function toolInput(payload: JsonObject): JsonObject {
 }
 
 function wasSuccessful(payload: JsonObject): boolean {
-  const event = firstText(payload, "hook_event_name")?.toLowerCase();
+  const event = firstNonEmptyString(payload, "hook_event_name")?.toLowerCase();
   if (event === "posttoolusefailure") return false;
   for (const name of ["tool_response", "toolResult", "tool_output"]) {
     const result = payload[name];

@@ -26,10 +26,10 @@ import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts
 import { applyUserEntry, type Users } from "../../domain/users.ts";
 import { includeBatchEntries } from "./own-entries.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
-import { envelopeFault } from "./envelope.ts";
-import { prefetch, type Prefetched } from "./prefetch.ts";
+import { findEnvelopeFault } from "./envelope.ts";
+import { prefetchRows, type Prefetched } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
-import { JobTimeout, type JobOutcome, type QueuedJob } from "./job.ts";
+import { JobTimeoutError, type JobOutcome, type QueuedJob } from "./job.ts";
 import { runJobs, type PendingWrite } from "./run-jobs.ts";
 
 /** An entry of the current batch. */
@@ -85,7 +85,7 @@ export async function runBatch(
   const batch = new Batch(tx, before, context);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new JobTimeout()), context.jobMs);
+    timer = setTimeout(() => reject(new JobTimeoutError()), context.jobMs);
   });
   late.catch(() => undefined);
   try {
@@ -194,7 +194,7 @@ class Batch {
   async prefetch(jobs: readonly QueuedJob[]): Promise<void> {
     if (jobs.every((pending) => pending.prefetch === undefined)) return;
     const view = await this.makeView();
-    this.prefetched = await prefetch(
+    this.prefetched = await prefetchRows(
       this.tx,
       jobs.flatMap((pending) => {
         try {
@@ -271,7 +271,7 @@ class Batch {
 
   private record(entry: EntryBody, submittedBy: string | null): AppendedEntry {
     if (!isCoreEntry(entry)) {
-      const fault = envelopeFault(entry, submittedBy, this.context.now) ?? this.context.entryFault(entry);
+      const fault = findEnvelopeFault(entry, submittedBy, this.context.now) ?? this.context.entryFault(entry);
       if (fault !== null) throw new TypeError(`a plugin's entry of type "${entry.type}" cannot be recorded: ${fault}`);
     }
     this.move();

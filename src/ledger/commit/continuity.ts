@@ -27,7 +27,7 @@ export interface Continuity {
  * Returns false if `head` is smaller than `earlier` or contradicts it. True does not prove that a larger head has the same
  * history.
  */
-export function mayExtend(earlier: LedgerHead, head: LedgerHead): boolean {
+export function canExtend(earlier: LedgerHead, head: LedgerHead): boolean {
   return head.size > earlier.size || (head.size === earlier.size && equalBytes(head.root, earlier.root));
 }
 
@@ -103,7 +103,7 @@ export function createContinuity(start: StoredHead, reader: StorageReader): Cont
     // Reads can end in a different order than they began. So the head must only extend what was seen before this read.
     const before = seen;
     const head = await read();
-    if (!mayExtend(before, head)) throw lostHistoryError(before, head);
+    if (!canExtend(before, head)) throw lostHistoryError(before, head);
     // The incarnation also changes without a new connection, when a backup is restored into the running server.
     if (head.server !== undefined && head.server.incarnation !== incarnation) {
       if (!(await containsHead(reader, head, before))) throw lostHistoryError(before, head);
@@ -126,7 +126,7 @@ export function createContinuity(start: StoredHead, reader: StorageReader): Cont
 }
 
 async function containsHead(reader: StorageReader, head: LedgerHead, before: LedgerHead): Promise<boolean> {
-  if (!mayExtend(before, head)) return false;
+  if (!canExtend(before, head)) return false;
   return head.size === before.size || equalBytes(await createProofReader(reader).rootAt(before.size), before.root);
 }
 

@@ -6,7 +6,7 @@ import { toRfc3339 } from "../../domain/time.ts";
  * Returns why an entry of a plugin would fail the audit; null if it is valid. Checked before the append, because entries are
  * permanent and plugins may be untyped JavaScript.
  */
-export function envelopeFault(
+export function findEnvelopeFault(
   { v, at, action_id, agent_id, by }: PluginEntry,
   submittedBy: string | null,
   now: number,

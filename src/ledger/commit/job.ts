@@ -30,7 +30,7 @@ export type JobOutcome = { pending: QueuedJob; value: unknown } | { pending: Que
  * A job failed with an error other than Refusal, or after its first write. The batch is rolled back, and runs again without
  * this job.
  */
-export class JobFailed extends Error {
+export class JobFailedError extends Error {
   readonly pending: QueuedJob;
   constructor(pending: QueuedJob, cause: unknown) {
     super("a job failed inside its batch", { cause });
@@ -39,7 +39,7 @@ export class JobFailed extends Error {
 }
 
 /** One job of the batch needs a preparation that takes too long under the lock. */
-export class JobNotPrepared extends Error {
+export class JobNotPreparedError extends Error {
   readonly pending: QueuedJob;
   readonly missing: PreparationRequired;
   constructor(pending: QueuedJob, missing: PreparationRequired) {
@@ -50,4 +50,4 @@ export class JobNotPrepared extends Error {
 }
 
 /** The running job exceeded its time limit. Waiting longer would keep the lock and block all other jobs. */
-export class JobTimeout extends Error {}
+export class JobTimeoutError extends Error {}

@@ -38,7 +38,7 @@ export interface Prefetched extends Pick<Reader, "action" | "entriesOfAction" | 
 const cacheKey = (...parts: readonly (string | number)[]): string => JSON.stringify(parts);
 
 /** Reads what the jobs need. `requests` may be incomplete: a job reads what is missing itself. */
-export async function prefetch(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
+export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
   const histories = new Set<string>();
   const names = new Map<string, IdempotencyLookup>();
   const spans = new Map<string, LimitSpan>();

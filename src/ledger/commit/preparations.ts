@@ -1,6 +1,6 @@
 /** Prepares outside the lock what a batch or one of its jobs needs, such as a policy set that must be compiled. */
 import type { PreparationRequired } from "../../contract/ledger.ts";
-import type { QueuedJob, JobNotPrepared } from "./job.ts";
+import type { QueuedJob, JobNotPreparedError } from "./job.ts";
 
 /** Maximum number of preparations for one job. Several can be needed if other processes activate policy sets meanwhile. */
 const MAX_PREPARATIONS = 20;
@@ -12,7 +12,7 @@ export interface Preparations {
    * Prepares what one job needs. Returns true if the job can stay in its batch, and false if it was refused or is queued
    * again after its preparation.
    */
-  ofJob(unprepared: JobNotPrepared): boolean;
+  ofJob(unprepared: JobNotPreparedError): boolean;
   /** Returns the number of jobs that are being prepared outside a batch. */
   waiting(): number;
   settled(): Promise<unknown>;

@@ -2,7 +2,7 @@
 import { Refusal } from "../../contract/errors.ts";
 import { PreparationRequired, type LedgerTransaction } from "../../contract/ledger.ts";
 import { StorageError } from "../../contract/storage.ts";
-import { JobTimeout, JobFailed, JobNotPrepared, type JobOutcome, type QueuedJob } from "./job.ts";
+import { JobTimeoutError, JobFailedError, JobNotPreparedError, type JobOutcome, type QueuedJob } from "./job.ts";
 
 /** A write whose response the job does not await. */
 export type PendingWrite = Promise<boolean>;
@@ -30,7 +30,7 @@ export interface JobsDone {
   awaitWrites(): Promise<void>;
 }
 
-/** @param late rejects with JobTimeout when the batch exceeds its time limit */
+/** @param late rejects with JobTimeoutError when the batch exceeds its time limit */
 export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late: Promise<never>): Promise<JobsDone> {
   const outcomes: JobOutcome[] = [];
   const expecting: { pending: QueuedJob; write: PendingWrite }[] = [];
@@ -50,10 +50,10 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
       outcomes.push({ pending, value: await Promise.race([pending.job(view), late]).finally(expect) });
       if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
     } catch (error) {
-      if (error instanceof StorageError || error instanceof JobTimeout) await awaitWrites();
+      if (error instanceof StorageError || error instanceof JobTimeoutError) await awaitWrites();
       const fault = batchError(pending, error);
       if (fault !== null) throw fault;
-      if (!(error instanceof Refusal) || batch.changed) throw new JobFailed(pending, error);
+      if (!(error instanceof Refusal) || batch.changed) throw new JobFailedError(pending, error);
       outcomes.push({ pending, refusal: error });
     }
     touched ||= batch.changed;
@@ -67,16 +67,17 @@ async function assertChanged(pending: QueuedJob, write: PendingWrite, late: Prom
   try {
     changed = await Promise.race([write, late]);
   } catch (error) {
-    throw batchError(pending, error) ?? new JobFailed(pending, error);
+    throw batchError(pending, error) ?? new JobFailedError(pending, error);
   }
-  if (!changed) throw new JobFailed(pending, new Error("a row did not change although the ledger's lock was held"));
+  if (!changed)
+    throw new JobFailedError(pending, new Error("a row did not change although the ledger's lock was held"));
 }
 
 /** Returns the error that ends the batch; null if only the job fails. */
 function batchError(pending: QueuedJob, error: unknown): Error | null {
-  if (error instanceof PreparationRequired) return new JobNotPrepared(pending, error);
-  if (error instanceof JobTimeout)
-    return new JobFailed(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
+  if (error instanceof PreparationRequired) return new JobNotPreparedError(pending, error);
+  if (error instanceof JobTimeoutError)
+    return new JobFailedError(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
   // The job is at fault for a value that cannot be stored. Other storage errors affect the whole batch.
   return error instanceof StorageError && error.kind !== "invalid" ? error : null;
 }

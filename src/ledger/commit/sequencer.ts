@@ -28,8 +28,8 @@ import { emptyPolicySet } from "../../domain/policy/compile/compile.ts";
 import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { HeadReader } from "../head-reader.ts";
 import type { LedgerClock } from "./clock.ts";
-import { extendsTrustedHead, mayExtend, isSameHead, type TrustedHistory } from "./continuity.ts";
-import { insertAfterUrgent, takeBatch, JobFailed, JobNotPrepared, type QueuedJob } from "./job.ts";
+import { extendsTrustedHead, canExtend, isSameHead, type TrustedHistory } from "./continuity.ts";
+import { insertAfterUrgent, takeBatch, JobFailedError, JobNotPreparedError, type QueuedJob } from "./job.ts";
 import { createPreparations, type Preparations } from "./preparations.ts";
 
 export interface SequencerOptions extends TrustedHistory {
@@ -78,8 +78,8 @@ type Attempt =
   /** The processes have not agreed on the database yet. */
   | { outcome: "unsettled" }
   | { outcome: "batch not prepared"; missing: PreparationRequired }
-  | { outcome: "job not prepared"; unprepared: JobNotPrepared }
-  | { outcome: "job failed"; poisoned: JobFailed };
+  | { outcome: "job not prepared"; unprepared: JobNotPreparedError }
+  | { outcome: "job failed"; poisoned: JobFailedError };
 
 class Unsettled extends Error {}
 
@@ -289,8 +289,8 @@ export class Sequencer {
       if (checkpoint !== null && result.entries.length > 0) options.checkpointStored(checkpoint.size);
       return { outcome: "committed", result };
     } catch (error) {
-      if (error instanceof JobFailed) return { outcome: "job failed", poisoned: error };
-      if (error instanceof JobNotPrepared) return { outcome: "job not prepared", unprepared: error };
+      if (error instanceof JobFailedError) return { outcome: "job failed", poisoned: error };
+      if (error instanceof JobNotPreparedError) return { outcome: "job not prepared", unprepared: error };
       if (error instanceof PreparationRequired) return { outcome: "batch not prepared", missing: error };
       if (error instanceof Unsettled) return { outcome: "unsettled" };
       options.heads.lastCommitted = null;
@@ -355,7 +355,7 @@ export class Sequencer {
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     const { options } = this;
     const last = options.heads.lastCommitted;
-    if (mayExtend(options.seen(), head) && (head.size === 0 || equalBytes(rootFromEdge(head.edge), head.root))) {
+    if (canExtend(options.seen(), head) && (head.size === 0 || equalBytes(rootFromEdge(head.edge), head.root))) {
       if (last !== null && isSameHead(head, last)) return;
       const signed = options.signed();
       if (

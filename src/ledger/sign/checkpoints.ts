@@ -163,7 +163,7 @@ export class Checkpoints {
 }
 
 /** Returns the newest checkpoint in the store. Throws if this log has not signed it. */
-export async function storedCheckpoint(
+export async function readStoredCheckpoint(
   storage: Storage,
   keys: LogKeys,
   verify: Vault["verify"],

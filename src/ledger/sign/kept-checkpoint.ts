@@ -89,7 +89,7 @@ export function openCheckpointFile(
       try {
         return readCheckpointFile(path);
       } catch (error) {
-        if (!optional || !isForbidden(error)) throw error;
+        if (!optional || !isPermissionDenied(error)) throw error;
         skip(error);
         return null;
       }
@@ -166,7 +166,7 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /** Returns true if the system or Deno's permissions deny access. */
-export function isForbidden(error: unknown): boolean {
+export function isPermissionDenied(error: unknown): boolean {
   const { code, name } = error as NodeJS.ErrnoException;
   return code === "EACCES" || code === "EPERM" || name === "NotCapable" || name === "PermissionDenied";
 }

@@ -19,7 +19,7 @@ export interface AppendedCheckpoints {
  * Opens the file. Each line is `{"at", "note", "size"}`.
  * @param newest returns the checkpoint to write
  */
-export function appendCheckpoints(
+export function openCheckpointLog(
   path: string,
   everyMs: number,
   newest: () => SignedCheckpoint | null,

@@ -24,7 +24,7 @@ export const ANSWER_TOOL_DEFINITION: JsonObject = {
 };
 
 /** Whether the reply refuses a call because of a question. */
-export function asksQuestion(reply: Reply): boolean {
+export function refusesWithQuestion(reply: Reply): boolean {
   if (!("result" in reply)) return false;
   const { _meta: meta } = reply.result;
   const refusal = isObject(meta) ? meta["assent/refusal"] : undefined;

@@ -13,7 +13,7 @@ import {
   type JsonObject,
   type Reply,
 } from "../transport/rpc-message.ts";
-import { errorMessage } from "../transport/peer.ts";
+import { readErrorMessage } from "../transport/peer.ts";
 import { proxyRefusal, refusalToolResult, type Refusal } from "./refusal-result.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, Upstream } from "../upstreams/upstream.ts";
@@ -157,7 +157,7 @@ export async function runGovernedCall(
     decision.report(false, `the answer was lost: ${reason}`);
     return lostAnswerReply(reason, decision.id, tool !== null);
   }
-  const errorText = errorMessage(reply) ?? toolErrorText(reply);
+  const errorText = readErrorMessage(reply) ?? toolErrorText(reply);
   decision.report(errorText === null, errorText ?? undefined);
   return reply;
 }

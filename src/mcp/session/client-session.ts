@@ -22,7 +22,7 @@ import {
   type Reply,
   type Request,
 } from "../transport/rpc-message.ts";
-import { asksQuestion, callAnswerTool } from "../decisions/answer-tool.ts";
+import { refusesWithQuestion, callAnswerTool } from "../decisions/answer-tool.ts";
 import { createLogLevel } from "../upstreams/log-level.ts";
 import { AnswerLostError } from "../transport/peer.ts";
 import { refusalToolResult, proxyRefusal } from "../decisions/refusal-result.ts";

@@ -6,7 +6,7 @@ import { paramHeaders } from "../transport/http-headers.ts";
 import { createListCache, LIST_TIMEOUT_MS } from "../upstreams/slow-upstreams.ts";
 import {
   listAllPages,
-  listFromEach,
+  listFromAllServers,
   toClientItem,
   assignUniqueNames,
   type ListRequester,

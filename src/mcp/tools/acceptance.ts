@@ -79,7 +79,7 @@ function acceptanceAction({ server, changes }: ServerReview): {
         kind,
         before: before?.digest ?? null,
         now: now?.digest ?? null,
-        text: modelText(now).slice(0, MAX_TEXT_LENGTH),
+        text: definitionText(now).slice(0, MAX_TEXT_LENGTH),
       })),
     },
   };
@@ -95,7 +95,7 @@ function serverLocation({ target: reach }: ServerConfig): string {
 }
 
 /** Returns the text of a definition that a model reads first. */
-export function modelText(definition: Definition | null): string {
+export function definitionText(definition: Definition | null): string {
   const { description, instructions } = definition?.definition ?? {};
   return typeof description === "string" ? description : typeof instructions === "string" ? instructions : "";
 }

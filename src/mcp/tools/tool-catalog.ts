@@ -12,7 +12,7 @@ import { createListCache, LIST_TIMEOUT_MS, settlesWithin } from "../upstreams/sl
 import {
   ListError,
   listAllPages,
-  listFromEach,
+  listFromAllServers,
   toClientItem,
   assignUniqueNames,
   type ListedItem,

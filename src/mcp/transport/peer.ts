@@ -206,6 +206,6 @@ export class Peer {
 }
 
 /** Returns the message of an error reply; null for a result. */
-export function errorMessage(reply: Reply): string | null {
+export function readErrorMessage(reply: Reply): string | null {
   return "error" in reply && isObject(reply.error) ? reply.error.message : null;
 }

@@ -27,7 +27,7 @@ export type ListRequester = Pick<Caller, "signal"> & { capabilities?: Caller["ca
  * Fetches a list from several servers in parallel. A server that fails is logged and left out, unless it is the only
  * one.
  */
-export async function listFromEach<T>(
+export async function listFromAllServers<T>(
   upstreams: readonly Upstream[],
   list: (upstream: Upstream) => Promise<T[]>,
   log: (line: string) => void,

@@ -38,7 +38,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
   };
 }
 
-export function writeActions(
+export function createActionWriter(
   moves: StatusMoves,
   writes: ReturnType<typeof prepareActionWrites>,
   db: SqlExecutor,
@@ -69,7 +69,7 @@ export function writeActions(
 }
 
 /** Columns that may change after the decision. */
-export const CHANGEABLE = [
+export const CHANGEABLE_COLUMNS = [
   "status",
   "updated_at",
   "reason",
@@ -90,7 +90,7 @@ export const CHANGEABLE = [
 function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
   const statements = new Map<string, Statement>();
   return (guard, change) => {
-    const changed = CHANGEABLE.filter((name) => change[name] !== undefined);
+    const changed = CHANGEABLE_COLUMNS.filter((name) => change[name] !== undefined);
     const guards = (["expires_after", "expired_by", "approved_after"] as const).filter(
       (name) => guard[name] !== undefined,
     );

@@ -5,7 +5,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./forms.ts";
 import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { bindRows, param, plain, prepare, type SqlExecutor } from "./statement.ts";
+import { bindRows, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
 /** The name must not be a column of any table. */
 const ID = { wanted: "text" } as const;
@@ -27,7 +27,9 @@ export function createActionsByIdReader(
   return {
     actionsById: async (ids) => {
       const rows = [...new Set(ids)].map((wanted) => ({ wanted }));
-      return (await db.all(actionsById, { ids: bindRows(Object.keys(ID), rows) })).map((row) => plain<ActionRow>(row));
+      return (await db.all(actionsById, { ids: bindRows(Object.keys(ID), rows) })).map((row) =>
+        toPlainRow<ActionRow>(row),
+      );
     },
   };
 }

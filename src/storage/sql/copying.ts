@@ -12,7 +12,7 @@ import { FORMS } from "./forms.ts";
 import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 import { joinHashes } from "./writes.ts";
 
 interface Shape {
@@ -117,7 +117,7 @@ export function createCopying(
   write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
 ): StorageCopying {
   async function rowsOf(table: CopiedTable, statement: Statement, values: object): Promise<CopiedRow[]> {
-    const rows = (await reader.all(statement, values)).map((row) => plain<CopiedRow>(row));
+    const rows = (await reader.all(statement, values)).map((row) => toPlainRow<CopiedRow>(row));
     if (table === "entries") await bundles.withBytes(reader, rows as unknown as EntryBytes[]);
     return rows;
   }

@@ -1,7 +1,7 @@
 /** Answers analytics queries: sums of whole buckets, plus rows that no bucket covers or that are not folded yet. */
 import type { ActionCounts, AnalyticsQuery, SeriesCounts } from "../../contract/storage.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
-import { plain, type SqlExecutor, type Statement } from "./statement.ts";
+import { toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
 import {
   DIMENSIONS,
   ALL_GRAINS,
@@ -51,7 +51,7 @@ export async function readCounts(
     work.push(
       db
         .all(statement, { visible, ...own, ...values })
-        .then((rows) => rows.forEach((row) => each(plain<unknown>(row) as never))),
+        .then((rows) => rows.forEach((row) => each(toPlainRow<unknown>(row) as never))),
     );
   };
 

@@ -11,13 +11,13 @@ import { toHex } from "../../domain/hash.ts";
 import { findPast, encodePasts } from "../../domain/past.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Bundles } from "./bundles.ts";
-import { CHANGEABLE } from "./action-writes.ts";
+import { CHANGEABLE_COLUMNS } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { readLedger } from "./ledger-reads.ts";
+import { createLedgerReader } from "./ledger-reads.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 type CutStatements = ReturnType<typeof prepareCut>;
 
@@ -49,7 +49,9 @@ export function prepareCut(db: Kysely<Tables>) {
       find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
       remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
     },
-    reset: prepare(db.updateTable("actions").set(params<object>(CHANGEABLE)).where("id", "=", param("id", "uuid"))),
+    reset: prepare(
+      db.updateTable("actions").set(params<object>(CHANGEABLE_COLUMNS)).where("id", "=", param("id", "uuid")),
+    ),
     forgetTotals: prepare(db.deleteFrom("limit_totals")),
     forgetSums: prepare(db.deleteFrom("action_sums")),
     foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
@@ -76,7 +78,7 @@ export async function cutBack(
   db: SqlExecutor,
   keep: (rows: readonly RemovedRow[]) => Promise<void>,
 ): Promise<number> {
-  const { size } = plain<{ size: number }>((await db.all(reads.head, {}))[0] as never);
+  const { size } = toPlainRow<{ size: number }>((await db.all(reads.head, {}))[0] as never);
   const signed = (await db.all(reads.checkpoint, {}))[0]?.["size"];
   if (typeof signed === "number" && signed > size)
     throw new StorageError(
@@ -86,7 +88,7 @@ export async function cutBack(
   const cut: RemovedRow[] = [];
   const removals: [Statement, object][] = [];
   async function take(table: CopiedTable, { find, remove }: Part, values: object): Promise<CopiedRow[]> {
-    const rows = (await db.all(find, values)).map((row) => plain<CopiedRow>(row));
+    const rows = (await db.all(find, values)).map((row) => toPlainRow<CopiedRow>(row));
     if (rows.length > 0) removals.push([remove, values]);
     cut.push(...rows.map((row) => ({ table, row })));
     return rows;
@@ -107,7 +109,7 @@ export async function cutBack(
     added.push(body.key.id);
   }
   const actions = new Set(
-    (await db.all(statements.actions.find, { at: size })).map((row) => String(plain<CopiedRow>(row)["id"])),
+    (await db.all(statements.actions.find, { at: size })).map((row) => String(toPlainRow<CopiedRow>(row)["id"])),
   );
   // Delete the idempotency keys, so that a repeated request does not find a deleted action.
   for (const at of [...added, ...actions]) await take("idempotency", statements.idempotency, { at });
@@ -136,13 +138,15 @@ async function setBack(
 ): Promise<void> {
   const row = (await db.all(reads.action, { id }))[0];
   // Entries of plugins about an action do not change the action.
-  const own = (await readLedger(reads, db, bundles).entriesOfAction(id)).filter(({ type }) => !type.includes(":"));
+  const own = (await createLedgerReader(reads, db, bundles).entriesOfAction(id)).filter(
+    ({ type }) => !type.includes(":"),
+  );
   const [first] = own;
   if (row === undefined || first === undefined) return;
   const entries = own.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
   const history = buildActionHistory(entries, toHex(first.leaf_hash));
   if (history === null) return;
-  const stored = plain<Record<string, unknown>>(row);
+  const stored = toPlainRow<Record<string, unknown>>(row);
   const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
   const pasts = entries.flatMap((entry) => {
     const past = "facts" in entry && entry.facts.past !== undefined ? entry.facts.past : null;

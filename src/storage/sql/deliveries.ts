@@ -12,7 +12,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./forms.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+import { param, params, toPlainRow, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
@@ -97,9 +97,9 @@ function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statemen
   };
 }
 
-export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): ReadMethods {
+export function createDeliveryReader(reads: Reads, db: Pick<SqlExecutor, "all">): ReadMethods {
   const many = async (statement: Statement, values: object): Promise<DeliveryRow[]> =>
-    (await db.all(statement, values)).map((row) => plain<DeliveryRow>(row));
+    (await db.all(statement, values)).map((row) => toPlainRow<DeliveryRow>(row));
   return {
     delivery: async (id) => (await many(reads.delivery, { id }))[0] ?? null,
     deliveries: (filter) => many(reads.deliveryLists(filter), { ...filter, offset: filter.offset ?? 0 }),
@@ -107,7 +107,7 @@ export function readDeliveries(reads: Reads, db: Pick<SqlExecutor, "all">): Read
     dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
     async deliveryBacklog() {
       const of = async (statement: Statement): Promise<DeliveryBacklog> =>
-        plain<DeliveryBacklog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
+        toPlainRow<DeliveryBacklog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
       const { scheduled, waiting, dead } = reads.deliveryBacklog;
       return { scheduled: await of(scheduled), waiting: await of(waiting), dead: await of(dead) };
     },
@@ -202,7 +202,7 @@ function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statem
   };
 }
 
-export function writeDeliveries(writes: Writes, db: SqlExecutor): WriteMethods {
+export function createDeliveryWriter(writes: Writes, db: SqlExecutor): WriteMethods {
   return {
     async insertDelivery(row) {
       await db.send(writes.insertDelivery, row);

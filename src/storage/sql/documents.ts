@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { DocumentFilter, DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
 import { DOCUMENT_COLUMNS, type Tables } from "./table-schema.ts";
-import { param, params, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDocumentReads>;
 type Writes = ReturnType<typeof prepareDocumentWrites>;
@@ -35,9 +35,9 @@ function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boole
   };
 }
 
-export function readDocuments(reads: Reads, db: Pick<SqlExecutor, "all">): DocumentReads {
+export function createDocumentReader(reads: Reads, db: Pick<SqlExecutor, "all">): DocumentReads {
   const many = async (statement: Statement, values: object): Promise<DocumentRow[]> =>
-    (await db.all(statement, values)).map((row) => plain<DocumentRow>(row));
+    (await db.all(statement, values)).map((row) => toPlainRow<DocumentRow>(row));
   return {
     document: async (plugin, key) => (await many(reads.document, { plugin, key }))[0] ?? null,
     documents(filter: DocumentFilter) {
@@ -90,7 +90,7 @@ export function prepareDocumentWrites(db: Kysely<Tables>) {
   };
 }
 
-export function writeDocuments(writes: Writes, db: SqlExecutor): DocumentWrites {
+export function createDocumentWriter(writes: Writes, db: SqlExecutor): DocumentWrites {
   return {
     async putDocument(plugin, key, value, if_version) {
       // Increase the counter first, because an unused version is harmless.

@@ -4,7 +4,7 @@ import type { ActionReads, ActionWrites, IdempotencyRow } from "../../contract/s
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { IDEMPOTENCY_COLUMNS, type Tables } from "./table-schema.ts";
-import { bindRows, param, plain, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
+import { bindRows, param, toPlainRow, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareIdempotencyReads>;
 type Writes = ReturnType<typeof prepareIdempotencyWrites>;
@@ -55,12 +55,12 @@ export function prepareIdempotencyWrites(db: Kysely<Tables>) {
   };
 }
 
-export function readIdempotency(
+export function createIdempotencyReader(
   reads: Reads,
   db: Pick<SqlExecutor, "all">,
 ): Pick<ActionReads, "idempotency" | "idempotencies" | "idempotencyBefore"> {
   const many = async (statement: Statement, values: object): Promise<IdempotencyRow[]> =>
-    (await db.all(statement, values)).map((row) => plain<IdempotencyRow>(row));
+    (await db.all(statement, values)).map((row) => toPlainRow<IdempotencyRow>(row));
   return {
     idempotency: async (key_id, route, idempotency_key) =>
       (await many(reads.idempotency, { key_id, route, idempotency_key }))[0] ?? null,
@@ -69,7 +69,7 @@ export function readIdempotency(
   };
 }
 
-export function writeIdempotency(
+export function createIdempotencyWriter(
   writes: Writes,
   db: SqlExecutor,
 ): Pick<ActionWrites, "insertIdempotency" | "deleteIdempotency"> {

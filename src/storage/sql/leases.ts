@@ -4,7 +4,7 @@
  */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { Tables } from "./table-schema.ts";
-import { param, plain, prepare, type SqlExecutor } from "./statement.ts";
+import { param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
 /** Leases of ended processes are deleted after this time. Milliseconds. */
 const DAY = 86_400_000;
@@ -63,5 +63,5 @@ export async function lastingLeases(
   db: Pick<SqlExecutor, "all">,
   ms: number,
 ): Promise<{ name: string; holder: string }[]> {
-  return (await db.all(lasting, { ms })).map((row) => plain<{ name: string; holder: string }>(row));
+  return (await db.all(lasting, { ms })).map((row) => toPlainRow<{ name: string; holder: string }>(row));
 }

@@ -6,7 +6,7 @@ import { prepareBundleReads, type Bundles, type EntryReads } from "./bundles.ts"
 import { entriesOfType } from "./lists.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, plain, prepare, type Statement } from "./statement.ts";
+import { param, toPlainRow, prepare, type Statement } from "./statement.ts";
 
 /** A literal, so that the planner can use the partial index. */
 const DECISION = sql.lit<EntryType>("decision");
@@ -67,9 +67,13 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
 
 type Reads = Omit<LedgerReads, "head" | "checkpoint">;
 
-export function readLedger(reads: ReturnType<typeof prepareLedgerReads>, db: EntryReads, bundles: Bundles): Reads {
+export function createLedgerReader(
+  reads: ReturnType<typeof prepareLedgerReads>,
+  db: EntryReads,
+  bundles: Bundles,
+): Reads {
   async function rows<T>(statement: Statement, values: object): Promise<T[]> {
-    return (await db.all(statement, values)).map((row) => plain<T>(row));
+    return (await db.all(statement, values)).map((row) => toPlainRow<T>(row));
   }
   async function entries(statement: Statement, values: object): Promise<EntryRow[]> {
     return bundles.withBytes(db, await rows<EntryRow>(statement, values));

@@ -9,7 +9,16 @@ import type { LimitReads, LimitSpan, LimitUseRow, LimitWrites } from "../../cont
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { LIMIT_USE_COLUMNS, type Tables } from "./table-schema.ts";
-import { bindRows, param, params, plain, prepare, prepareInsert, type SqlExecutor, type SqlRow } from "./statement.ts";
+import {
+  bindRows,
+  param,
+  params,
+  toPlainRow,
+  prepare,
+  prepareInsert,
+  type SqlExecutor,
+  type SqlRow,
+} from "./statement.ts";
 
 /** Maximum number of uses in one total. */
 export const MAX_USES_PER_TOTAL = 512;
@@ -107,12 +116,12 @@ async function readUsed(
     columnsOf(SPAN),
     spans.map((span, n) => ({ ...span, n })),
   );
-  const rows = (await db.all(limitsUsed, { spans: given })).map((row) => plain<Used & { n: number }>(row));
+  const rows = (await db.all(limitsUsed, { spans: given })).map((row) => toPlainRow<Used & { n: number }>(row));
   const used = new Map(rows.map(({ n, count, sum, loose }) => [Number(n), { count, sum, loose }]));
   return spans.map((_, n) => used.get(n) ?? { count: 0, sum: 0, loose: 0 });
 }
 
-export function readLimits(
+export function createLimitReader(
   reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
   db: Pick<SqlExecutor, "all">,
 ): LimitReads {
@@ -128,12 +137,12 @@ export function readLimits(
 }
 
 /** Returns the faults of running totals, for the audit. */
-export async function totalFaults(
+export async function findTotalFaults(
   reads: ReturnType<typeof prepareLimitReads>,
   db: Pick<SqlExecutor, "all">,
 ): Promise<string[]> {
   return (await db.all(reads.faultyTotals, {}))
-    .map((row) => plain<Key>(row))
+    .map((row) => toPlainRow<Key>(row))
     .map(
       ({ policy, limit_name, subject }) =>
         `a total of what "${subject}" used of the limit "${limit_name}" of "${policy}" differs from the sum of its uses`,
@@ -240,7 +249,7 @@ export function createTransactionLimits(
 
   function remove(rows: readonly SqlRow[]): Change[] {
     const removed = rows.map((row) => {
-      const { amount, ...use } = plain<Key & { at: number; amount: number }>(row);
+      const { amount, ...use } = toPlainRow<Key & { at: number; amount: number }>(row);
       return { ...use, uses: -1, amount: -amount };
     });
     changes.push(...removed);
@@ -250,7 +259,7 @@ export function createTransactionLimits(
   async function makeTotals(key: Key): Promise<void> {
     const last = (await db.all(writes.endOfTotals, key))[0]?.["at"] ?? null;
     const rows = await db.all(writes.usesFrom, { ...key, from: last ?? 0, limit: AT_ONCE });
-    const uses = rows.map((row) => plain<{ at: number; amount: number }>(row));
+    const uses = rows.map((row) => toPlainRow<{ at: number; amount: number }>(row));
     for (const total of computeLimitTotals(uses, last === null ? null : Number(last)))
       await db.send(writes.insertTotal, { ...key, ...total });
   }

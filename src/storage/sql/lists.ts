@@ -7,7 +7,7 @@ import type { Tables } from "./table-schema.ts";
 import { param, prepare, type Statement } from "./statement.ts";
 
 /** A literal, so that the planner can use the partial index over pending actions. */
-export const pending = sql<boolean>`status = 'pending_approval'`;
+export const isPendingCondition = sql<boolean>`status = 'pending_approval'`;
 
 /** A literal, so that the planner can use the partial index over startable actions. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
@@ -15,7 +15,7 @@ const startable = sql<boolean>`status in ('allowed', 'approved')`;
 type Dialect = Pick<SqlDialect, "expectsRows" | "unindexed">;
 
 /** Prepares one statement for each combination of filters, at its first use. */
-export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: ActionFilter) => Statement {
+export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = [
     "status",
@@ -56,7 +56,7 @@ export function actionLists(db: Kysely<Tables>, dialect: Dialect): (filter: Acti
       if (filter.until !== undefined) query = query.where(created, "<", param("until"));
       if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
       const overdue = query
-        .where(hashed ? sql<boolean>`${text("status")} = 'pending_approval'` : pending)
+        .where(hashed ? sql<boolean>`${text("status")} = 'pending_approval'` : isPendingCondition)
         .where("expires_at", "<=", param("as_of"));
       if (status !== undefined) query = query.where(text("status"), "=", param<never>("status"));
       if (timed === "pending_approval") query = query.where("expires_at", ">", param("as_of"));
@@ -83,7 +83,11 @@ export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 /**
  * Reads decisions by sequence number, with their actions. `+ 0` stops the planner from using the index over the time.
  */
-export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id", dialect: Dialect): Statement {
+export function prepareDecisionLists(
+  db: Kysely<Tables>,
+  visible: "all" | "agent_id" | "key_id",
+  dialect: Dialect,
+): Statement {
   const rows = db
     .selectFrom("actions")
     .innerJoin("entries", "entries.seq", "actions.decision_seq")
@@ -112,12 +116,12 @@ export function decisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | 
 }
 
 /** Orders by expiry. */
-export function pendingLists(
+export function preparePendingLists(
   db: Kysely<Tables>,
   visible: "all" | "agent_id" | "key_id",
   dialect: Dialect,
 ): { page: Statement; count: Statement } {
-  let rows = db.selectFrom("actions").where(pending);
+  let rows = db.selectFrom("actions").where(isPendingCondition);
   const counted = (query: typeof rows) => query.select((eb) => eb.fn.countAll<number>().as("count"));
   if (visible === "agent_id")
     rows = rows.where(sql<boolean>`${dialect.unindexed("agent_id")} = ${param("visible_agent")}`);
@@ -135,7 +139,7 @@ export function pendingLists(
     // Runs for every request of a key, under the ledger's lock, so an index contains all its columns and no rows are read.
     count: prepare(
       visible === "key_id"
-        ? counted(db.selectFrom("actions").where(pending))
+        ? counted(db.selectFrom("actions").where(isPendingCondition))
             .where("submitted_by", "=", param("visible_key", "uuid"))
             .where(sql<boolean>`expires_at + 0 > ${param("now")}`)
         : counted(rows).where("expires_at", ">", param("now")),
@@ -157,7 +161,7 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
 }
 
 /** Approved actions, earliest deadline first. */
-export function approvedList(db: Kysely<Tables>): Statement {
+export function prepareApprovedList(db: Kysely<Tables>): Statement {
   return prepare(
     db
       .selectFrom("actions")
@@ -175,12 +179,15 @@ export function approvedList(db: Kysely<Tables>): Statement {
  * Finds the startable action, and the pending action, of one key with one request. If there are several, the one that
  * ends last.
  */
-export function openLists(db: Kysely<Tables>, { expectsRows }: Dialect): { startable: Statement; waiting: Statement } {
+export function prepareOpenLists(
+  db: Kysely<Tables>,
+  { expectsRows }: Dialect,
+): { startable: Statement; waiting: Statement } {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const list = expectsRows ? lastOfRange : lastOfRequest;
   return {
     startable: list(actions.where(startable), "approved_until", []),
-    waiting: list(actions.where(pending), "expires_at", ["status"]),
+    waiting: list(actions.where(isPendingCondition), "expires_at", ["status"]),
   };
 }
 
@@ -239,7 +246,7 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
  * Finds the rejection of a request that is in effect longest, as a range of the one index in this order. With one
  * comparison for each column, a planner can choose an index over all actions of the request, which can be many.
  */
-export function rejectedAction(db: Kysely<Tables>): Statement {
+export function prepareRejectedAction(db: Kysely<Tables>): Statement {
   const hash = sql`${param("request_hash", "hash")}`;
   return prepare(
     db

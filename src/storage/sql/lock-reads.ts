@@ -7,7 +7,7 @@ import { sql, type Kysely } from "kysely";
 import type { SqlRead, SqlTransaction } from "./engine.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { bind, param, prepare, type SqlRow, type Statement } from "./statement.ts";
+import { bindValues, param, prepare, type SqlRow, type Statement } from "./statement.ts";
 
 /** Maximum number of prefetched leaf hashes. If there are more, the transaction reads them again. */
 const MOST_HASHES = 1_000;
@@ -41,9 +41,9 @@ export function prepareLockReads(db: Kysely<Tables>) {
 }
 
 /** Lists the reads for a transaction that probably reads the ledger from sequence number `from` on. */
-export function lockReads({ hashes, newest }: LockReadStatements, from: number): SqlRead[] {
+export function listLockReads({ hashes, newest }: LockReadStatements, from: number): SqlRead[] {
   return [
-    { sql: hashes.sql, values: bind(hashes, { from, to: from + MOST_HASHES }, false) },
+    { sql: hashes.sql, values: bindValues(hashes, { from, to: from + MOST_HASHES }, false) },
     { sql: newest.sql, values: [] },
   ];
 }
@@ -53,9 +53,9 @@ export type KnownRows = (statement: Statement, values: object) => SqlRow[] | nul
 
 /**
  * Stores the results of the lock and the reads after it. They are valid until the transaction itself appends.
- * @param from as passed to `lockReads`; null if nothing was prefetched
+ * @param from as passed to `listLockReads`; null if nothing was prefetched
  */
-export function knownRows(
+export function createPrefetchedRows(
   { head, reads }: Pick<SqlTransaction, "head" | "reads">,
   statements: { head: Statement; leafHashes: Statement; entries: Statement },
   from: number | null,

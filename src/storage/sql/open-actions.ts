@@ -3,7 +3,7 @@ import { sql, type Kysely } from "kysely";
 import { foldName } from "../../domain/names.ts";
 import { IS_OPEN, NAME_OF_AGENT, OPEN_UNTIL } from "./migrations/initial.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { param, plain, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
 export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key_id", Statement> {
   const open = db
@@ -29,9 +29,9 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
 }
 
 /** Finds stored names under which a suspension would miss the open actions of an agent. For the audit. */
-export async function agentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
+export async function findAgentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   return (await db.all(names, {}))
-    .map((row) => plain<{ agent_id: string; agent_fold: string | null }>(row))
+    .map((row) => toPlainRow<{ agent_id: string; agent_fold: string | null }>(row))
     .filter(({ agent_id, agent_fold }) => foldAgentName(agent_id) !== agent_fold)
     .map(({ agent_id }) => `the column agent_fold of actions of the agent "${agent_id}" was altered`);
 }

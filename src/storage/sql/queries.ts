@@ -19,29 +19,29 @@ import {
 import { foldName } from "../../domain/names.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./table-schema.ts";
-import { prepareDeliveryReads, readDeliveries } from "./deliveries.ts";
-import { prepareDocumentReads, readDocuments } from "./documents.ts";
+import { prepareDeliveryReads, createDeliveryReader } from "./deliveries.ts";
+import { prepareDocumentReads, createDocumentReader } from "./documents.ts";
 import { prepareActionsById, createActionsByIdReader } from "./actions-by-id.ts";
-import { prepareIdempotencyReads, readIdempotency } from "./idempotency.ts";
+import { prepareIdempotencyReads, createIdempotencyReader } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
-import { prepareLimitReads, readLimits } from "./limits.ts";
+import { prepareLimitReads, createLimitReader } from "./limits.ts";
 import { prepareAgentNames, prepareOpenActions } from "./open-actions.ts";
 import {
-  actionLists,
+  prepareActionLists,
   prepareAgentListQueries,
-  decisionLists,
-  openLists,
-  rejectedAction,
-  pending,
-  pendingLists,
-  approvedList,
+  prepareDecisionLists,
+  prepareOpenLists,
+  prepareRejectedAction,
+  isPendingCondition,
+  preparePendingLists,
+  prepareApprovedList,
   type StoredDecision,
 } from "./lists.ts";
 import type { Bundles, EntryReads } from "./bundles.ts";
-import { prepareLedgerReads, readLedger } from "./ledger-reads.ts";
+import { prepareLedgerReads, createLedgerReader } from "./ledger-reads.ts";
 import { prepareSums } from "./sums.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, plain, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+import { param, toPlainRow, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
 export const HASH_BYTES = 32;
 
@@ -70,9 +70,9 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     ...prepareLedgerReads(db),
     action: prepare(actions.where("id", "=", param("id", "uuid"))),
     ...prepareActionsById(db, dialect),
-    openAction: openLists(db, dialect),
-    rejectedAction: rejectedAction(db),
-    actions: actionLists(db, dialect),
+    openAction: prepareOpenLists(db, dialect),
+    rejectedAction: prepareRejectedAction(db),
+    actions: prepareActionLists(db, dialect),
     decisionSpan: prepare(
       db
         .selectFrom("actions")
@@ -81,38 +81,38 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("created_at", "<", param("until")),
     ),
     decisions: {
-      all: decisionLists(db, "all", dialect),
-      agent_id: decisionLists(db, "agent_id", dialect),
-      key_id: decisionLists(db, "key_id", dialect),
+      all: prepareDecisionLists(db, "all", dialect),
+      agent_id: prepareDecisionLists(db, "agent_id", dialect),
+      key_id: prepareDecisionLists(db, "key_id", dialect),
     },
     overdueActions: prepare(
       actions
-        .where(pending)
+        .where(isPendingCondition)
         .where("expires_at", "<=", param("now"))
         .orderBy("expires_at")
         .orderBy("decision_seq")
         .limit(param<number>("limit")),
     ),
     pendingActions: {
-      all: pendingLists(db, "all", dialect),
-      agent_id: pendingLists(db, "agent_id", dialect),
-      key_id: pendingLists(db, "key_id", dialect),
+      all: preparePendingLists(db, "all", dialect),
+      agent_id: preparePendingLists(db, "agent_id", dialect),
+      key_id: preparePendingLists(db, "key_id", dialect),
     },
-    approvedActions: approvedList(db),
+    approvedActions: prepareApprovedList(db),
     openActionsOf: prepareOpenActions(db),
     agentNames: prepareAgentNames(db),
     oldestPending: prepare(
       db
         .selectFrom("actions")
         .select((eb) => eb.fn.min("created_at").as("at"))
-        .where(pending)
+        .where(isPendingCondition)
         .where("expires_at", ">", param("now")),
     ),
     nextExpiry: prepare(
       db
         .selectFrom("actions")
         .select((eb) => eb.fn.min("expires_at").as("at"))
-        .where(pending)
+        .where(isPendingCondition)
         .where("expires_at", "is not", null),
     ),
     sums: prepareSums(db, dialect),
@@ -166,11 +166,15 @@ interface Readable extends EntryReads {
  * @param bundles reads the bytes of entries
  */
 export function createReader(reads: Reads, db: Readable, bundles: Bundles): StorageReader {
-  async function one<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T | null> {
+  async function one<T>(
+    statement: Statement,
+    values: object,
+    decode: (row: SqlRow) => T = toPlainRow,
+  ): Promise<T | null> {
     const row = (await db.all(statement, values))[0];
     return row === undefined ? null : decode(row);
   }
-  async function many<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = plain): Promise<T[]> {
+  async function many<T>(statement: Statement, values: object, decode: (row: SqlRow) => T = toPlainRow): Promise<T[]> {
     return (await db.all(statement, values)).map((row) => decode(row));
   }
   return {
@@ -180,7 +184,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
       return head;
     },
     checkpoint: () => one(reads.checkpoint, {}),
-    ...readLedger(reads, db, bundles),
+    ...createLedgerReader(reads, db, bundles),
     action: (id) => one<ActionRow>(reads.action, { id }),
     ...createActionsByIdReader(reads, db),
     async openAction(submitted_by, request_hash, now) {
@@ -224,7 +228,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
         ? readCounts(reads.sums, db, query)
         : db.snapshot((view) => readCounts(reads.sums, view, query)),
     approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
-    ...readIdempotency(reads, db),
+    ...createIdempotencyReader(reads, db),
     keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),
     key: (id) => one(reads.key, { id }, decodeKey),
     keys: () => many(reads.keys, {}, decodeKey),
@@ -236,9 +240,9 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
     policyVersion: (policy_id, version) => one<PolicyVersionRow>(reads.policyVersion, { policy_id, version }),
     policyVersions: (policy_id) => many<PolicyVersionRow>(reads.policyVersions, { policy_id }),
     policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
-    ...readDeliveries(reads, db),
-    ...readLimits(reads, db),
-    ...readDocuments(reads, db),
+    ...createDeliveryReader(reads, db),
+    ...createLimitReader(reads, db),
+    ...createDocumentReader(reads, db),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };
 }
@@ -260,7 +264,7 @@ function pendingOf(reads: Reads, visibility: StoredVisibility): { page: Statemen
 }
 
 export function decodeHead(row: SqlRow): StoredHead {
-  const { edge, incarnation, settled, ...head } = plain<
+  const { edge, incarnation, settled, ...head } = toPlainRow<
     Omit<LedgerHead, "edge"> & { edge: Uint8Array; incarnation?: string; settled?: string | null }
   >(row);
   const hashes: Uint8Array[] = [];
@@ -273,7 +277,7 @@ export function decodeHead(row: SqlRow): StoredHead {
 }
 
 function decodeApproval(row: SqlRow): ApprovalRow {
-  const approval = plain<Tables["approvals"]>(row);
+  const approval = toPlainRow<Tables["approvals"]>(row);
   return {
     ...approval,
     approve: approval.approve === 1,
@@ -283,12 +287,12 @@ function decodeApproval(row: SqlRow): ApprovalRow {
 }
 
 function decodeKey(row: SqlRow): KeyRow {
-  const key = plain<Tables["api_keys"]>(row);
+  const key = toPlainRow<Tables["api_keys"]>(row);
   return { ...key, scopes: JSON.parse(key.scopes) as string[] };
 }
 
 function decodeAgent(row: SqlRow): AgentRow {
-  const agent = plain<Tables["agents"]>(row);
+  const agent = toPlainRow<Tables["agents"]>(row);
   return {
     ...agent,
     allowed_tools: agent.allowed_tools === null ? null : (JSON.parse(agent.allowed_tools) as string[]),

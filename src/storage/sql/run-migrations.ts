@@ -12,7 +12,7 @@ const RECORDED = "select version, name from schema_migrations order by version";
  * Returns the version of the store's newest migration; 0 for a database without a store. Throws `StorageError` for a store
  * that was made before 0.1.0.
  */
-export async function storedVersion(
+export async function readStoredVersion(
   query: SqlQuery,
   dialect: SqlDialect,
   migrations: readonly Migration[],
@@ -45,12 +45,12 @@ async function migrateOnce(
   newest: number,
 ): Promise<boolean> {
   // Most starts have no migrations to run, and acquire no lock.
-  if ((await storedVersion(engine.query, dialect, migrations)) === newest) return false;
+  if ((await readStoredVersion(engine.query, dialect, migrations)) === newest) return false;
   const tx = await engine.begin("migrate");
   let next: Migration | undefined;
   let stored: number | null = null;
   try {
-    const applied = await storedVersion(
+    const applied = await readStoredVersion(
       async (text, values) => (await tx.query(text, values)).rows,
       dialect,
       migrations,
@@ -75,7 +75,7 @@ async function migrateOnce(
   } catch (error) {
     await tx.rollback(error);
     // Another process has run the migration.
-    if (stored !== null && (await storedVersion(engine.query, dialect, migrations).catch(() => 0)) > stored)
+    if (stored !== null && (await readStoredVersion(engine.query, dialect, migrations).catch(() => 0)) > stored)
       return true;
     if (next === undefined) throw error;
     const failure = engine.toStorageError(error, "migrate");
@@ -88,7 +88,7 @@ async function migrateOnce(
 }
 
 /** Returns all statements that make a new store. */
-export function schemaStatements(dialect: SqlDialect, migrations: readonly Migration[]): string[] {
+export function listSchemaStatements(dialect: SqlDialect, migrations: readonly Migration[]): string[] {
   return [schemaTable(dialect), ...migrations.flatMap(({ statements }) => statements(dialect))];
 }
 

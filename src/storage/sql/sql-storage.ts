@@ -11,17 +11,17 @@ import { cutBack, prepareCut } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { lastingLeases, prepareLeases } from "./leases.ts";
-import { createTransactionLimits, totalFaults } from "./limits.ts";
-import { knownRows, lockReads, prepareLockReads } from "./lock-reads.ts";
-import { migrate, schemaStatements, storedVersion } from "./run-migrations.ts";
+import { createTransactionLimits, findTotalFaults } from "./limits.ts";
+import { createPrefetchedRows, listLockReads, prepareLockReads } from "./lock-reads.ts";
+import { migrate, listSchemaStatements, readStoredVersion } from "./run-migrations.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
-import { agentNameFaults } from "./open-actions.ts";
+import { findAgentNameFaults } from "./open-actions.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./table-schema.ts";
 import { TransactionScope } from "./scope.ts";
 import { foldSums, statusMoves } from "./sums.ts";
-import { bind, prepare, type SqlExecutor } from "./statement.ts";
-import { bundleFaults, createBundler } from "./upkeep.ts";
+import { bindValues, prepare, type SqlExecutor } from "./statement.ts";
+import { findBundleFaults, createBundler } from "./upkeep.ts";
 import { createTransaction, prepareWrites } from "./writes.ts";
 
 export interface SqlStorageOptions {
@@ -108,7 +108,14 @@ function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statem
       access.assertOpen();
       if (access.state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
       const tx = await orStorageError(engine, "write to the store", () =>
-        engine.begin(purpose, readFrom === undefined ? [] : lockReads(statements.lockReads, readFrom)),
+        engine.begin(purpose, readFrom === undefined ? [] : listLockReads(statements.lockReads, readFrom)),
+      );
+      const scope = createTransactionScope(
+        engine,
+        dialect,
+        tx,
+        writes,
+        createPrefetchedRows(tx, reads, readFrom ?? null),
       );
       const scope = new TransactionScope(engine, dialect, tx, writes, knownRows(tx, reads, readFrom ?? null));
       let result: Awaited<ReturnType<typeof work>>;
@@ -153,7 +160,7 @@ export function createSqlStorage(
   const { reads, writes, leases } = statements;
   const enqueue = createQueue();
   const access = createAccess(engine, dialect, statements);
-  const readVersion = (): Promise<number> => storedVersion(engine.query, dialect, migrations);
+  const readVersion = (): Promise<number> => readStoredVersion(engine.query, dialect, migrations);
   let pinging: Promise<void> | null = null;
 
   /** Runs a transaction that does not move the head. Other transactions can run while it waits to be retried. */
@@ -161,7 +168,7 @@ export function createSqlStorage(
     retryConflicts(() => enqueue(() => access.transact("aside", work)));
 
   const readerOver = (query: SqlQuery): Pick<SqlExecutor, "all"> => ({
-    all: (statement, values) => query(statement.sql, bind(statement, values, dialect.packed !== null)),
+    all: (statement, values) => query(statement.sql, bindValues(statement, values, dialect.packed !== null)),
   });
   const unchecked = readerOver((text, values) => engine.query(text, values));
   const outside: Pick<SqlExecutor, "all"> = {
@@ -260,10 +267,12 @@ export function createSqlStorage(
     },
     inspect: async () => [
       ...(await access.read(async () => (await engine.integrityFaults?.()) ?? [])),
-      ...(await access.read(async () => (await engine.schemaFaults?.(schemaStatements(dialect, migrations))) ?? [])),
-      ...(await bundleFaults(reads, outside)),
-      ...(await agentNameFaults(reads.agentNames, outside)),
-      ...(await totalFaults(reads, outside)),
+      ...(await access.read(
+        async () => (await engine.schemaFaults?.(listSchemaStatements(dialect, migrations))) ?? [],
+      )),
+      ...(await findBundleFaults(reads, outside)),
+      ...(await findAgentNameFaults(reads.agentNames, outside)),
+      ...(await findTotalFaults(reads, outside)),
     ],
     copying: createCopying(statements.copies, outside, bundles, (work) => enqueue(() => access.transact("copy", work))),
     ...optionalMethods(),

@@ -105,7 +105,7 @@ export function bindRows(columns: readonly string[], rows: readonly object[]): s
  * `packed`: columns store texts in their forms. `last`: the value of the last name, which `values` lacks; adding it to a copy
  * of the row would cost as much as binding the row.
  */
-export function bind({ names, forms }: Statement, values: object, packed: boolean, last?: SqlValue): SqlValue[] {
+export function bindValues({ names, forms }: Statement, values: object, packed: boolean, last?: SqlValue): SqlValue[] {
   const end = last === undefined ? -1 : names.length - 1;
   return names.map((name, i) => {
     const value = i === end ? last : (values as Record<string, unknown>)[name];
@@ -146,7 +146,7 @@ function escapeText(value: string, name: string): string {
 }
 
 /** Converts a row to a plain object with the values as they were before `bind`. */
-export function plain<T>(row: SqlRow): T {
+export function toPlainRow<T>(row: SqlRow): T {
   const out: SqlRow = {};
   for (const name in row) {
     const value = row[name] as SqlValue;

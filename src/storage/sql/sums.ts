@@ -9,7 +9,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { toStoredActionId } from "./forms.ts";
 import type { Tables } from "./table-schema.ts";
-import { bindRows, param, plain, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
+import { bindRows, param, toPlainRow, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
@@ -190,14 +190,14 @@ const visibles = (row: { agent_id: string; submitted_by: string }): string[] => 
 
 /** Folds up to `max` actions. Resolves to the number of folded actions. */
 export async function foldSums(statements: SumStatements, db: SqlExecutor, max: number): Promise<number> {
-  const { folded } = plain<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
-  const { last, n } = plain<{ last: number | null; n: number }>(
+  const { folded } = toPlainRow<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
+  const { last, n } = toPlainRow<{ last: number | null; n: number }>(
     (await db.all(statements.next, { folded, max }))[0] as SqlRow,
   );
   if (last === null) return 0;
   const changes = bucketChanges();
   for (const row of await db.all(statements.fold, { folded, last })) {
-    const group = plain<Group & { quarter: number }>(row);
+    const group = toPlainRow<Group & { quarter: number }>(row);
     const values = dimensionValues(group);
     for (const visible of visibles(group))
       for (const dimension of DIMENSIONS)
@@ -248,7 +248,7 @@ function bucketChanges() {
       if (buckets.length === 0) return;
       const stored = new Map<string, string>();
       for (const row of await db.all(statements.bucketsOf, { buckets: bindRows(columnsOf(BUCKET), buckets) })) {
-        const { counts, ...bucket } = plain<Omit<Bucket, "counts"> & { counts: string }>(row);
+        const { counts, ...bucket } = toPlainRow<Omit<Bucket, "counts"> & { counts: string }>(row);
         stored.set(keyOf(bucket), counts);
       }
       const rows = buckets.map((bucket) => {
@@ -282,7 +282,7 @@ export function statusMoves(statements: SumStatements, db: SqlExecutor): StatusM
       );
       const changes = bucketChanges();
       for (const row of await db.all(statements.foldedActions, { ids })) {
-        const action = plain<{ id: string; created_at: number; agent_id: string; submitted_by: string }>(row);
+        const action = toPlainRow<{ id: string; created_at: number; agent_id: string; submitted_by: string }>(row);
         for (const visible of visibles(action))
           for (const grain of ALL_GRAINS)
             for (const [from, to] of moves.get(action.id) ?? []) {

@@ -5,7 +5,7 @@ import { equalBytes } from "../../domain/hash.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import { encodeBundle } from "./bundles.ts";
 import type { Reads } from "./queries.ts";
-import { plain, type SqlExecutor } from "./statement.ts";
+import { toPlainRow, type SqlExecutor } from "./statement.ts";
 import type { Writes } from "./writes.ts";
 
 const NO_BYTES = new Uint8Array(0);
@@ -32,13 +32,13 @@ export function createBundler({
 }: BundlerOptions): () => Promise<boolean> {
   async function bundledEntries(): Promise<number> {
     const [row] = await reader.all(reads.lastBundle, {});
-    const last = row === undefined ? null : plain<{ start: number | null }>(row).start;
+    const last = row === undefined ? null : toPlainRow<{ start: number | null }>(row).start;
     return last === null ? 0 : last + TILE_WIDTH;
   }
 
   async function makeBundle(from: number): Promise<void> {
     const to = from + TILE_WIDTH;
-    const rows = (await reader.all(reads.entries, { from, to })).map((row) => plain<EntryRow>(row));
+    const rows = (await reader.all(reads.entries, { from, to })).map((row) => toPlainRow<EntryRow>(row));
     const bytes = await encodeBundle(from, rows);
     const unbundled = rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length;
     await aside(async (db) => {
@@ -77,11 +77,11 @@ function changed(from: number, to: number): StorageError {
 /**
  * Returns the faults of bundles that reads of entries do not detect: bundles that no complete tile of entries needs.
  */
-export async function bundleFaults(reads: Reads, db: Pick<SqlExecutor, "all">): Promise<string[]> {
+export async function findBundleFaults(reads: Reads, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   const faults: string[] = [];
   for (let after = -1; ;) {
     const rows = (await db.all(reads.bundledEntries, { after, limit: PAGE })).map((row) =>
-      plain<{ start: number; n: number }>(row),
+      toPlainRow<{ start: number; n: number }>(row),
     );
     for (const { start, n } of rows)
       if (start % TILE_WIDTH !== 0 || n !== TILE_WIDTH)

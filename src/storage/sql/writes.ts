@@ -7,12 +7,12 @@ import {
   type PolicyChange,
   type StorageTransaction,
 } from "../../contract/storage.ts";
-import { prepareActionWrites, writeActions } from "./action-writes.ts";
+import { prepareActionWrites, createActionWriter } from "./action-writes.ts";
 import { prepareBundleWrites, type Bundles } from "./bundles.ts";
-import { prepareDeliveryWrites, writeDeliveries } from "./deliveries.ts";
-import { prepareDocumentWrites, writeDocuments } from "./documents.ts";
+import { prepareDeliveryWrites, createDeliveryWriter } from "./deliveries.ts";
+import { prepareDocumentWrites, createDocumentWriter } from "./documents.ts";
 import { createTransactionLimits, prepareLimitWrites, type TransactionLimits } from "./limits.ts";
-import { prepareIdempotencyWrites, writeIdempotency } from "./idempotency.ts";
+import { prepareIdempotencyWrites, createIdempotencyWriter } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./table-schema.ts";
@@ -134,11 +134,11 @@ function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement 
 }
 
 type Parts = ReturnType<typeof createReader> &
-  ReturnType<typeof writeActions> &
-  ReturnType<typeof writeDeliveries> &
+  ReturnType<typeof createActionWriter> &
+  ReturnType<typeof createDeliveryWriter> &
   TransactionLimits["methods"] &
-  ReturnType<typeof writeDocuments> &
-  ReturnType<typeof writeIdempotency>;
+  ReturnType<typeof createDocumentWriter> &
+  ReturnType<typeof createIdempotencyWriter>;
 
 /** The caller applies `moves` and `limits` before the commit. */
 export function createTransaction(
@@ -206,11 +206,11 @@ export function createTransaction(
   return Object.assign(
     own,
     createReader(reads, db, bundles),
-    writeActions(moves, writes, db),
-    writeDeliveries(writes, db),
+    createActionWriter(moves, writes, db),
+    createDeliveryWriter(writes, db),
     limits.methods,
-    writeDocuments(writes, db),
-    writeIdempotency(writes, db),
+    createDocumentWriter(writes, db),
+    createIdempotencyWriter(writes, db),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Cases for deliveries. */
 import assert from "node:assert/strict";
 import { StorageError, type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
-import { actionRow, deliveryRow, T0, useRow, type Case } from "./rows.ts";
+import { actionRow, deliveryRow, T0, limitUseRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 const ids = (rows: readonly DeliveryRow[]): string[] => rows.map(({ id }) => id);
@@ -241,13 +241,13 @@ export function deliveryCases(test: Case): void {
   test("a transaction that is rolled back adds and removes no delivery and no use", async ({ storage }) => {
     await storage.write(async (tx) => {
       await insert(tx, deliveryRow(1, { state: "dead" }));
-      await tx.insertLimitUse(useRow(1));
+      await tx.insertLimitUse(limitUseRow(1));
     });
     const stop = new Error("stop");
     await assert.rejects(
       storage.write(async (tx) => {
         await insert(tx, deliveryRow(2));
-        await tx.insertLimitUse(useRow(2));
+        await tx.insertLimitUse(limitUseRow(2));
         await tx.pruneDeliveries(T0 + 99, 10);
         await tx.releaseLimitUses("action-1");
         assert.deepEqual(await tx.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 2_000_000 });

@@ -1,7 +1,7 @@
 /** Cases for keys, agents and policies. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { agentRow, keyRow, policyRow, T0, versionRow, type Case } from "./rows.ts";
+import { agentRow, keyRow, policyRow, T0, policyVersionRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -206,29 +206,31 @@ export function directoryCases(test: Case): void {
   test("a policy version never changes", async ({ storage, reopen }) => {
     await storage.write(async (tx) => {
       await tx.insertPolicy(policyRow(1));
-      await tx.insertPolicyVersion(versionRow("policy-1", 1));
-      await tx.insertPolicyVersion(versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }));
+      await tx.insertPolicyVersion(policyVersionRow("policy-1", 1));
+      await tx.insertPolicyVersion(
+        policyVersionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }),
+      );
     });
     await assert.rejects(
-      storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-1", 1, { definition: "{}" }))),
+      storage.write((tx) => tx.insertPolicyVersion(policyVersionRow("policy-1", 1, { definition: "{}" }))),
       isStorageError,
     );
     await assert.rejects(
-      storage.write((tx) => tx.insertPolicyVersion(versionRow("policy-9", 1))),
+      storage.write((tx) => tx.insertPolicyVersion(policyVersionRow("policy-9", 1))),
       isStorageError,
     );
     const again = await reopen();
-    assert.deepEqual(await again.policyVersion("policy-1", 1), versionRow("policy-1", 1));
+    assert.deepEqual(await again.policyVersion("policy-1", 1), policyVersionRow("policy-1", 1));
     assert.deepEqual(
       await again.policyVersion("policy-1", 2),
-      versionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }),
+      policyVersionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }),
     );
     assert.equal(await again.policyVersion("policy-1", 3), null);
     assert.deepEqual(
       (await again.policyVersions("policy-1")).map((row) => [row.version, row.definition.length]),
       [
         [2, 200_000],
-        [1, versionRow("policy-1", 1).definition.length],
+        [1, policyVersionRow("policy-1", 1).definition.length],
       ],
     );
     assert.deepEqual(await again.policyVersions("policy-9"), []);

@@ -1,7 +1,7 @@
 /** Cases for erasure: requests and results are removed, and nothing else. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
-import { actionRow, appendSome, T0, type Case } from "./rows.ts";
+import { actionRow, appendEntries, T0, type Case } from "./rows.ts";
 
 const ERASED = {
   request: "",
@@ -26,7 +26,7 @@ export function erasureCases(test: Case): void {
       result: '{"error":null}',
     } as const;
     await storage.write(async (tx) => {
-      await appendSome(tx, 3);
+      await appendEntries(tx, 3);
       for (const n of [0, 1, 2]) await tx.insertAction(actionRow(n, over));
       assert.equal(await tx.eraseAction("action-1", T0 + 9), true);
       assert.deepEqual(await tx.action("action-1"), { ...actionRow(1, over), ...ERASED });
@@ -57,7 +57,7 @@ export function erasureCases(test: Case): void {
   test("a pending, erased or unknown action is not erased", async ({ storage }) => {
     const pending = actionRow(0, { status: "pending_approval", expires_at: T0 });
     await storage.write(async (tx) => {
-      await appendSome(tx, 2);
+      await appendEntries(tx, 2);
       await tx.insertAction(pending);
       await tx.insertAction(actionRow(1));
       assert.equal(await tx.eraseAction("action-0", T0), false);
@@ -71,7 +71,7 @@ export function erasureCases(test: Case): void {
 
   test("an erasure whose transaction fails has erased nothing", async ({ storage }) => {
     await storage.write(async (tx) => {
-      await appendSome(tx, 1);
+      await appendEntries(tx, 1);
       await tx.insertAction(actionRow(0));
     });
     await assert.rejects(
@@ -87,7 +87,7 @@ export function erasureCases(test: Case): void {
   test("every state but pending can be erased", async ({ storage }) => {
     const states: ActionStatus[] = ["allowed", "denied", "approved", "expired", "cancelled", "executing", "failed"];
     await storage.write(async (tx) => {
-      await appendSome(tx, states.length);
+      await appendEntries(tx, states.length);
       for (const [n, status] of states.entries()) {
         await tx.insertAction(actionRow(n, { status }));
         assert.equal(await tx.eraseAction(`action-${n}`, T0), true, status);

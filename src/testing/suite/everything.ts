@@ -4,26 +4,26 @@ import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import {
   actionRow,
   agentRow,
-  appendSome,
+  appendEntries,
   approvalRow,
   deliveryRow,
   headRow,
   idempotencyRow,
   keyRow,
   policyRow,
-  setRow,
+  policySetRow,
   T0,
   tileRow,
-  useRow,
-  versionRow,
+  limitUseRow,
+  policyVersionRow,
   readBareHead,
 } from "./rows.ts";
 
 /** Writes one row of every kind, through every method that inserts. */
 export async function writeEverything(tx: StorageTransaction): Promise<void> {
-  await appendSome(tx, 1, { type: "api_key", action_id: null });
-  await appendSome(tx, 1);
-  await tx.append([], [tileRow(0, 0)], headRow(2, { policy_set: setRow(1).digest, epoch: 1 }));
+  await appendEntries(tx, 1, { type: "api_key", action_id: null });
+  await appendEntries(tx, 1);
+  await tx.append([], [tileRow(0, 0)], headRow(2, { policy_set: policySetRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
   await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, waited_ms: 5 }));
   await tx.insertAction(actionRow(0, { approved_until: T0 }));
@@ -34,12 +34,12 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.insertKey(keyRow(1));
   await tx.insertAgent(agentRow(1));
   await tx.insertPolicy(policyRow(1));
-  await tx.insertPolicyVersion(versionRow("policy-1", 1));
-  await tx.putPolicySet(setRow(1));
+  await tx.insertPolicyVersion(policyVersionRow("policy-1", 1));
+  await tx.putPolicySet(policySetRow(1));
   const { position: _, ...delivery } = deliveryRow(1);
   await tx.insertDelivery(delivery);
   await tx.insertDelivery({ ...delivery, id: "delivery-2", state: "scheduled" });
-  await tx.insertLimitUse(useRow(1));
+  await tx.insertLimitUse(limitUseRow(1));
   await tx.putDocument("notes", "a", "{}", null);
   await tx.putMeta("origin", "example.com/log");
 }
@@ -49,7 +49,7 @@ type Everything = Record<keyof StorageReader, unknown>;
 
 const ALL = { visibility: { all: true } } as const;
 
-export async function everything(reader: StorageReader): Promise<Everything> {
+export async function readEverything(reader: StorageReader): Promise<Everything> {
   return {
     head: await readBareHead(reader),
     checkpoint: await reader.checkpoint(),
@@ -93,7 +93,7 @@ export async function everything(reader: StorageReader): Promise<Everything> {
     policies: await reader.policies(),
     policyVersion: await reader.policyVersion("policy-1", 1),
     policyVersions: await reader.policyVersions("policy-1"),
-    policySet: await reader.policySet(setRow(1).digest),
+    policySet: await reader.policySet(policySetRow(1).digest),
     delivery: await reader.delivery("delivery-1"),
     deliveries: await reader.deliveries({ limit: 10 }),
     deliveriesOfAction: await reader.deliveriesOfAction("action-1"),

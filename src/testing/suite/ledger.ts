@@ -4,12 +4,12 @@ import { StorageError, type EntryRow, type EntryType, type LedgerHead, type Tile
 import { hashLeaf } from "../../domain/merkle.ts";
 import {
   actionRow,
-  appendSome,
+  appendEntries,
   entryRow,
   leafHashOfText,
   readBareHead,
   headRow,
-  setRow,
+  policySetRow,
   tileRow,
   type Case,
 } from "./rows.ts";
@@ -39,7 +39,7 @@ export function ledgerCases(test: Case): void {
   test("entries of keys and of agents come without the others", async ({ storage }) => {
     const types: EntryType[] = ["decision", "api_key", "agent", "api_key", "approval", "agent", "api_key"];
     await storage.write(async (tx) => {
-      for (const type of types) await appendSome(tx, 1, { type });
+      for (const type of types) await appendEntries(tx, 1, { type });
     });
     const seqs = async (...query: Parameters<typeof storage.entriesOfType>): Promise<number[]> =>
       (await storage.entriesOfType(...query)).map(({ seq }) => seq);
@@ -55,7 +55,7 @@ export function ledgerCases(test: Case): void {
       size: 3,
       root: leafHashOfText("r"),
       edge: [leafHashOfText("a"), leafHashOfText("b"), leafHashOfText("c")],
-      policy_set: setRow(1).digest,
+      policy_set: policySetRow(1).digest,
       epoch: 4,
     };
     await storage.write(async (tx) => {
@@ -69,8 +69,8 @@ export function ledgerCases(test: Case): void {
 
   test("several appends fit into one transaction", async ({ storage }) => {
     await storage.write(async (tx) => {
-      await appendSome(tx, 2);
-      await appendSome(tx, 3);
+      await appendEntries(tx, 2);
+      await appendEntries(tx, 3);
     });
     assert.equal((await storage.head()).size, 5);
     assert.deepEqual(
@@ -80,8 +80,8 @@ export function ledgerCases(test: Case): void {
   });
 
   test("a head may move without entries: another policy set, a later epoch", async ({ storage }) => {
-    await storage.write((tx) => appendSome(tx, 2));
-    const head = headRow(2, { policy_set: setRow(2).digest, epoch: 7 });
+    await storage.write((tx) => appendEntries(tx, 2));
+    const head = headRow(2, { policy_set: policySetRow(2).digest, epoch: 7 });
     await storage.write((tx) => tx.append([], [], head));
     assert.deepEqual(await readBareHead(storage), head);
     assert.equal((await storage.entries(0, 9)).length, 2);
@@ -118,7 +118,7 @@ export function ledgerCases(test: Case): void {
   }
 
   test("a hash finds its entry, and no other hash does", async ({ storage }) => {
-    const rows = await storage.write((tx) => appendSome(tx, 5));
+    const rows = await storage.write((tx) => appendEntries(tx, 5));
     for (const row of rows) assert.deepEqual(await storage.entryByHash(row.leaf_hash), row);
     const near = new Uint8Array((rows[0] as EntryRow).leaf_hash);
     near[31] = (near[31] as number) ^ 1;
@@ -218,16 +218,16 @@ export function ledgerCases(test: Case): void {
   });
 
   test("a policy set is kept as it was first stored", async ({ storage }) => {
-    await storage.write((tx) => tx.putPolicySet(setRow(1)));
-    await storage.write((tx) => tx.putPolicySet({ ...setRow(1), document: "{}", created_at: 1 }));
-    await storage.write((tx) => tx.putPolicySet(setRow(2)));
-    assert.deepEqual(await storage.policySet(setRow(1).digest), setRow(1));
-    assert.deepEqual(await storage.policySet(setRow(2).digest), setRow(2));
+    await storage.write((tx) => tx.putPolicySet(policySetRow(1)));
+    await storage.write((tx) => tx.putPolicySet({ ...policySetRow(1), document: "{}", created_at: 1 }));
+    await storage.write((tx) => tx.putPolicySet(policySetRow(2)));
+    assert.deepEqual(await storage.policySet(policySetRow(1).digest), policySetRow(1));
+    assert.deepEqual(await storage.policySet(policySetRow(2).digest), policySetRow(2));
     assert.equal(await storage.policySet("ff"), null);
   });
 
   test("many entries keep their order over many transactions", async ({ storage, reopen }) => {
-    for (let i = 0; i < 12; i++) await storage.write((tx) => appendSome(tx, 173));
+    for (let i = 0; i < 12; i++) await storage.write((tx) => appendEntries(tx, 173));
     const again = await reopen();
     assert.equal((await again.head()).size, 12 * 173);
     const rows = await again.entries(0, 12 * 173);

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError } from "../../contract/storage.ts";
-import { everything, NOTHING, writeEverything } from "./everything.ts";
-import { appendSome, leafHashHex, type Case } from "./rows.ts";
+import { readEverything, NOTHING, writeEverything } from "./everything.ts";
+import { appendEntries, leafHashHex, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
@@ -47,17 +47,17 @@ export function lifecycleCases(test: Case): void {
 
   test("ping resolves on a store that takes writes, and changes nothing one can read", async ({ storage }) => {
     await storage.write(writeEverything);
-    const before = await everything(storage);
+    const before = await readEverything(storage);
     await Promise.all([storage.ping(), storage.ping(), storage.write((tx) => tx.putMeta("x", "y"))]);
-    assert.deepEqual(await everything(storage), before);
+    assert.deepEqual(await readEverything(storage), before);
   });
 
   test("reopening keeps everything", async ({ storage, reopen }) => {
     await storage.write(writeEverything);
-    const before = await everything(storage);
+    const before = await readEverything(storage);
     const again = await reopen();
-    assert.deepEqual(await everything(again), before);
-    await again.write((tx) => appendSome(tx, 1));
+    assert.deepEqual(await readEverything(again), before);
+    await again.write((tx) => appendEntries(tx, 1));
     assert.equal((await again.head()).size, 3);
   });
 
@@ -69,7 +69,7 @@ export function lifecycleCases(test: Case): void {
       }),
       /no/,
     );
-    assert.deepEqual(await everything(await reopen()), NOTHING);
+    assert.deepEqual(await readEverything(await reopen()), NOTHING);
   });
 
   test("meta is written over, and unknown names are null", async ({ storage }) => {

@@ -1,19 +1,19 @@
 /** Cases for the usage of limits. */
 import assert from "node:assert/strict";
 import { StorageError, type LimitSpan, type LimitUseRow, type StorageReader } from "../../contract/storage.ts";
-import { T0, useRow, type Case } from "./rows.ts";
+import { T0, limitUseRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function limitCases(test: Case): void {
   test("uses count by limit, subject and time", async ({ storage, reopen }) => {
     const rows = [
-      useRow(1),
-      useRow(2),
-      useRow(3, { at: T0 + 2 }),
-      useRow(4, { subject: "agent-2" }),
-      useRow(5, { limit_name: "other" }),
-      useRow(6, { policy: "shell" }),
+      limitUseRow(1),
+      limitUseRow(2),
+      limitUseRow(3, { at: T0 + 2 }),
+      limitUseRow(4, { subject: "agent-2" }),
+      limitUseRow(5, { limit_name: "other" }),
+      limitUseRow(6, { policy: "shell" }),
     ];
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertLimitUse(row);
@@ -43,14 +43,14 @@ export function limitCases(test: Case): void {
     );
     assert.deepEqual(await again.limitsUsed([]), []);
     await assert.rejects(
-      again.write((tx) => tx.insertLimitUse(useRow(1))),
+      again.write((tx) => tx.insertLimitUse(limitUseRow(1))),
       isStorageError,
     );
   });
 
   test("a sum stays a number that a double holds", async ({ storage }) => {
     await storage.write(async (tx) => {
-      for (const n of [1, 2]) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
+      for (const n of [1, 2]) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
       count: 2,
@@ -58,7 +58,7 @@ export function limitCases(test: Case): void {
     });
     // The sum does not overflow 64 bits either.
     await storage.write(async (tx) => {
-      for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(useRow(n, { amount: Number.MAX_SAFE_INTEGER }));
+      for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
     const all = { count: 1100, sum: Number.MAX_SAFE_INTEGER };
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), all);
@@ -68,8 +68,8 @@ export function limitCases(test: Case): void {
 
   test("a sum is exact up to its largest amount", async ({ storage }) => {
     await storage.write(async (tx) => {
-      await tx.insertLimitUse(useRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
-      for (let n = 2; n <= 11; n++) await tx.insertLimitUse(useRow(n, { amount: 1 }));
+      await tx.insertLimitUse(limitUseRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
+      for (let n = 2; n <= 11; n++) await tx.insertLimitUse(limitUseRow(n, { amount: 1 }));
     });
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
       count: 11,
@@ -79,7 +79,7 @@ export function limitCases(test: Case): void {
 
   test("uses go with their action, and when they are over", async ({ storage }) => {
     await storage.write(async (tx) => {
-      for (const row of [useRow(1), useRow(1, { limit_name: "other" }), useRow(2), useRow(3)])
+      for (const row of [limitUseRow(1), limitUseRow(1, { limit_name: "other" }), limitUseRow(2), limitUseRow(3)])
         await tx.insertLimitUse(row);
     });
     await storage.write((tx) => tx.releaseLimitUses("action-1"));
@@ -118,7 +118,7 @@ export function limitCases(test: Case): void {
     };
     const add = async (first: number, count: number, at: (n: number) => number): Promise<void> => {
       const rows = Array.from({ length: count }, (_, i) => first + i).map((n) =>
-        useRow(n, {
+        limitUseRow(n, {
           at: T0 + at(n),
           until: T0 + at(n) + 10_000,
           amount: n,

@@ -1,7 +1,7 @@
 /** Cases for lists of actions: every filter, alone and combined, within the caller's visibility. */
 import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
-import { actionRow, appendSome, leafHashHex, T0, type Case } from "./rows.ts";
+import { actionRow, appendEntries, leafHashHex, T0, type Case } from "./rows.ts";
 
 /** 48 actions in which every pair of members varies independently; two share each creation time. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
@@ -54,7 +54,7 @@ function decisionCases(test: Case): void {
   }) => {
     assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
     await storage.write(async (tx) => {
-      await appendSome(tx, 12);
+      await appendEntries(tx, 12);
       // The clock was set back once. Entries 3 and 7 are not decisions.
       for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11])
         await tx.insertAction(

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type Storage } from "../../contract/storage.ts";
-import { appendSome, type Case } from "./rows.ts";
+import { appendEntries, type Case } from "./rows.ts";
 
 const isLocked = (error: unknown): boolean => error instanceof StorageError && error.kind === "locked";
 
@@ -37,7 +37,7 @@ export function processCases(test: Case): void {
       try {
         await one.write(async (tx) => {
           const n = Number(await tx.meta("n"));
-          await appendSome(tx, 1);
+          await appendEntries(tx, 1);
           await turn();
           await tx.putMeta("n", String(n + 1));
         });

@@ -77,7 +77,7 @@ export function tileRow(level: number, index: number): TileRow {
 }
 
 /** Appends `count` entries after those that are stored. */
-export async function appendSome(
+export async function appendEntries(
   tx: StorageTransaction,
   count: number,
   over: Partial<EntryRow> = {},
@@ -239,7 +239,11 @@ export function policyRow(n: number, over: Partial<PolicyRow> = {}): PolicyRow {
   };
 }
 
-export function versionRow(policyId: string, version: number, over: Partial<PolicyVersionRow> = {}): PolicyVersionRow {
+export function policyVersionRow(
+  policyId: string,
+  version: number,
+  over: Partial<PolicyVersionRow> = {},
+): PolicyVersionRow {
   return {
     policy_id: policyId,
     version,
@@ -252,7 +256,7 @@ export function versionRow(policyId: string, version: number, over: Partial<Poli
   };
 }
 
-export function setRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRow {
+export function policySetRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRow {
   return {
     digest: leafHashHex(`set ${n}`),
     document: `{"format":"assent-policy-set/1","n":${n}}`,
@@ -287,7 +291,7 @@ export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): Deliver
   };
 }
 
-export function useRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow {
+export function limitUseRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow {
   return {
     policy: "payments",
     limit_name: "refunds a day",

@@ -2,20 +2,20 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type StorageTransaction } from "../../contract/storage.ts";
-import { everything, NOTHING, writeEverything } from "./everything.ts";
-import { actionRow, appendSome, entryRow, headRow, keyRow, T0, tileRow, type Case } from "./rows.ts";
+import { readEverything, NOTHING, writeEverything } from "./everything.ts";
+import { actionRow, appendEntries, entryRow, headRow, keyRow, T0, tileRow, type Case } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function transactionCases(test: Case): void {
   test("an empty store has a head of size 0 and nothing else", async ({ storage }) => {
-    assert.deepEqual(await everything(storage), NOTHING);
+    assert.deepEqual(await readEverything(storage), NOTHING);
     assert.equal(typeof storage.exclusive, "boolean");
   });
 
   test("write answers what its work answers, and its rows are there", async ({ storage }) => {
     assert.equal(await storage.write(async (tx) => (await writeEverything(tx), "done")), "done");
-    const values = await everything(storage);
+    const values = await readEverything(storage);
     for (const [name, value] of Object.entries(values))
       assert.notDeepEqual(value, NOTHING[name as keyof typeof NOTHING], name);
   });
@@ -29,7 +29,7 @@ export function transactionCases(test: Case): void {
       }),
       (thrown) => thrown === error,
     );
-    assert.deepEqual(await everything(storage), NOTHING);
+    assert.deepEqual(await readEverything(storage), NOTHING);
   });
 
   test("what is thrown need not be an Error", async ({ storage }) => {
@@ -65,10 +65,10 @@ export function transactionCases(test: Case): void {
 
   test("a throw undoes updates as well as inserts", async ({ storage }) => {
     await storage.write(writeEverything);
-    const before = await everything(storage);
+    const before = await readEverything(storage);
     await assert.rejects(
       storage.write(async (tx) => {
-        await appendSome(tx, 3);
+        await appendEntries(tx, 3);
         await tx.putCheckpoint(5, "later");
         assert.equal(
           await tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: T0 + 9 }),
@@ -88,16 +88,16 @@ export function transactionCases(test: Case): void {
       }),
       /no/,
     );
-    assert.deepEqual(await everything(storage), before);
+    assert.deepEqual(await readEverything(storage), before);
   });
 
   test("a transaction sees its own writes, others see none of them before it is committed", async ({ storage }) => {
     await storage.write(async (tx) => {
       await writeEverything(tx);
-      assert.deepEqual(await everything(storage), NOTHING);
+      assert.deepEqual(await readEverything(storage), NOTHING);
       await turn();
-      assert.deepEqual(await everything(storage), NOTHING);
-      const own = await everything(tx);
+      assert.deepEqual(await readEverything(storage), NOTHING);
+      const own = await readEverything(tx);
       for (const [name, value] of Object.entries(own))
         assert.notDeepEqual(value, NOTHING[name as keyof typeof NOTHING], name);
     });
@@ -223,7 +223,7 @@ export function transactionCases(test: Case): void {
   test("rows are values: changing what went in or came out changes nothing", async ({ storage }) => {
     const key = keyRow(1);
     await storage.write(async (tx) => {
-      const [entry] = await appendSome(tx, 1);
+      const [entry] = await appendEntries(tx, 1);
       await tx.insertKey(key);
       (entry as { bytes: Uint8Array }).bytes.fill(0);
     });

@@ -1,7 +1,7 @@
 /** Cases for values, which must be read as they were written or be refused. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, useRow, type Case } from "./rows.ts";
+import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type Case } from "./rows.ts";
 
 /** Whether the error blames only the caller. An error of another kind would fail all jobs of the batch. */
 const isInvalid = (error: unknown): boolean => error instanceof StorageError && error.kind === "invalid";
@@ -85,7 +85,7 @@ export function valueCases(test: Case): void {
     const idempotency = idempotencyRow(plain(255), { route: plain(64) });
     const approval = approvalRow(action.id, `owner:${long(100)}`);
     const { position, ...delivery } = deliveryRow(1, { destination: plain(2000) });
-    const use = useRow(1, { policy: plain(64), limit_name: plain(64), subject: plain(128) });
+    const use = limitUseRow(1, { policy: plain(64), limit_name: plain(64), subject: plain(128) });
     await storage.write(async (tx) => {
       await tx.insertAction(action);
       await tx.insertAgent(agent);

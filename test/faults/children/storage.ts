@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../../src/contract/storage.ts";
-import { actionRow, appendSome } from "../../../src/testing/suite/rows.ts";
+import { actionRow, appendEntries } from "../../../src/testing/suite/rows.ts";
 
 const [role, path = ""] = process.argv.slice(2);
 
@@ -23,7 +23,7 @@ async function step(storage: Storage, padding = 0): Promise<number> {
   return storage.write(async (tx) => {
     const { size } = await tx.head();
     await tx.insertAction(actionRow(size, { request: "x".repeat(padding) }));
-    await appendSome(tx, 3);
+    await appendEntries(tx, 3);
     await tx.putMeta("size", String(size + 3));
     return size + 3;
   });

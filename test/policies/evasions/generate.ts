@@ -1,6 +1,6 @@
 /**
- * Evasions made from an action that is plainly allowed: the same thing spelled otherwise, with something beside it, or
- * with values of another shape. Whether one of them is allowed after all is for the caller to judge (plain/).
+ * Generates evasions of an action that is plainly allowed: other spellings, additional content, or values of another
+ * shape. The caller judges whether one of them may be allowed after all (plain/).
  */
 export interface Asked {
   agent_id: string;
@@ -10,7 +10,7 @@ export interface Asked {
 }
 
 export interface Generated {
-  /** What was done to the action. */
+  /** The change to the action. */
   kind: string;
   action: Asked;
 }
@@ -35,7 +35,7 @@ const first = (text: string, by: (letter: string) => string | undefined): string
   return at < 0 ? [] : [`${text.slice(0, at)}${by(text[at] as string)}${text.slice(at + 1)}`];
 };
 
-/** The same word to somebody who only glances at it. */
+/** Returns a word that looks like the given one at a glance. */
 function spellings(word: string): [kind: string, spelled: string][] {
   const camel = word.replace(/_([a-z])/g, (_, c: string) => c.toUpperCase());
   const cased = [word.toUpperCase(), word.slice(0, 1).toUpperCase() + word.slice(1), camel];
@@ -68,7 +68,7 @@ const around = (word: string): string[] => [
   "",
 ];
 
-/** Verbs that promise to look, before things that are not to be looked at, or not only looked at. */
+/** Verbs of reading, with objects that are not only read. */
 const VERBS = ["get", "list", "read", "search", "describe", "find", "show", "fetch", "retrieve", "GET", "Get"];
 const NOUNS = [
   "",
@@ -99,10 +99,10 @@ const UNKNOWN_OPERATIONS = [
   "__proto__",
 ];
 
-/** Tools that hold secrets, run commands, or are nobody's. */
+/** Tools that hold secrets, run commands, or belong to no one. */
 const OTHER_TOOLS = ["bash", "sh", "VAULT", "Vault", "1password", "secrets", "ssh", "python", "unknown", "*", ""];
 
-/** Parameters that change what is done, each with a value that does. */
+/** Parameters that change the effect, each with a value that does. */
 const BESIDE: Readonly<Record<string, unknown>> = {
   "": 1,
   x: 1,
@@ -142,7 +142,7 @@ const BESIDE: Readonly<Record<string, unknown>> = {
   role: "admin",
 };
 
-/** Other values in the place of one, whatever it is. */
+/** Other values for a member, whatever it is. */
 function* variants(value: unknown): Generator<[kind: string, value: unknown]> {
   yield ["nothing", null];
   yield ["truth for value", true];
@@ -208,7 +208,7 @@ function* variants(value: unknown): Generator<[kind: string, value: unknown]> {
   }
 }
 
-/** Not by an initialiser: "__proto__" must become a key. */
+/** Do not use an initialiser, because "__proto__" must become a key. */
 const withParam = (params: Record<string, unknown>, key: string, value: unknown): Record<string, unknown> =>
   Object.fromEntries([...Object.entries(params).filter(([name]) => name !== key), [key, value]]);
 

@@ -1,4 +1,4 @@
-/** What an agent, or whoever speaks through it, would try against each pack, and what comes of it. */
+/** Actions with which an agent, or an attacker through it, would try to evade each pack, and the expected decision. */
 import type { Effect } from "../../../src/domain/policy/policy-types.ts";
 import { cloud } from "./cloud.ts";
 import { codingAgents } from "./coding-agents/index.ts";

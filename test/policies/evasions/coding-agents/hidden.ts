@@ -1,4 +1,4 @@
-/** What hides the name of the command, or brings it from elsewhere. */
+/** Command lines that hide the command's name or take it from a variable, file or expansion. */
 import type { Evasion } from "../index.ts";
 import { sh } from "./asking.ts";
 
@@ -53,7 +53,7 @@ export const hidden: readonly Evasion[] = [
   "pwsh -c ls",
   "if true",
   "cat src/../x",
-  // What runs inside what looks like data.
+  // Commands inside text that looks like data.
   "[[ -v 'a[$(touch x)]' ]] && ls",
   "[[ 'a[$(touch x)]' -eq 0 ]] && ls",
   "[[ a || touch == x ]]; ls",
@@ -74,7 +74,7 @@ export const hidden: readonly Evasion[] = [
   "ls\u00a0x",
   "trap -- 'touch x' EXIT; ls",
   "trap -x 'touch x' EXIT; ls",
-  // Where the parser's words end elsewhere than bash's.
+  // Words that the parser splits differently from bash.
   "ls 1>(touch x)",
   "ls 11>(touch x)",
   "cat 3<(touch x)",
@@ -86,7 +86,7 @@ export const hidden: readonly Evasion[] = [
   "ls (x",
   "{ ls (x; }",
   "uniq x 12>/dev/null",
-  // Where zsh expands what bash leaves alone.
+  // Expansions of zsh that bash does not have.
   "cat $~HOME/x",
   'cat "$=HOME/x"',
   "cat $é/x",

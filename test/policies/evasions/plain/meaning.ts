@@ -1,17 +1,18 @@
 /**
- * What each policy is meant to let through without a person, said apart from its conditions: exact tools, exact
- * operations, and each parameter with what it may be. Case of tools and operations aside, nothing else may be allowed.
+ * What each policy is meant to allow without a person, independent of its conditions: exact tools, exact operations,
+ * and each parameter with its permitted values. Apart from the case of tools and operations, nothing else may be
+ * allowed.
  */
 export type Meant = (value: unknown) => boolean;
 
 export interface Plain {
   tools: readonly string[];
   operations: readonly string[];
-  /** Every parameter that may stand there. */
+  /** Every permitted parameter. */
   params: Readonly<Record<string, Meant>>;
-  /** What must hold beside that. */
+  /** Additional requirements. */
   also?: (params: Readonly<Record<string, unknown>>) => boolean;
-  /** Plainly allowed, each for all tools and operations. */
+  /** Plainly allowed actions, for all tools and operations. */
   samples: readonly Record<string, unknown>[];
 }
 
@@ -39,7 +40,7 @@ export const listOf =
     Array.isArray(value) && value.length <= max && value.every(meant);
 export const count: Meant = (value) => Number.isInteger(value);
 
-/** One word: nothing that separates, quotes, expands or hides. */
+/** One word without characters that separate, quote, expand or hide. */
 export const word = like(/^[A-Za-z0-9._@+:-]{1,100}$/);
 export const id = either(word, count);
 export const each = (names: readonly string[], meant: Meant): Record<string, Meant> =>
