@@ -1,4 +1,7 @@
-/** The hooks as the SDK calls them, by its types: its own package brings a program of 400 MB, which is not started here. */
+/**
+ * The hooks, called as the SDK calls them according to its types. The SDK's package contains a program of 400 MB, which
+ * is not started here.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { assentHooks } from "../../src/adapters/claude-agent-sdk.ts";
@@ -33,7 +36,7 @@ adapterTests("Claude Agent SDK's hooks", false, async (): Promise<Driver<null>> 
   },
 }));
 
-test("Claude Agent SDK's hooks: arguments that are not told are not taken for none", async () => {
+test("Claude Agent SDK's hooks: missing arguments are not treated as empty ones", async () => {
   const service = await startService({
     policy: "policy: any\nrules:\n  - { name: all, tool: stripe, effect: allow }\n",
   });

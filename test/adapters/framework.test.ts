@@ -30,13 +30,13 @@ describe("the version of a framework", () => {
     assert.throws(() => checkFramework("@openai/agents", [install("@openai/agents", "0.19.9")]));
   });
 
-  it("is accepted from the oldest that is supported on", () => {
+  it("is accepted from the oldest supported version on", () => {
     for (const [name, { oldest }] of Object.entries(FRAMEWORKS))
       checkFramework(name as Framework, [install(name, oldest)]);
     checkFramework("ai", [install("ai", "7.3.0-beta.1")]);
   });
 
-  it("is not checked where the framework is not found, and the first folder that has it counts", () => {
+  it("is not checked if the framework is not found, and the first folder that has it counts", () => {
     checkFramework("ai", [folder]);
     checkFramework("ai", [folder, install("ai", "6.1.0"), install("ai", "5.0.0")]);
   });

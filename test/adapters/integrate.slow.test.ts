@@ -1,4 +1,4 @@
-/** What docs/integrate.md shows, as it stands there: the first block runs, and the others compile with the real packages. */
+/** The examples of docs/integrate.md: the first one runs, and the others compile with the real packages. */
 import assert from "node:assert/strict";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { execFile } from "node:child_process";
@@ -24,7 +24,7 @@ const blockOf = (name: string): string => {
 };
 const EXTENSION = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 
-test("your own code: what is allowed runs at once, and the rest after the approval, once", async () => {
+test("your own code: an allowed call runs immediately, and another one runs once after the approval", async () => {
   const folder = temporaryFolder("assent-integrate-");
   const service = await startService();
   const server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
@@ -108,7 +108,7 @@ export const agent = new LlmAgent({ name: "support", model: "gemini", tools: [re
 
 for (const { name, versions, text } of PROGRAMS) {
   const { skip, folder } = await packages(versions);
-  test(`${name}: what the page says compiles with its types`, { skip }, async () => {
+  test(`${name}: the example compiles with the package's types`, { skip }, async () => {
     const place = temporaryFolder("assent-integrate-");
     try {
       symlinkSync(join(folder, "node_modules"), join(place, "node_modules"));

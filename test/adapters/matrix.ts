@@ -1,4 +1,4 @@
-/** What holds for every adapter, with the real framework, a scripted model and a real service. */
+/** Checks for every adapter, with the real framework, a scripted model and a real service. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { GateOptions } from "../../src/adapters/gate.ts";
@@ -12,11 +12,14 @@ export interface Refund {
   to: string;
 }
 
-/** One framework. Its model calls the tool `refund` once with what it is told to, and then ends. */
+/** One framework, whose model calls the tool `refund` once with the given arguments and then ends. */
 export interface Driver<State> {
-  /** A new run. `run` is what the tool does. Gives what is kept of the run, serialised, and what the model was told. */
+  /**
+   * Starts a new run. `run` is the tool's function. Returns the serialised state of the run, and the texts that the
+   * model got.
+   */
   begin(params: Refund, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
-  /** Goes on with a run from its serialised state; `forged`: with everything in it that can say "approved". */
+  /** Continues a run from its serialised state. `forged`: with everything in it changed to "approved". */
   resume?(state: State, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
 }
 
@@ -52,7 +55,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       ran.push(params);
       return `refunded ${params.amount}`;
     };
-    /** As after a restart: nothing is kept but the service's store and the framework's state. */
+    /** As after a restart: only the service's store and the framework's state remain. */
     const gate = (more: Partial<GateOptions> = {}): GateOptions => ({
       tool: "stripe",
       assent: clientOf(service, { apiKey: key, retries: 0 }),
@@ -64,7 +67,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
     const alice = () => clientOf(service, { apiKey: approver });
     const isRejected = ({ params: { to } }: ActionRecord): boolean => to === "rejected";
 
-    test("what is allowed runs once, and is reported", async () => {
+    test("an allowed call runs once, and its result is reported", async () => {
       const params = { amount: 5, to: "allowed" };
       const { told } = await drive.begin(params, gate(), run);
       assert.deepEqual(ran, [params]);
@@ -73,13 +76,13 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.deepEqual([action?.status, action?.params], ["succeeded", params]);
     });
 
-    test("what throws has run, once, and is reported as failed", async () => {
+    test("a call that throws has run, once, and is reported as failed", async () => {
       const params = { amount: 7, to: "throws" };
       const failing = (given: Refund): string => {
         ran.push(given);
         throw new Error("card declined");
       };
-      // Some frameworks tell the model, and others whoever made the run.
+      // Some frameworks tell the model, and others the caller of the run.
       await drive.begin(params, gate(), failing).catch(() => {});
       assert.deepEqual(ran, [params]);
       const [action] = (await admin().actionsPage({ limit: 1 })).actions;
@@ -87,13 +90,13 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.match(action?.result?.error ?? "", /card declined/);
     });
 
-    test("what is denied does not run, and the model is told why", async () => {
+    test("a denied call does not run, and the model gets the reason", async () => {
       const { told } = await drive.begin({ amount: 5000, to: "denied" }, gate(), run);
       assert.deepEqual(ran, []);
       assert.match(told, /too much/);
     });
 
-    test("what the service cannot decide does not run", async () => {
+    test("a call that the service cannot decide does not run", async () => {
       const away = clientOf(service, {
         apiKey: key,
         retries: 0,
@@ -104,7 +107,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.match(told, /Not run/);
     });
 
-    test("what waits survives restarts, is run by no approval but the service's, and then runs once", async () => {
+    test("a pending call survives restarts, runs only after the service's approval, and then once", async () => {
       const params = { amount: 500, to: "waits" };
       let { state, told } = await drive.begin(params, gate(), run);
       assert.deepEqual(ran, []);
@@ -117,7 +120,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
         ({ told } = await drive.begin(params, gate(), run));
       } else {
         await service.restart();
-        // The framework says "approved"; nobody has approved anything.
+        // The framework says "approved", but no one has approved anything.
         ({ state } = await drive.resume(state, gate(), run));
         assert.deepEqual(ran, []);
         assert.deepEqual([...new Set(waiting)], [id]);
@@ -130,7 +133,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.equal((await admin().action(id)).status, "succeeded");
     });
 
-    test("a rejection while a call waits reaches the model, with its author and words, and so does one from before", async () => {
+    test("a rejection reaches the model with its author and comment, during the wait and for a later call", async () => {
       const params = { amount: 503, to: "rejected" };
       const rejected = /rejected by alice: use the small refund instead/;
       let told: string;
@@ -155,7 +158,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.deepEqual((await admin().actionsPage({ status: "pending_approval" })).actions.filter(isRejected), []);
     });
 
-    test("what no one decided on in time may be asked for again, and the model is told so", async () => {
+    test("an expired call can be requested again, and the model is told so", async () => {
       const params = { amount: 504, to: "late" };
       const { state } = await drive.begin(params, gate(), run);
       const id = waiting[0] as string;
@@ -167,7 +170,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.deepEqual(ran, []);
     });
 
-    test("what was approved for one call runs no other", async () => {
+    test("an approval for one call runs no other call", async () => {
       await drive.begin({ amount: 501, to: "one" }, gate(), run);
       await admin().approve(waiting[0] as string);
       await drive.begin({ amount: 502, to: "other" }, gate(), run);

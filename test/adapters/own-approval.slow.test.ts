@@ -1,4 +1,4 @@
-/** What a tool asks of its application's own user stays asked, beside what the service says. */
+/** A tool's own approval check by its application's user still applies, in addition to the service's decision. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { governTools } from "../../src/adapters/ai-sdk.ts";
@@ -26,7 +26,7 @@ describe("a tool's own needsApproval", () => {
     [undefined, false],
     [() => Promise.resolve(false), false],
   ] as const)
-    test(`${String(own)}: ${needed ? "asked" : "not asked"} of what policy allows`, async () => {
+    test(`${String(own)}: ${needed ? "asked" : "not asked"} for a call that policy allows`, async () => {
       const { refund } = governTools({ refund: { execute, needsApproval: own as unknown } }, gate);
       const asks = refund.needsApproval as unknown as (input: unknown, how: unknown) => Promise<boolean>;
       assert.equal(await asks(ALLOWED, { toolCallId: "c-1" }), needed);

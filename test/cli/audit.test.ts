@@ -53,7 +53,7 @@ async function auditCopy(
   cpSync(join(folder, name), data, { recursive: true });
   const { DatabaseSync } = await loadSqlite();
   const db = new DatabaseSync(join(data, "assent.db"));
-  // Triggers refuse such changes. Whoever can write the file can drop them, and create them again.
+  // Triggers reject such changes, but anyone who can write the file can drop and recreate them.
   const triggers = db.prepare("select name, sql from sqlite_schema where type = 'trigger'").all() as {
     name: string;
     sql: string;
@@ -67,7 +67,7 @@ async function auditCopy(
   return { ...(await assentHere("audit", "--config", config, ...args)), data };
 }
 
-test("a whole store: how much is signed, by which key, and which kept checkpoints it contains", async () => {
+test("a whole store: the number of signed entries, the key, and the saved checkpoints that it contains", async () => {
   const whole = await auditCopy("late", "");
   assert.equal(whole.code, 0, whole.out);
   assert.match(
@@ -99,13 +99,13 @@ test("entries without a checkpoint, or without the log's key, are a fault, also 
   }
 });
 
-test("entries that no checkpoint covers after a minute are named as unsigned", async () => {
+test("entries without a checkpoint after a minute are reported as unsigned", async () => {
   const { DatabaseSync } = await loadSqlite();
   const db = new DatabaseSync(join(folder, "early", "assent.db"));
   const [early] = db.prepare("select size, note from checkpoint").all() as { size: number; note: string }[];
   db.close();
   assert.ok(early !== undefined);
-  // Valid, but older: whoever has it can rewrite what came after it.
+  // Valid but older: the holder of the key can rewrite later entries.
   const sql = `update checkpoint set size = ${early.size}, note = '${early.note}'`;
   const rolledBack = await auditCopy("late", sql, { args: ["--key", vkey] });
   assert.equal(rolledBack.code, 0, rolledBack.out);
@@ -115,7 +115,7 @@ test("entries that no checkpoint covers after a minute are named as unsigned", a
   );
 });
 
-test("the service refuses to start on such a store", async () => {
+test("the service does not start on such a store", async () => {
   for (const [sql, open, words] of [
     ["delete from checkpoint", openLedgerOn, /no signed checkpoint: the checkpoint was removed/],
     [
@@ -132,7 +132,7 @@ test("the service refuses to start on such a store", async () => {
   }
 });
 
-test("a data folder that was put back as a whole fails as it does at the start of the service", async () => {
+test("a data folder that was replaced by an older copy fails, as at the start of the service", async () => {
   const back = await auditCopy("early", "");
   assert.equal(back.code, 6, back.out);
   assert.match(
@@ -141,11 +141,11 @@ test("a data folder that was put back as a whole fails as it does at the start o
       `the store holds ${earlySize} entries, and the stored checkpoint .*state.*\\.checkpoint was signed over \\d+: an older copy`,
     ),
   );
-  // On a machine that never saw a later checkpoint nothing contradicts the copy.
+  // On a machine without a later checkpoint, nothing contradicts the copy.
   assert.equal((await auditCopy("early", "", { own: true })).code, 0);
 });
 
-test("a store that cannot be read is a fault, not a failure of the command", async () => {
+test("an unreadable store is a fault, not a failure of the command", async () => {
   const data = temporaryFolder("damaged-", folder);
   cpSync(join(folder, "late"), data, { recursive: true });
   const config = join(data, "assent.yaml");

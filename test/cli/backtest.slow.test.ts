@@ -54,7 +54,7 @@ describe("assent policy backtest", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("says the same of a service and of its store, which may be in use", async () => {
+  it("reports the same from a service and from its store, which can be in use", async () => {
     const [over, inside] = await Promise.all([
       assent(candidate, "--format", "json"),
       assent(candidate, "--format", "json", "--against", "store"),
@@ -76,7 +76,7 @@ describe("assent policy backtest", () => {
     );
   });
 
-  it("prints for people and for pull requests, and lets nothing of an action become markup", async () => {
+  it("prints for people and for pull requests, and text of an action cannot become markup", async () => {
     const text = await assent(candidate, "--examples", "1");
     assert.match(
       text.out,
@@ -94,7 +94,7 @@ describe("assent policy backtest", () => {
     assert.ok(!markdown.out.includes("\u202e"));
   });
 
-  it("fails where asked to, on faulty policies, and without a service", async () => {
+  it("fails with --fail-on-flips, on faulty policies, and without a service", async () => {
     assert.equal((await assent(candidate, "--fail-on-flips")).code, 1);
     assert.equal((await assent(candidate, "--limit", "3", "--format", "json")).out.includes('"evaluated":3'), true);
     writeFileSync(join(candidate, "broken.yaml"), "policy: broken\nrules:\n  - { name: r, effect: sometimes }\n");

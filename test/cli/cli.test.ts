@@ -29,7 +29,7 @@ describe("help and usage", () => {
     }
   });
 
-  test("schema prints what the package publishes", async () => {
+  test("schema prints the published schemas", async () => {
     for (const [name, file] of Object.entries(EDITOR_SCHEMA_FILES)) {
       const printed = await assentHere("schema", name);
       assert.deepEqual([printed.code, printed.out], [0, readFileSync(join(ROOT, "src", file), "utf8")]);
@@ -45,7 +45,7 @@ describe("help and usage", () => {
     assert.deepEqual(documented, Object.values(EXIT));
   });
 
-  test("what is mistyped is named, with what was probably meant", async () => {
+  test("mistyped names are reported with a suggestion", async () => {
     for (const [args, words] of [
       [[], /usage: assent COMMAND/],
       [["polcy"], /no command "polcy"; did you mean "policy"/],
@@ -70,7 +70,7 @@ describe("help and usage", () => {
       [["serve", "--port", "http"], /--port takes 0 to 65535, not "http"/],
       [["hook", "install", "--host", "x"], /run ".* hook install --help"/],
     ] as [string[], RegExp][]) {
-      // As processes only where the environment matters, and once for the way out of one.
+      // Start processes only if the environment matters, and once for the exit of one.
       const run = args.length < 2 ? await assent(args) : await assentHere(...args);
       assert.equal(run.code, EXIT.usage, args.join(" "));
       assert.match(run.out + run.err, words);
@@ -78,7 +78,7 @@ describe("help and usage", () => {
     }
   });
 
-  test("an address that is none is said in one line, by whatever asks the service", async () => {
+  test("every command that needs the service reports an invalid address in one line", async () => {
     for (const command of [["actions"], ["mcp", "proxy", "--", "cat"]]) {
       const run = await assent(command, { ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" });
       assert.deepEqual([run.code, run.out], [EXIT.usage, ""]);
@@ -91,14 +91,14 @@ describe("help and usage", () => {
     assert.deepEqual(await assentHere("--version"), { code: 0, out: `${version}\n`, err: "" });
   });
 
-  test("a service that is not there is 5", async () => {
+  test("exit code 5 means that the service is unreachable", async () => {
     const run = await assent(["actions"], { ASSENT_API_KEY: "x", ASSENT_URL: "http://127.0.0.1:9" });
     assert.deepEqual([run.code, run.out], [EXIT.unreachable, ""]);
   });
 });
 
 describe("policies", () => {
-  test("check names every fault with its place, test runs the cases", async () => {
+  test("check reports every fault with its position, test runs the cases", async () => {
     const folder = temporaryFolder("assent-cli-");
     try {
       writeFileSync(
@@ -160,7 +160,7 @@ describe("against a running service", () => {
     body: JSON.stringify(body),
   });
 
-  test("submit asks as the key's own agent where none is named", async () => {
+  test("submit uses the key's own agent if none is named", async () => {
     const create = ["keys", "create", "own", "--preset", "agent", "--agent", "own-bot"];
     const { out: key } = await as(keys.admin, create);
     const words = refund(50).filter((word) => word !== "--agent" && word !== "support-bot");
@@ -170,7 +170,7 @@ describe("against a running service", () => {
     assert.match(unbound.err, /AGENT_UNBOUND: .* say for which agent/);
   });
 
-  test("status shows the service, the key and what waits, and says what is missing", async () => {
+  test("status shows the service, the key and the pending actions, and reports what is missing", async () => {
     const known = await as(keys.agent, ["status"]);
     assert.equal(known.code, EXIT.ok, known.err);
     assert.match(known.out, /^service {3}\S+ is ready\nkey {7}[^\n]+\nscopes {4}[^\n]*actions:submit/);
@@ -182,7 +182,7 @@ describe("against a running service", () => {
     assert.equal(down.code, EXIT.unreachable);
   });
 
-  test("approve takes the beginning of an id only if one pending action has it", async () => {
+  test("approve accepts the beginning of an id only if exactly one pending action has it", async () => {
     const { out } = await as(keys.agent, [...refund(501), "--json"]);
     const { id } = JSON.parse(out) as { id: string };
     assert.match((await as(keys.admin, ["approve", "00000000"])).err, /no pending action has an id that begins with/);
@@ -191,7 +191,7 @@ describe("against a running service", () => {
     assert.match(approved.out, new RegExp(`^approved[^]*${id}`));
   });
 
-  test("submit exits by the verdict", async () => {
+  test("submit exits with the code of the decision", async () => {
     const allowed = await as(keys.agent, refund(50));
     assert.equal(allowed.code, EXIT.ok, allowed.err);
     assert.match(allowed.out, /^allowed {2}stripe refund by support-bot\n/);
@@ -202,7 +202,7 @@ describe("against a running service", () => {
     assert.equal((JSON.parse(stdin.out) as { status: string }).status, "allowed");
   });
 
-  test("actions lists what each action does", async () => {
+  test("actions lists the content of each action", async () => {
     const command = `docker ps --filter name=x\n${"x".repeat(300)}`;
     const submitted = ["--tool", "shell", "--operation", "run", "--params", JSON.stringify({ command })];
     await as(keys.agent, ["submit", "--agent", "support-bot", ...submitted]);
@@ -212,7 +212,7 @@ describe("against a running service", () => {
     assert.match((await as(keys.admin, ["actions", "--limit", "1"])).out, /\t{"amount":1,"currency":"USD"}\n$/);
   });
 
-  test("approve and deny act as the key's owner", async () => {
+  test("approve and deny vote as the key's owner", async () => {
     const pending = JSON.parse((await as(keys.agent, [...refund(500), "--json"])).out) as { id: string };
     const own = await as(keys.agent, ["approve", pending.id]);
     assert.equal(own.code, EXIT.failure);
@@ -303,7 +303,7 @@ describe("against a running service", () => {
     assert.match(wrong.err, /--days must be a whole number from 1 to 366; got `400`/);
   });
 
-  test("verify accepts the proof and refuses every changed one", async () => {
+  test("verify accepts the proof and rejects every altered one", async () => {
     const action = JSON.parse((await as(keys.agent, [...refund(5), "--json"])).out) as { decision_hash: string };
     const get = async (path: string): Promise<string> =>
       (await fetch(service.url + path, { headers: { authorization: `Bearer ${keys.admin}` } })).text();
@@ -351,7 +351,7 @@ describe("against a running service", () => {
     assert.equal((await assent(["verify", "-", "--key", "nonsense"], {}, proof)).code, EXIT.usage);
   });
 
-  test("a second service on the same store, and a port that is taken, are said in one line", async () => {
+  test("a second service on the same store, and a port in use, are reported in one line", async () => {
     const second = await assent(["serve", "--port", "0"], {
       ASSENT_DATA: join(folder, "data"),
       ASSENT_POLICIES: POLICIES,
@@ -384,7 +384,7 @@ describe("against a running service", () => {
     }
   });
 
-  test("an operator who lost the admin key gets in with --local, once the service is stopped", async () => {
+  test("an operator without an admin key creates one with --local while the service is stopped", async () => {
     const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
     assert.equal(
       (await assent(["keys", "create", "rescue", "--local"], env)).code,
@@ -399,14 +399,14 @@ describe("against a running service", () => {
   });
 });
 
-test("a configuration without plugins serves nothing, and says so", async (t) => {
+test("a configuration without plugins serves nothing, and reports it", async (t) => {
   const folder = folderWith(t, { "assent.yaml": "plugins: []\n" });
   const run = await assent(["serve"], { ASSENT_PORT: "0" }, "", folder);
   assert.deepEqual([run.code, run.out], [EXIT.failure, ""]);
   assert.match(run.err, /no plugins, so there is nothing to serve/);
 });
 
-test("a configuration that is wrong is told whole, with places", async () => {
+test("all faults of a configuration are reported, with positions", async () => {
   const folder = temporaryFolder("assent-cli-");
   try {
     mkdirSync(join(folder, "policies"));

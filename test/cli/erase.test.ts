@@ -1,4 +1,4 @@
-/** `assent erase` against a running service: counts first, erases when told, refuses what could only be a mistake. */
+/** `assent erase` against a running service: it counts first, erases with --yes, and rejects probable mistakes. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -56,7 +56,7 @@ test("one action is shown, and erased with --yes and a reason", async () => {
   assert.match(refused.err, /ACTION_OPEN/);
 });
 
-test("those that match are counted, and erased with --yes and a reason", async () => {
+test("matching actions are counted, and erased with --yes and a reason", async () => {
   const ids = [
     await submitted("unknown", "x", { to: { email: "anna@example.org" } }),
     await submitted("unknown", "x", {}),
@@ -74,7 +74,7 @@ test("those that match are counted, and erased with --yes and a reason", async (
   assert.match((await as(keys.admin, "erase", "--older-than", "1d")).out, /^0 of 0 actions match; nothing was erased/);
 });
 
-test("what could only be a mistake is refused before anybody is asked", async () => {
+test("probable mistakes are rejected before the confirmation", async () => {
   for (const [args, words] of [
     [[], /select actions with/],
     [["--reason", "r", "--yes"], /select actions with/],

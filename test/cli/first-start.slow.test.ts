@@ -1,4 +1,4 @@
-/** The first minutes: an empty folder, the first keys, and a start that fails. */
+/** The first start: an empty folder, the first keys, and a start that fails. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
@@ -10,7 +10,7 @@ import { assent, folderWith } from "../support/cli.ts";
 import { ASSENT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 
-/** Nothing of the machine's environment that would tell the service where to begin. */
+/** Without environment variables that configure the service. */
 const BARE = Object.fromEntries(
   Object.keys(process.env)
     .filter((name) => name.startsWith("ASSENT_") || name === "DATABASE_URL")
@@ -32,7 +32,7 @@ async function serve(
   return service;
 }
 
-/** On Node 20: a loader that finds no package with SQLite. */
+/** As on Node 20: a loader that finds no package with SQLite. */
 const WITHOUT_SQLITE = `--import=${`data:text/javascript,${encodeURIComponent(
   `import { register } from "node:module";
 register("data:text/javascript," + encodeURIComponent(\`export async function resolve(name, context, next) {
@@ -59,7 +59,7 @@ async function submit(url: string, key: string, amount: number): Promise<string>
 }
 
 describe("the first keys", () => {
-  it("are shown by the first start that serves, and not lost by one that fails", async (t) => {
+  it("are displayed by the first start that listens, and not lost by one that fails", async (t) => {
     const folder = folderWith(t, {});
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
@@ -80,7 +80,7 @@ describe("the first keys", () => {
     assert.match(service.output(), new RegExp(`console is at ${service.url}/`));
   });
 
-  it("are not stored when they could not be shown, and others are shown next time", async (t) => {
+  it("are not stored if they could not be displayed; the next start displays others", async (t) => {
     const config = defaultConfig({ data: folderWith(t, {}), policies: POLICIES });
     const runtime = await createRuntime(config, { log: createLogger("silent") });
     await runtime.start();
@@ -103,7 +103,7 @@ describe("the first keys", () => {
     ["a flag", ["--first-keys", "file"], {}],
     ["the environment, as the images do", [], { ASSENT_FIRST_KEYS: "file" }],
   ] as const)
-    it(`go to a private file when ${how} says so, and into no log`, async (t) => {
+    it(`go to a private file if ${how} says so, and not into the log`, async (t) => {
       const folder = folderWith(t, {});
       const env_ = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES, ...env };
       const service = await serve(t, folder, env_, [...args]);
@@ -115,7 +115,7 @@ describe("the first keys", () => {
       assert.equal(await submit(service.url, agent, 50), "allowed");
     });
 
-  it("are not made where the file for them cannot be written", async (t) => {
+  it("are not created if their file cannot be written", async (t) => {
     const folder = folderWith(t, {});
     mkdirSync(join(folder, "data/first-keys/in-the-way"), { recursive: true });
     const env = { ...BARE, ASSENT_PORT: "0", ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
@@ -125,7 +125,7 @@ describe("the first keys", () => {
     assert.equal(keysIn((await serve(t, folder, env)).output()).length, 2);
   });
 
-  it("have two places, and a third is refused", async (t) => {
+  it("have two possible outputs, and another value is rejected", async (t) => {
     const { code, err } = await assent(["serve", "--first-keys", "mail"], { cwd: folderWith(t, {}), env: BARE });
     assert.equal(code, 2);
     assert.match(err, /--first-keys .* takes print or file, not "mail"/);
@@ -133,7 +133,7 @@ describe("the first keys", () => {
 });
 
 describe("a first start", () => {
-  it("warns of nothing, logs no request, and leaves nothing for the audit to warn of", async (t) => {
+  it("warns of nothing, logs no request, and leaves nothing for the audit to report", async (t) => {
     const folder = folderWith(t, {});
     const service = await serve(t, folder);
     const [, agent = ""] = keysIn(service.output());
@@ -148,7 +148,7 @@ describe("a first start", () => {
 });
 
 describe("an empty folder", () => {
-  it("serves what the clone serves, says so, and is there to be changed", async (t) => {
+  it("gets the files that the clone serves, which can be changed", async (t) => {
     const folder = folderWith(t, {});
     const service = await serve(t, folder);
     assert.match(service.output(), /There was no assent\.yaml and no policies folder here\. Created both/);
@@ -165,7 +165,7 @@ describe("an empty folder", () => {
   });
 
   for (const name of ["policies", "data", "assent.yaml"])
-    it(`is none when it holds ${name}`, async (t) => {
+    it(`is not treated as empty if it contains ${name}`, async (t) => {
       const folder = folderWith(t, name === "assent.yaml" ? { [name]: "server: { port: 0 }\n" } : {});
       if (name !== "assent.yaml") mkdirSync(join(folder, name));
       const service = await serve(t, folder);
@@ -174,7 +174,7 @@ describe("an empty folder", () => {
       assert.equal(await submit(service.url, agent, 50), "denied");
     });
 
-  it("is left alone where the environment says what to serve", async (t) => {
+  it("is not changed if the environment says what to serve", async (t) => {
     const folder = folderWith(t, {});
     await serve(t, folder, { ASSENT_DATA: join(folder, "elsewhere") });
     assert.ok(!existsSync(join(folder, "assent.yaml")) && !existsSync(join(folder, "policies")));
@@ -214,7 +214,7 @@ describe("assent init", () => {
     assert.ok(existsSync(join(folder, "approvals", script)), err);
   });
 
-  it("says what is missing where Node has no SQLite, also to a user of bunx", { skip: withoutNode20 }, async (t) => {
+  it("reports what is missing if Node has no SQLite, also to a user of bunx", { skip: withoutNode20 }, async (t) => {
     for (const [agent, words] of [
       ["npm/10", /Before "serve" works here: .*: use Node 22\.13 or later, or run "npm install @photostructure/],
       ["bun/1.3", /Before "serve" works here: .*: run it on Bun with "bunx --bun assent serve", or use Node 22/],
@@ -227,7 +227,7 @@ describe("assent init", () => {
   });
 });
 
-it("serves without git on the PATH, denies, and says what is missing", async (t) => {
+it("serves without git on the PATH, denies, and reports what is missing", async (t) => {
   const folder = folderWith(t, {
     "assent.yaml": `server: { port: 0 }
 plugins:
@@ -244,9 +244,9 @@ plugins:
   assert.equal(await submit(service.url, agent, 50), "denied");
 });
 
-it("ends without a word when its reader has seen enough", async () => {
+it("exits silently when the reader of its output has closed the pipe", async () => {
   const child = spawn(process.execPath, [...ASSENT, "schema", "policy"], { stdio: ["ignore", "pipe", "pipe"] });
-  // Gone before the first byte: what `head -1` does, only surely.
+  // Closed before the first byte: what `head -1` does, but reliably.
   child.stdout.destroy();
   let err = "";
   child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));

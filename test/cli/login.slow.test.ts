@@ -40,7 +40,7 @@ const login = (key: string): Promise<Run> => run(["login", "--url", service.url]
 const loginFile = (): string => join(home, ".config/assent/login.json");
 
 describe("assent login", () => {
-  test("stores a key that cannot approve, for this user alone, and commands use it until logout", async () => {
+  test("stores a key that cannot approve, readable only by this user, and commands use it until logout", async () => {
     const done = await login(keys.agent);
     assert.equal(done.code, EXIT.ok, done.err);
     assert.ok(!done.out.includes(keys.agent) && !done.err.includes(keys.agent));
@@ -53,7 +53,7 @@ describe("assent login", () => {
     assert.match((await run(["logout"])).out, /no key is stored/);
   });
 
-  test("refuses a key that can vote or make keys, one that is not valid, and a key among the arguments", async () => {
+  test("rejects a key that can vote or create keys, an invalid key, and a key in the arguments", async () => {
     const admin = await login(keys.admin);
     assert.equal(admin.code, EXIT.failure);
     assert.match(admin.err, /is not stored, because it has .*approvals:decide.*keys:manage/);

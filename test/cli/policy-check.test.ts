@@ -15,7 +15,7 @@ const cases = (...lines: string[]): string => `now: 2026-01-01T00:00:00Z\ncases:
 const one = (name: string, effect: string, tool = "t"): string =>
   `  - name: ${JSON.stringify(name)}\n    action: { agent_id: a, tool: ${tool}, operation: o }\n    expect: { effect: ${effect} }\n`;
 
-/** What SARIF 2.1.0 (OASIS, appendix C, sarif-schema-2.1.0.json) requires of the parts that are used here. */
+/** The requirements of SARIF 2.1.0 (OASIS, appendix C, sarif-schema-2.1.0.json) for the members that are used here. */
 const TEXT = { type: "object", required: ["text"], properties: { text: { type: "string", minLength: 1 } } };
 const SARIF = {
   type: "object",
@@ -124,7 +124,7 @@ function resultsOf(text: string): SarifResult[] {
 }
 
 describe("check", () => {
-  test("says all faults at once, as text and as JSON under both names", async (t) => {
+  test("reports all faults at once, as text and as JSON under both names", async (t) => {
     const folder = folderWith(t, { "a.yaml": BAD, "b_test.yaml": "cases: []\n" });
     const text = await assent(["policy", "check", folder]);
     assert.deepEqual([text.code, text.out], [1, ""]);
@@ -140,7 +140,7 @@ describe("check", () => {
     assert.equal((JSON.parse(flag.out) as { faults: unknown[] }).faults.length, 4);
   });
 
-  test("writes SARIF with places, and paths that a viewer finds from the working folder", async (t) => {
+  test("writes SARIF with positions, and paths that a viewer finds from the working folder", async (t) => {
     const root = folderWith(t, {
       "my policies/a b.yaml": BAD.replace("efect", "effect"),
       "my policies/x_test.yaml": "cases: []\n",
@@ -175,7 +175,7 @@ describe("check", () => {
     );
   });
 
-  test("finds what policies are too much of together, where the service would", async (t) => {
+  test("reports limits that the policies exceed together, as the service does", async (t) => {
     const shadow = (n: number): string =>
       `policy: p${String(n).padStart(3, "0")}\nmode: shadow\nrules:\n  - name: r\n    effect: allow\n`;
     const folder = folderWith(
@@ -189,7 +189,7 @@ describe("check", () => {
     }
   });
 
-  test("tells kinds of faults apart in SARIF, so that one can be silenced and not the others", async (t) => {
+  test("distinguishes kinds of faults in SARIF, so that one kind can be suppressed", async (t) => {
     const rule = "rules:\n  - { name: r, effect: allow }\n";
     const folder = folderWith(t, {
       "condition.yaml": `policy: a\n${rule.replace("effect", "when: 1 +, effect")}`,
@@ -222,7 +222,7 @@ describe("check", () => {
     );
   });
 
-  test("says one fault for one slip, and where quotes are missing", async (t) => {
+  test("reports one fault for one mistake, and missing quotes as such", async (t) => {
     const policy = (...lines: string[]): string => `policy: a\nrules:\n  - name: r\n${lines.join("\n")}\n`;
     const rest = ["    tool: t", "    operation: o", "    effect: allow", "  - name: s", "    effect: deny"];
     const slips: [slip: string, fault: RegExp][] = [
@@ -244,7 +244,7 @@ describe("check", () => {
     }
   });
 
-  test("warns of channels that the configuration does not have, where there is one", async (t) => {
+  test("warns of channels that the configuration lacks, if there is a configuration", async (t) => {
     const asks = (channel: string): string =>
       `policy: ${channel}\nrules:\n  - { name: r, effect: require_approval, approval: { notify: [${channel}] } }\n`;
     const channels = "channels:\n  finance: { notifier: notify-webhook, places: [{ to: https://hooks.example/x }] }\n";
@@ -293,7 +293,7 @@ describe("check", () => {
     );
   });
 
-  test("lets nothing of a file begin a line, or reach a terminal", async (t) => {
+  test("text of a file cannot start a line or reach a terminal", async (t) => {
     const folder = folderWith(t, {
       "a.yaml": GOOD,
       "a_test.yaml": cases(one("x\n::set-output name=a::b\u001b[2J", "deny")),
@@ -305,7 +305,7 @@ describe("check", () => {
 });
 
 describe("test", () => {
-  test("names the rules that no test reaches, and fails when there are too many", async (t) => {
+  test("names the rules that no test reaches, and fails if there are too many", async (t) => {
     const folder = folderWith(t, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "allow")) });
     const told = await assentHere("policy", "test", folder, "--coverage");
     assert.deepEqual(
@@ -380,8 +380,8 @@ describe("test", () => {
     if (read !== null) assert.deepEqual([read.code, read.out], [0, "fine\n"], read.err);
   });
 
-  test("writes JUnit that Jenkins' schema takes", async (t) => {
-    // junit-10.xsd of Jenkins' xUnit plugin: what each element may have, and must.
+  test("writes JUnit that Jenkins' schema accepts", async (t) => {
+    // junit-10.xsd of Jenkins' xUnit plugin: permitted and required members of each element.
     const schema: Record<string, { may: string[]; must: string[]; inside: string[] }> = {
       testsuites: { may: ["name", "time", "tests", "failures", "errors"], must: [], inside: ["testsuite"] },
       testsuite: {
@@ -444,7 +444,7 @@ describe("test", () => {
   });
 });
 
-test("each verb has help of its own, and what is mistyped is named", async () => {
+test("each subcommand has help, and mistyped names are reported", async () => {
   const whole = await assentHere("policy", "--help");
   const verbs = [...whole.out.matchAll(/^ {2}(\w+) {2,}\S/gm)].map((match) => match[1] as string);
   assert.ok(verbs.length >= 3);
@@ -470,7 +470,7 @@ test("each verb has help of its own, and what is mistyped is named", async () =>
 });
 
 test(
-  "on a terminal, what is going on stands on standard error while it goes on",
+  "on a terminal, progress is shown on standard error",
   { skip: process.platform === "linux" ? false : "script(1) differs elsewhere" },
   async (t) => {
     const run = (words: string): Promise<Run> => program("script", ["-qec", words, "/dev/null"]);

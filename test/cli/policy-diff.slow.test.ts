@@ -28,7 +28,7 @@ function project(t: TestContext) {
 }
 
 describe("diff", () => {
-  test("speaks of policies, rules and effects; 0 when equal or different, 1 only with --exit-code", async (t) => {
+  test("lists policies, rules and effects; exits with 0 if equal or different, and with 1 only with --exit-code", async (t) => {
     const { folder, first } = project(t);
     const text = await diff(folder, "HEAD~1", "HEAD");
     assert.deepEqual(text, {
@@ -60,7 +60,7 @@ describe("diff", () => {
     assert.deepEqual(await diff(join(folder, "policies"), "HEAD~1:./", "HEAD:."), text);
   });
 
-  test("prints JSON, and Markdown in which nothing of a policy is markup", async (t) => {
+  test("prints JSON, and Markdown in which text of a policy is not markup", async (t) => {
     const { folder, commit } = project(t);
     commit({ "policies/b.yaml": policy("b", rule('"<img src=x> `|` @team"', "allow")) });
     const json = JSON.parse((await diff(folder, "HEAD~1", "HEAD", "--format", "json")).out) as Record<string, unknown>;
@@ -78,7 +78,7 @@ describe("diff", () => {
     );
   });
 
-  test("takes the folders inside with --recursive, on both sides alike", async (t) => {
+  test("includes subfolders with --recursive, on both sides", async (t) => {
     const { folder, commit } = project(t);
     commit({ "policies/deep/c.yaml": policy("c", rule("r", "allow")) });
     assert.match((await diff(folder, "HEAD~1", "HEAD")).out, /the same/);
@@ -86,7 +86,7 @@ describe("diff", () => {
     assert.match((await diff(folder, "HEAD~1", "policies", "--recursive")).out, /^~ the policy "c"/);
   });
 
-  test("a revision is data: what looks like an option, or like a command, is refused", async (t) => {
+  test("treats a revision as data: text that looks like an option or a command is rejected", async (t) => {
     const { folder } = project(t);
     for (const rev of [
       "--output=stolen",
@@ -103,7 +103,7 @@ describe("diff", () => {
     assert.ok(!existsSync(join(folder, "stolen")) && !existsSync(join(folder, "policies", "stolen")));
   });
 
-  test("what cannot be compared is 2 and says why", async (t) => {
+  test("exits with 2 and a reason if the arguments cannot be compared", async (t) => {
     const { folder, git, commit } = project(t);
     for (const [args, words] of [
       [["nope"], /"nope" is neither a folder nor a revision of /],
@@ -150,7 +150,7 @@ describe("diff", () => {
     );
   });
 
-  test("works in a bare repository, as a hook on a server sees it", async (t) => {
+  test("works in a bare repository, as in a hook on a server", async (t) => {
     const { folder, git } = project(t);
     const bare = join(folder, "..", `${folder.split("/").at(-1)}-bare`);
     t.after(() => rmSync(bare, { recursive: true, force: true }));

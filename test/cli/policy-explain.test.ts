@@ -9,7 +9,7 @@ const ACTION = { agent_id: "bot", tool: "stripe", operation: "refund", params: {
 const NOW = ["--now", "2026-01-15T10:00:00Z"];
 
 describe("explain", () => {
-  test("tells the decision, each policy, each rule and each part of a condition", async () => {
+  test("shows the decision, each policy, each rule and each part of a condition", async () => {
     const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], {
       input: JSON.stringify(ACTION),
     });
@@ -31,7 +31,7 @@ describe("explain", () => {
       assert.ok(run.out.split("\n").includes(line), `${line}\nin\n${run.out}`);
   });
 
-  test("reads YAML too, with the key that submits, and answers JSON", async (t) => {
+  test("also reads YAML, with the submitting key, and prints JSON", async (t) => {
     const folder = folderWith(t, {
       "policies/a.yaml":
         'policy: a\nrules:\n  - name: mine\n    when: principal.owner == "ada" && params.nope == 1\n    effect: allow\n',
@@ -79,7 +79,7 @@ describe("explain", () => {
     );
   });
 
-  test("takes what was used of limits from the action, and says which limit answers", async (t) => {
+  test("reads the usage of limits from the action, and names the limit that answers", async (t) => {
     const folder = folderWith(t, {
       "policies/a.yaml":
         "policy: a\nrules:\n  - { name: all, effect: allow }\nlimits:\n  - { name: daily, window: 24h, sum: params.amount, at_most: 6000, per: agent }\n",
@@ -104,7 +104,7 @@ describe("explain", () => {
     assert.deepEqual([typo.code, /there is no limit "dayly"/.test(typo.err)], [2, true]);
   });
 
-  test("lets nothing of the action reach a terminal", async () => {
+  test("removes terminal control characters from the action", async () => {
     const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], {
       input: JSON.stringify({ ...ACTION, agent_id: "\u001b[2Jx\n::set-env", params: { amount: "\u001b]0;x\u0007" } }),
     });
@@ -113,7 +113,7 @@ describe("explain", () => {
     assert.ok(!/[\u0000-\u0009\u000b-\u001f]|^::/m.test(run.out), JSON.stringify(run.out));
   });
 
-  test("an action that cannot be read is 2, faulty policies are 1", async (t) => {
+  test("exits with 2 for an unreadable action and with 1 for faulty policies", async (t) => {
     const folder = folderWith(t, {
       "typo.json": '{ "agentid": "a",\n"tool": "t", "operation": "o" }',
       "two.yaml": "a: 1\n---\nb: 1\n",

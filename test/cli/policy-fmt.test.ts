@@ -13,7 +13,7 @@ const NEAT_CASES =
   "now: 2026-01-01T00:00:00Z\ncases:\n  - { name: c, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n";
 
 describe("fmt", () => {
-  test("writes what differs, names it, and has nothing to do the second time", async (t) => {
+  test("writes and names changed files, and changes nothing the second time", async (t) => {
     const folder = folderWith(t, {
       "a.yaml": LOOSE,
       "a_test.yaml": CASES,
@@ -37,7 +37,7 @@ describe("fmt", () => {
     assert.equal(readFileSync(join(folder, ".hidden.yaml"), "utf8"), LOOSE);
   });
 
-  test("leaves a file with faults alone and names it, and writes the others", async (t) => {
+  test("leaves a faulty file unchanged and names it, and formats the others", async (t) => {
     const broken = LOOSE.replace("allow", "sometimes");
     const folder = folderWith(t, {
       "a.yaml": LOOSE,
@@ -57,7 +57,7 @@ describe("fmt", () => {
     );
   });
 
-  test("replaces the file a link leads to, keeps its mode, and leaves nothing beside it", async (t) => {
+  test("replaces the target of a link, keeps its mode, and leaves no temporary file", async (t) => {
     const folder = folderWith(t, { "elsewhere/real.yaml": LOOSE, "policies/b.yaml": LOOSE.replace("a\n", "b\n") });
     symlinkSync("../elsewhere/real.yaml", join(folder, "policies/a.yaml"));
     chmodSync(join(folder, "elsewhere/real.yaml"), 0o640);
@@ -73,7 +73,7 @@ describe("fmt", () => {
     );
   });
 
-  test("a folder that is not there is 2", async (t) => {
+  test("exits with 2 for a missing folder", async (t) => {
     const run = await assentHere("policy", "fmt", join(folderWith(t, {}), "none"));
     assert.deepEqual([run.code, /none cannot be read/.test(run.err)], [2, true]);
   });

@@ -20,7 +20,7 @@ test("import-tools prints the tools of an MCP server, and check then knows their
   assert.match(fault?.message ?? "", /params has no field "regoin"; did you mean "region"\?/);
 });
 
-test("import-tools says what to write when it has no server, or the server cannot be reached", async () => {
+test("import-tools explains the usage if it has no server, or the server is unreachable", async () => {
   const cases: [args: string[], code: number, message: RegExp][] = [
     [["npx", "server"], 2, /write the server's command after "--": assent policy import-tools -- npx server/],
     [["--http", "nowhere"], 2, /--http takes a URL, not "nowhere"/],

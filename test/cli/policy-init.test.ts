@@ -1,4 +1,4 @@
-/** `assent policy init`: what it writes is good, tested throughout and laid out. */
+/** `assent policy init` writes a valid, formatted policy with complete tests. */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ test("the first policy passes check, test with full coverage, and fmt", async (t
   assert.match(readFileSync(join(folder, "first.yaml"), "utf8"), /^# /);
 });
 
-test("nothing is overwritten, and nothing is added to policies that are there", async (t) => {
+test("nothing is overwritten, and nothing is added to existing policies", async (t) => {
   const folder = folderWith(t, { "notes.txt": "x" });
   assert.equal((await assentHere("policy", "init", folder)).code, 0);
   const before = readFileSync(join(folder, "first.yaml"), "utf8");
@@ -32,7 +32,7 @@ test("nothing is overwritten, and nothing is added to policies that are there", 
   const other = folderWith(t, { "other.yml": "policy: o\n" });
   assert.equal((await assentHere("policy", "init", other)).code, 2);
   assert.deepEqual(readdirSync(other), ["other.yml"]);
-  // A file that the folder's listing leaves out stands in the way all the same.
+  // A file that the folder's listing skips also prevents it.
   const odd = folderWith(t, {});
   mkdirSync(join(odd, "first_test.yaml"));
   assert.equal((await assentHere("policy", "init", odd)).code, 1);

@@ -1,4 +1,4 @@
-/** `assent keys rotate-log` on a store of its own, as an operator runs it, with those who pinned the old key. */
+/** `assent keys rotate-log` on a separate store, as an operator runs it, and clients that pinned the old key. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ describe("assent keys rotate-log", () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  /** A store, and what a service on it says: its keys, and the proof of its first entry. */
+  /** A store, and a service's responses on it: its keys, and the proof of its first entry. */
   function storeOf(name: string, env: Record<string, string> = {}) {
     const data = join(folder, name);
     const settings = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env };
@@ -47,7 +47,7 @@ describe("assent keys rotate-log", () => {
     return { data, run, served };
   }
 
-  test("follows the data folder's key; an old pin verifies, is told the new key, and audits; a backup has what signs", async () => {
+  test("rotates the data folder's key; an old pin verifies and is told the new key, audits pass, and a backup has both keys", async () => {
     const { data, run, served } = storeOf("own");
     const { vkeys, proof } = await served();
     const [old = ""] = vkeys;
@@ -74,7 +74,7 @@ describe("assent keys rotate-log", () => {
     assert.deepEqual([pems(copy).length, pems(copy)], [2, pems(data)]);
   });
 
-  test("asks for the key that is to follow where one is configured, and takes the configuration of after the overlap", async () => {
+  test("requires the next key if one is configured, and accepts the configuration after the overlap", async () => {
     const [first, second] = ["first.pem", "second.pem"].map((name) => {
       writeFileSync(join(folder, name), newKey(), { mode: 0o600 });
       return join(folder, name);

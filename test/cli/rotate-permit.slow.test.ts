@@ -32,7 +32,7 @@ describe("assent keys rotate-permit", () => {
     }
   }
 
-  test("follows the data folder's key, then a configured one; the old ones are published until they end", async () => {
+  test("rotates the data folder's key, then a configured one; old keys are published until they end", async () => {
     const first = await rotate();
     assert.equal(first.code, 0, first.err);
     const { kid: second, previous: original, previous_until } = JSON.parse(first.out) as Record<string, string>;
@@ -54,7 +54,7 @@ describe("assent keys rotate-permit", () => {
     assert.deepEqual([again.code, /signed with this key before/.test(again.err)], [1, true], again.err);
   });
 
-  test("makes another where the file was lost, and ends a stolen one at once", async () => {
+  test("creates another key if the file was lost, and ends a stolen key immediately", async () => {
     rmSync(join(data, "permit-key.pem"));
     const found = await rotate();
     assert.equal(found.code, 0, found.err);

@@ -1,4 +1,7 @@
-/** Looking after a store: backup and restore, audit, migration, and the move from SQLite to Postgres. With real processes. */
+/**
+ * Operations on a store, with real processes: backup and restore, audit, migration, and the move from SQLite to
+ * Postgres.
+ */
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -43,7 +46,7 @@ async function submit(
   return (await response.json()) as never;
 }
 
-/** Submits without pause until stopped; answers how many. */
+/** Submits continuously until stopped; resolves to the number of submissions. */
 function load(service: ServiceProcess): () => Promise<number> {
   let on = true;
   const done = (async () => {
@@ -63,7 +66,7 @@ describe("the embedded store", () => {
   const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is backed up under load, and put back: an older copy is noticed and refused unless that is wanted", async () => {
+  it("is backed up under load and restored: an older copy is detected and rejected unless accepted", async () => {
     const service = await startProcess(env);
     const first = await submit(service);
     const stop = load(service);
@@ -119,7 +122,7 @@ describe("the embedded store", () => {
   });
 
   it(
-    "refuses a data folder that was put back as a whole, and a secret out of the documentation",
+    "rejects a data folder that was replaced as a whole, and a secret from the documentation",
     { timeout: 120_000 },
     async () => {
       const at = { ...env, ASSENT_DATA: join(folder, "whole"), ASSENT_STATE: join(folder, "state") };
@@ -150,7 +153,7 @@ describe("the embedded store", () => {
     },
   );
 
-  it("refuses a backup over something, and names what is missing", async () => {
+  it("does not overwrite a backup, and names missing files", async () => {
     assert.match((await assent(["backup", join(folder, "backup")], env)).err, /is not empty; give a new one/);
     assert.equal((await assent(["backup"], env)).code, 2);
     const nothing = await assent(["audit"], { ...env, ASSENT_DATA: join(folder, "nothing") });
@@ -160,16 +163,16 @@ describe("the embedded store", () => {
     );
   });
 
-  it("is audited though a plugin that has nothing to do with it is configured wrongly", async () => {
+  it("is audited even if an unrelated plugin has invalid options", async () => {
     const file = join(folder, "wrong-token.yaml");
     writeFileSync(file, "plugins: [built-in, { name: notify-slack, options: { token: no-token } }]\n");
     const audited = await assent(["audit", "--config", file], env);
     assert.equal(audited.code, 0, audited.err);
-    // The same file does stop the service: the test would be empty if the plugin took the token.
+    // The same file does prevent a start: otherwise the test would prove nothing.
     assert.match((await assent(["serve", "--port", "0", "--config", file], env)).err, /plugin "notify-slack"/);
   });
 
-  it("is audited beside the running service, and every kind of damage is named", async () => {
+  it("is audited while the service runs, and every kind of damage is reported", async () => {
     const service = await startProcess(env);
     const stop = load(service);
     const beside = await assent(["audit", "--json"], env);
@@ -220,7 +223,7 @@ describe("the embedded store", () => {
     }
   });
 
-  it("is migrated by a command of its own, which can also only check", async () => {
+  it("is migrated by a command, which can also only check", async () => {
     const at = { ...env, ASSENT_DATA: join(folder, "own") };
     const known = MIGRATIONS.length;
     assert.equal((await assent(["migrate"], at)).out, `the store has schema ${known}\n`);
@@ -262,7 +265,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     return all;
   }
 
-  it("takes a SQLite store over, row for row, however often the copy is cut off", async () => {
+  it("accepts a copy of a SQLite store, row for row, however often the copy is interrupted", async () => {
     const service = await startProcess(env);
     const stop = load(service);
     await pause(2500);
@@ -279,7 +282,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
       ASSENT_PERMIT_KEY: readFileSync(join(data, "permit-key.pem"), "utf8"),
     };
 
-    // Cut off as soon as it says that something is written, a little later each time.
+    // Interrupted as soon as it reports the first written rows, a little later each time.
     for (const words of [/entries: \d/, /actions: \d/]) {
       const child = spawn(process.execPath, [...ASSENT, "copy", "--to", url], {
         cwd: ROOT,
@@ -353,7 +356,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     assert.equal((await assent(["audit"], { ...env, ASSENT_DATA: join(folder, "back") })).code, 0);
   });
 
-  it("refuses another secret than its other processes have", async () => {
+  it("rejects another secret than its other processes have", async () => {
     const url = await server.database();
     const at = {
       ...env,
@@ -380,7 +383,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     );
   });
 
-  it("refuses another environment than its other processes have", async () => {
+  it("rejects another environment than its other processes have", async () => {
     const url = await server.database();
     const at = { ...env, ASSENT_DATA: join(folder, "environments"), DATABASE_URL: url };
     const staging = { ...at, ASSENT_ENVIRONMENT: "staging" };
@@ -405,7 +408,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
   });
 
   it(
-    "is dumped and restored with its own tools, and an older dump is noticed",
+    "is dumped and restored with its own tools, and an older dump is detected",
     { skip: postgresTool("pg_dump") === null ? "no pg_dump on this machine" : false },
     async () => {
       const url = await server.database();
@@ -445,7 +448,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
   );
 });
 
-test("a checkpoint file that is not one is no reason to forget it", async () => {
+test("an invalid checkpoint file does not make the service ignore it", async () => {
   const data = temporaryFolder("assent-store-");
   try {
     const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
@@ -457,7 +460,7 @@ test("a checkpoint file that is not one is no reason to forget it", async () => 
       [1, true],
       refused.err,
     );
-    // What a power loss can leave.
+    // A possible state after a power failure.
     writeFileSync(join(data, "checkpoint"), "");
     assert.equal(await stopProcess(await startProcess(env)), 0);
   } finally {

@@ -16,7 +16,7 @@ rules:
   - { name: signed, tool: signed, effect: require_approval, approval: { signature: passkey } }
 `;
 
-test("verify checks a signed vote against the enrolment, and refuses another user's", async (t) => {
+test("verify checks a signed vote with the enrolment, and rejects another user's", async (t) => {
   const service = await startPeople({ policy: POLICY, change: plainVotes });
   t.after(() => service.close());
   const { key } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" });

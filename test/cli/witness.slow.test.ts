@@ -1,4 +1,4 @@
-/** A service, a witness of it, and somebody who checks: each a process of its own. */
+/** A service, its witness, and a verifier: each is a separate process. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

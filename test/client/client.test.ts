@@ -10,7 +10,7 @@ let service: Service;
 let agent: Assent;
 let admin: Assent;
 
-/** Straight into the service: the handler is the same that a socket leads to. */
+/** Calls the service in this process: a socket leads to the same handler. */
 const inside: typeof fetch = (input, init) => service.runtime.fetch(new Request(input, init));
 
 before(async () => {
@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => service.close());
 
-describe("an action's way", () => {
+describe("the life of an action", () => {
   test("allowed, started, reported", async () => {
     const action = await agent.submit(ALLOWED, { permit: true });
     assert.equal(action.status, "allowed");
@@ -28,7 +28,7 @@ describe("an action's way", () => {
     assert.equal((await agent.result(action.id, { success: true, meta: { refund: "re_1" } })).status, "succeeded");
   });
 
-  test("wait gives the verdict that a person gives meanwhile", async () => {
+  test("wait returns the vote of a person", async () => {
     const { id, status } = await agent.submit(ASKED);
     assert.equal(status, "pending_approval");
     const [waited] = await Promise.all([agent.wait(id), admin.approve(id, { reason: "checked" })]);
@@ -36,19 +36,19 @@ describe("an action's way", () => {
     assert.equal(waited.approvals[0]?.reason, "checked");
   });
 
-  test("wait with a timeout gives the action as it stands", async () => {
+  test("wait with a timeout returns the action as it is", async () => {
     const { id } = await agent.submit(ASKED);
     assert.equal((await agent.wait(id, { timeout: 0.2 })).status, "pending_approval");
     assert.equal((await agent.cancel(id, { reason: "not needed" })).status, "cancelled");
   });
 
-  test("a key that may not decide is told so", async () => {
+  test("a key without the scope to vote gets an error", async () => {
     const { id } = await agent.submit(ASKED);
     await assert.rejects(agent.deny(id), { name: "RequestRefused", code: "NO_TOKEN" });
     assert.equal((await admin.deny(id)).status, "denied");
   });
 
-  test("an answer about another action than was asked for is none", async () => {
+  test("a response about another action is rejected", async () => {
     const asked = { ...ALLOWED, params: { ...ALLOWED.params, nothing: undefined } };
     const answered = (lie: object): Promise<unknown> => {
       const after = async (answer: Response): Promise<Response> => json({ ...(await answer.json()), ...lie });
@@ -75,28 +75,28 @@ describe("errors", () => {
   const other = (fetch: typeof globalThis.fetch, options = {}) =>
     createAssent({ url: "http://assent.test", apiKey: "none", retries: 0, fetch, ...options });
 
-  test("a key that is not valid is unauthorised", async () => {
+  test("an invalid key is Unauthorized", async () => {
     await assert.rejects(
       other(inside).submit(ALLOWED),
       (error) => error instanceof Unauthorized && error.status === 401 && error.code === "INVALID_CREDENTIAL",
     );
   });
 
-  test("a request that the service refuses names the fault", async () => {
+  test("a rejected request names the fault", async () => {
     await assert.rejects(
       agent.submit({ ...ALLOWED, tool: "" }),
       (error) => error instanceof RequestRefused && error.problem.errors?.[0]?.pointer === "/tool",
     );
   });
 
-  test("nobody at the address: unavailable, and never an action", async () => {
+  test("an unreachable service is ServiceUnavailable, and never an action", async () => {
     await assert.rejects(
       createAssent({ url: "http://127.0.0.1:1", apiKey: "none", retries: 1 }).action("x"),
       (error) => error instanceof ServiceUnavailable && error.status === 0 && error.code === "UNREACHABLE",
     );
   });
 
-  test("an answer that is not the service's is not taken for one", async () => {
+  test("a response that is not the service's is rejected", async () => {
     const answers: [string, string][] = [
       ["<h1>sign in</h1>", "text/html"],
       ["{", "application/json"],
@@ -112,7 +112,7 @@ describe("errors", () => {
       );
   });
 
-  test("Retry-After is told, and kept to where it is not too long for a caller to hold", async () => {
+  test("Retry-After is returned, and respected if it is short enough", async () => {
     const busyFor = (retryAfter: string) => {
       let sent = 0;
       const busy = other(
@@ -136,7 +136,7 @@ describe("errors", () => {
     assert.ok(computeBackoff(0, 7) >= 7);
   });
 
-  test("only a call that cannot do something twice is sent again", async () => {
+  test("only calls that are safe to repeat are retried", async () => {
     let sent = 0;
     const cut = other(
       async () => {
@@ -159,7 +159,7 @@ describe("errors", () => {
     assert.equal(await attempts(() => cut.action("x")), 3);
   });
 
-  test("a signal ends a call, and the pause before another attempt", async () => {
+  test("a signal ends a call, and the pause before a retry", async () => {
     const controller = new AbortController();
     const hanging = other(
       (_, init) =>
@@ -208,7 +208,7 @@ describe("errors", () => {
     }
   });
 
-  test("an answer that does not come ends with the time", async () => {
+  test("a missing response times out", async () => {
     const hanging = other(
       (_, init) =>
         new Promise((_resolve, reject) => {
@@ -221,7 +221,7 @@ describe("errors", () => {
     await assert.rejects(deaf.submit(ALLOWED), { code: "TIMEOUT" });
   });
 
-  test("an address that is none is said at once", () => {
+  test("an invalid URL is reported immediately", () => {
     assert.throws(() => createAssent({ url: "assent.example" }), /http or https URL/);
   });
 });

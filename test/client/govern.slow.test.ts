@@ -1,4 +1,4 @@
-/** A governed function, against a real service: what runs, and everything that keeps it from running. */
+/** A governed function, against a real service: what runs, and everything that prevents it. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, mock, test } from "node:test";
 import {
@@ -48,7 +48,7 @@ beforeEach(() => {
   ran = [];
 });
 
-/** Each test's amounts are its own: what another one left open is joined otherwise. */
+/** Each test uses other amounts, because open actions would be joined. */
 let amounts = 100;
 const small = (): Refund => ({ amount: (amounts++ % 90) + 1, to: { name: `small ${amounts}` } });
 const large = (): Refund => ({ amount: 500, to: { name: `large ${amounts++}` } });
@@ -72,7 +72,7 @@ function governed(faults: readonly Fault[] = [], more: Partial<GovernOptions<Ref
 
 const admin = () => clientOf(service, { apiKey: service.admin });
 
-/** Calls until it waits, and gives the action and the call. */
+/** Calls until the action is pending, and returns the action and the call. */
 async function waiting(params: Refund, how: GovernedCallOptions = {}, faults: readonly Fault[] = []) {
   const call = governed(faults)(params, { approvalTimeout: 60, ...how });
   let id = "";
@@ -87,8 +87,8 @@ async function waiting(params: Refund, how: GovernedCallOptions = {}, faults: re
   return { call, id };
 }
 
-describe("what may run", () => {
-  test("the answer to its start is lost once: it starts once, and runs once", async () => {
+describe("a call runs", () => {
+  test("once if the response to its start is lost: it starts once", async () => {
     let lost = 0;
     const refund = governed([{ on: /\/start$/, after: (answer) => (lost++ === 0 ? cut() : answer) }]);
     const params = small();
@@ -99,19 +99,19 @@ describe("what may run", () => {
     assert.equal(action?.status, "succeeded");
   });
 
-  test("two calls at once whose first answers are lost run once between them", async () => {
+  test("once for two concurrent calls whose first responses are lost", async () => {
     let lost = 0;
     const faults: Fault[] = [{ on: /\/start$/, after: (answer) => (lost++ < 2 ? cut() : answer) }];
     const params = small();
     const calls = await Promise.allSettled([governed(faults)(params), governed(faults)(params)]);
-    // Either may have come after the other was done, and then is one of its own.
+    // Each may have come after the other was finished, and then has its own action.
     const begun = new Set((await admin().actionsPage({ limit: 2 })).actions.map(({ id, params: of }) => [id, of]));
     const same = [...begun].filter(([, of]) => JSON.stringify(of) === JSON.stringify(params));
     assert.equal(ran.length, same.length);
     assert.equal(calls.filter(({ status }) => status === "fulfilled").length, same.length);
   });
 
-  test("allowed: it starts, runs once with what was asked, and its result is reported", async () => {
+  test("if it is allowed: it starts, runs once with the decided arguments, and its result is reported", async () => {
     const params = small();
     const refund = governed([], { record: (value) => ({ said: value }), meta: { session: "s-1" } });
     assert.equal(await refund(params), `refunded ${params.amount}`);
@@ -123,7 +123,7 @@ describe("what may run", () => {
     assert.equal(action?.agent_id, "support-bot");
   });
 
-  test("approved while it waits: it runs then", async () => {
+  test("if it is approved while it waits", async () => {
     const params = large();
     const { call, id } = await waiting(params);
     assert.deepEqual(ran, []);
@@ -133,7 +133,7 @@ describe("what may run", () => {
     assert.equal((await admin().action(id)).status, "succeeded");
   });
 
-  test("what it throws is reported and thrown on", async () => {
+  test("and its error is reported and rethrown", async () => {
     const fails = govern(
       (_params: Refund): string => {
         throw new RangeError("no such customer \ud800");
@@ -146,7 +146,7 @@ describe("what may run", () => {
     assert.equal(action?.result?.error, "RangeError: no such customer \ufffd");
   });
 
-  test("a generator runs after it was called: it is not given away, and recorded as not run", async () => {
+  test("but not if it is a generator, which would run later: it is recorded as not run", async () => {
     const amount = small();
     for (const body of [
       function* (): Generator<number> {
@@ -166,7 +166,7 @@ describe("what may run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("what has no text is reported and thrown on, too", async () => {
+  test("and an error without text is reported and rethrown, too", async () => {
     for (const thrown of [undefined, Symbol("x"), Object.create(null) as object]) {
       const fails = govern(() => Promise.reject(thrown as Error), {
         tool: "stripe",
@@ -180,7 +180,7 @@ describe("what may run", () => {
     }
   });
 
-  test("it runs although its result cannot be reported, and somebody is told", async () => {
+  test("although its result cannot be reported, and the callback is called", async () => {
     const unreported: string[] = [];
     const refund = governed([{ on: /\/result$/, before: cut }], {
       onUnreported: (_error, action) => unreported.push(action.id),
@@ -193,7 +193,7 @@ describe("what may run", () => {
     assert.equal(unreported.length, 2);
   });
 
-  test("a report whose answer is lost is not taken for one that failed", async () => {
+  test("and a report whose response is lost does not count as failed", async () => {
     let lost = false;
     const losing: Fault = {
       on: /\/result$/,
@@ -210,8 +210,8 @@ describe("what may run", () => {
   });
 });
 
-describe("an approval that takes longer than the caller", () => {
-  test("gives Pending, and runs once when it is resumed", async () => {
+describe("an approval that takes longer than the caller waits", () => {
+  test("returns Pending, and the call runs once when it is resumed", async () => {
     const params = large();
     const outcome = await governed()(params, { approvalTimeout: 0 });
     assert.ok(outcome instanceof Pending);
@@ -225,7 +225,7 @@ describe("an approval that takes longer than the caller", () => {
     assert.deepEqual(ran, [params]);
   });
 
-  test("a call after restarts of both sides joins what was asked, and runs it", async () => {
+  test("a call after restarts of both sides joins the earlier request, and runs it", async () => {
     const params = large();
     const first = await governed([], { meta: { process: 1 } })(params, { approvalTimeout: 0 });
     assert.ok(first instanceof Pending);
@@ -237,7 +237,7 @@ describe("an approval that takes longer than the caller", () => {
     assert.deepEqual(ran, [params]);
   });
 
-  test("two calls of the same at once wait for one approval, and one of them runs", async () => {
+  test("two identical concurrent calls wait for one approval, and one of them runs", async () => {
     const params = large();
     const { call, id } = await waiting(params);
     const other = governed()(params, { approvalTimeout: 60 });
@@ -247,7 +247,7 @@ describe("an approval that takes longer than the caller", () => {
     assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
   });
 
-  test("once it has run, the same call asks anew", async () => {
+  test("after it has run, the same call needs another approval", async () => {
     const params = large();
     const first = await governed()(params, { approvalTimeout: 0 });
     assert.ok(first instanceof Pending);
@@ -260,7 +260,7 @@ describe("an approval that takes longer than the caller", () => {
   });
 });
 
-describe("what may not run", () => {
+describe("a call does not run if it is", () => {
   test("denied by policy", async () => {
     await assert.rejects(
       governed()({ amount: 5000 }),
@@ -272,7 +272,7 @@ describe("what may not run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("denied by a person while it waits", async () => {
+  test("rejected by a person while it waits", async () => {
     const { call, id } = await waiting(large());
     await admin().deny(id, { reason: "no" });
     await assert.rejects(
@@ -286,7 +286,7 @@ describe("what may not run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("rejected by a person before, by resume() and by another call, until an approver lifts it", async () => {
+  test("rejected by a person before, with resume() and in another call, until an approver lifts it", async () => {
     const params = large();
     const pending = await governed()(params, { approvalTimeout: 0 });
     assert.ok(pending instanceof Pending);
@@ -340,7 +340,7 @@ describe("what may not run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("approved, and denied by the policy of the moment in which it would start", async () => {
+  test("approved, and denied by the current policy at its start", async () => {
     const params = large();
     const pending = await governed()(params, { approvalTimeout: 0 });
     assert.ok(pending instanceof Pending);
@@ -401,7 +401,7 @@ describe("what may not run", () => {
         assert.deepEqual(ran, []);
       });
 
-  test("a start that stays unanswered leaves no run of another call ended, and its own recorded as not run", async () => {
+  test("started without a response: the run of another call is not ended, and its own is recorded as not run", async () => {
     const params = small();
     const lost: Fault = { on: /\/start$/, after: cut };
     await assert.rejects(governed([lost])(params), { code: "UNREACHABLE" });
@@ -413,7 +413,7 @@ describe("what may not run", () => {
       { agent_id: "support-bot", tool: "stripe", operation: "refund", params: { ...params }, context: {} },
       { join: true },
     );
-    // Another process of the same key starts it between this one's submission and its start.
+    // Another process with the same key starts it between this one's submission and its start.
     const taken: Fault = {
       on: /\/start$/,
       before: async () => {
@@ -436,7 +436,7 @@ describe("what may not run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("the service stays away while it waits", async () => {
+  test("pending when the service becomes unreachable", async () => {
     const unwaited = (request: Request) => {
       request.headers.delete("prefer");
       return service.runtime.fetch(request);
@@ -449,7 +449,7 @@ describe("what may not run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("its caller leaves while it waits: it stays asked, and may be joined", async () => {
+  test("pending when its caller leaves: it stays pending, and can be joined", async () => {
     const controller = new AbortController();
     const { call, id } = await waiting(large(), { signal: controller.signal });
     controller.abort(new Error("the caller has left"));
@@ -459,7 +459,7 @@ describe("what may not run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("its caller leaves while it starts: it is recorded as not run", async () => {
+  test("starting when its caller leaves: it is recorded as not run", async () => {
     const controller = new AbortController();
     const leaving: Fault = {
       on: /\/start$/,
@@ -477,7 +477,7 @@ describe("what may not run", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("its process was asleep between the start and the answer to it", async () => {
+  test("started by a process that was suspended before the response", async () => {
     const asleep: Fault = {
       on: /\/start$/,
       after: (answer) => {
@@ -496,7 +496,7 @@ describe("what may not run", () => {
 });
 
 describe("arguments", () => {
-  test("what runs is what was asked, whatever happens to the caller's objects meanwhile", async () => {
+  test("are those of the submission, even if the caller's objects change meanwhile", async () => {
     const params = { amount: 500, to: { name: `Ada ${amounts++}` } };
     const copy = structuredClone(params);
     const { call, id } = await waiting(params);
@@ -519,7 +519,7 @@ describe("arguments", () => {
     assert.equal(reads, 1);
   });
 
-  test("what JSON would change is refused before anything is asked", async () => {
+  test("that JSON would change are rejected before any request", async () => {
     class Money {
       amount = 5;
     }
@@ -544,14 +544,14 @@ describe("arguments", () => {
     assert.deepEqual([ran, refund.calls.filter((call) => call.startsWith("POST"))], [[], []]);
   });
 
-  test("a member named __proto__ is asked and run as what it is", async () => {
+  test("can contain a member named __proto__", async () => {
     const params = JSON.parse('{"amount":5,"__proto__":{"amount":1000000}}') as Refund;
     await governed()(params);
     assert.equal(JSON.stringify(ran), '[{"amount":5,"__proto__":{"amount":1000000}}]');
     assert.equal(Object.getPrototypeOf(ran[0]), Object.prototype);
   });
 
-  test("another context is another request", async () => {
+  test("another context makes another request", async () => {
     const params = large();
     const first = await governed([], { context: { ticket: 1 } })(params, { approvalTimeout: 0 });
     const second = await governed([], { context: () => ({ ticket: 2 }) })(params, { approvalTimeout: 0 });

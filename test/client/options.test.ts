@@ -1,4 +1,4 @@
-/** Options that nobody reads: plain JavaScript has no compiler that says so. */
+/** Unknown options, which plain JavaScript does not detect. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { governTools } from "../../src/adapters/ai-sdk.ts";
@@ -10,7 +10,7 @@ const assent = createAssent({ url: "http://127.0.0.1:9", apiKey: "none" });
 /** As JavaScript calls it. */
 const loose = (work: (...given: never[]) => unknown, ...given: unknown[]) => work(...(given as never[]));
 
-describe("an option that is not known is refused, before anything could be asked in another way than was meant", () => {
+describe("an unknown option is rejected before any request", () => {
   for (const [what, make, says] of [
     ["a client under another name", () => loose(govern, run, { tool: "t", operation: "o", client: assent }), "client"],
     ["an agent", () => loose(govern, run, { tool: "t", operation: "o", agent_id: "bot" }), "agent_id"],
@@ -28,7 +28,7 @@ describe("an option that is not known is refused, before anything could be asked
   });
 });
 
-test("what policies know a call by is needed when it is governed, not when it is called", () => {
+test("the tool's name for policies is required when it is governed, not when it is called", () => {
   for (const make of [
     () => loose(govern, run, {}),
     () => loose(govern, run, { tool: "t" }),
@@ -38,7 +38,7 @@ test("what policies know a call by is needed when it is governed, not when it is
     assert.throws(make, (error) => error instanceof TypeError && / needs a tool/.test(error.message));
 });
 
-test("a call without a key names ASSENT_API_KEY when the service asks for one", async () => {
+test("a call without a key names ASSENT_API_KEY if the service requires one", async () => {
   const problem = { code: "UNAUTHENTICATED", detail: "this route needs an API key" };
   const respond = () => Promise.resolve(Response.json(problem, { status: 401 }));
   const call = (apiKey: string | null) => createAssent({ url: "http://assent.test", apiKey, fetch: respond }).agent();

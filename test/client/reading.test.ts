@@ -1,4 +1,4 @@
-/** Events, lists and proofs as the client reads them, against a real service. */
+/** Events, lists and proofs, read by the client from a real service. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Assent, AssentOptions, EventQuery, LedgerEvent } from "../../src/client/index.ts";
@@ -18,7 +18,7 @@ after(() => service.close());
 
 const admin = (options: AssentOptions = {}) => clientOf(service, { apiKey: service.admin, ...options });
 
-/** The first so many events. */
+/** Returns the first `n` events. */
 async function take(client: Assent, count: number, query: EventQuery = {}): Promise<LedgerEvent[]> {
   const events: LedgerEvent[] = [];
   for await (const event of client.events(query)) {
@@ -29,7 +29,7 @@ async function take(client: Assent, count: number, query: EventQuery = {}): Prom
 }
 
 describe("events", () => {
-  test("all from the beginning, in order, of the types that were asked for", async () => {
+  test("come from the beginning, in order, of the requested types", async () => {
     const { decision_seq } = { decision_seq: (await service.storage.head()).size };
     const { id } = await agent.submit(ALLOWED);
     const [event] = await take(admin(), 1, { after: decision_seq - 1, type: ["decision", "approval"] });
@@ -42,7 +42,7 @@ describe("events", () => {
     );
   });
 
-  test("what happens from now on", async () => {
+  test("come from now on", async () => {
     const way = faulty(service, []);
     const events = admin({ fetch: way.fetch }).events({ type: "decision" })[Symbol.asyncIterator]();
     const next = events.next();
@@ -51,12 +51,12 @@ describe("events", () => {
     await events.return?.(undefined as never);
   });
 
-  test("connections that break at any place lose nothing and repeat nothing", async () => {
+  test("are neither lost nor repeated if connections break at any point", async () => {
     const from = (await service.storage.head()).size;
     const ids: string[] = [];
     for (let i = 0; i < 12; i++) ids.push((await agent.submit(ALLOWED)).id);
     let connections = 0;
-    // Each connection gives so many characters and breaks, within a line or an event, or ends as if it was whole.
+    // Each connection sends some characters and breaks, within a line or an event, or ends normally.
     const breaking: Fault = {
       on: /\/v1\/events/,
       after: (answer) => {
@@ -82,7 +82,7 @@ describe("events", () => {
     assert.ok(connections > 3);
   });
 
-  test("a connection that breaks before its first event goes on from where it began", async () => {
+  test("continue from the start if a connection breaks before its first event", async () => {
     let connections = 0;
     const place = (await service.storage.head()).size - 1;
     const ids: string[] = [];
@@ -100,7 +100,7 @@ describe("events", () => {
     assert.equal(event?.action_id, ids[0]);
   });
 
-  test("a service that is away, full or new is asked again until it answers", async () => {
+  test("are requested again from an unreachable, full or restarted service", async () => {
     const from = (await service.storage.head()).size;
     const { id } = await agent.submit(ALLOWED);
     const answers = [cut, () => json({ code: "TOO_MANY_STREAMS" }, 429), () => json({ code: "NOT_READY" }, 503)];
@@ -110,23 +110,23 @@ describe("events", () => {
     assert.equal(answers.length, 0);
   });
 
-  test("what would be refused again is thrown", async () => {
+  test("end with an error that a retry would not fix", async () => {
     await assert.rejects(take(clientOf(service, { apiKey: "none" }), 1), { name: "Unauthorized" });
     await assert.rejects(take(admin(), 1, { type: "no such type" }), { name: "RequestRefused" });
     await assert.rejects(take(admin(), 1, { after: 1_000_000 }), { code: "INVALID_RANGE" });
   });
 
-  test("a signal ends it with its reason", async () => {
+  test("end with the reason of a signal", async () => {
     const controller = new AbortController();
     const following = take(admin(), 1, { signal: controller.signal });
     controller.abort(new Error("enough"));
     await assert.rejects(following, { message: "enough" });
   });
 
-  test("blocks with other line ends, comments, names and many lines of data are read as the standard says", async () => {
+  test("are parsed as the standard says with other line ends, comments, names and several data lines", async () => {
     const text =
       '\ufeffid: 7\r\n: a comment\r\ndata: {"seq":7,\r\ndata:"type":"a"}\r\n\r\nevent: other\rid: 8\rdata: {}\r\rid:9\ndata: {"seq":9}\n\nid: 9\ndata: {"seq":9}\n\n';
-    // One byte at a time: every place is a border.
+    // One byte at a time, so that every position is a chunk border.
     const stream = (): ReadableStream<Uint8Array> => {
       const bytes = new TextEncoder().encode(text);
       let at = 0;
@@ -166,20 +166,20 @@ describe("lists", () => {
     assert.ok(ids.length >= 7);
   });
 
-  test("pages behind the one that is left are not read", async () => {
+  test("stop reading pages when the consumer stops", async () => {
     const way = faulty(service, []);
     for await (const _ of admin({ fetch: way.fetch }).actions({ limit: 2 })) break;
     assert.equal(way.calls.length, 1);
   });
 
-  test("what waits for approval", async () => {
+  test("include the pending actions", async () => {
     const { id } = await agent.submit(ASKED);
     const ids: string[] = [];
     for await (const action of admin().approvals()) ids.push(action.id);
     assert.ok(ids.includes(id));
   });
 
-  test("pages that lead in a circle are not read for ever", async () => {
+  test("end if pages repeat", async () => {
     const circle: Fault = { on: /\/v1\/actions/, before: () => json({ actions: [], next_cursor: "same" }) };
     await assert.rejects(async () => {
       for await (const _ of admin({ fetch: faulty(service, [circle]).fetch }).actions()) assert.fail();
@@ -190,13 +190,13 @@ describe("lists", () => {
 describe("proofs under a pinned key", () => {
   const logKey = async (): Promise<string> => (await admin().logKeys()).keys[0]?.vkey as string;
 
-  test("a true one is given", async () => {
+  test("a valid proof is returned", async () => {
     const { decision_hash } = await agent.submit(ALLOWED);
     const proof = await admin({ logKey: await logKey() }).proof(decision_hash);
     assert.equal(proof["leaf_hash"], decision_hash);
   });
 
-  test("one that was altered anywhere, or is of another entry or log, is not", async () => {
+  test("an altered proof, or one of another entry or log, is rejected", async () => {
     const vkey = await logKey();
     const [first, second] = [await agent.submit(ALLOWED), await agent.submit(ALLOWED)];
     const true_ = await admin().proof(first.decision_hash);

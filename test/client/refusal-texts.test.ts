@@ -1,6 +1,6 @@
 /**
- * Each outcome has its own words, which are the same in the TypeScript and the Python client. The hook, the MCP proxy and the
- * gateways add theirs around them.
+ * Each outcome has its own text, equal in the TypeScript and the Python client. The hook, the MCP proxy and the
+ * gateways add text around it.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -91,7 +91,7 @@ const recordOf = ({ action }: Case) => ({ id: "act_1", ...action }) as unknown a
 
 describe("the texts of refusals", () => {
   for (const [name, one] of Object.entries(CASES))
-    it(`say of an action that was ${name} what happened and what the agent may do`, () => {
+    it(`say of an action that was ${name} what happened and what the agent can do`, () => {
       const { outcome, why, next } = explainRefusal(recordOf(one), one.error);
       assert.deepEqual([outcome, why], [one.outcome, one.why]);
       assert.notEqual(next, "");
@@ -132,7 +132,7 @@ describe("the texts of refusals", () => {
     assert.equal(new Set(nexts.values()).size, nexts.size);
   });
 
-  it("say that the service was unreachable, which is no refusal", () => {
+  it("say that the service was unreachable, which is not a refusal", () => {
     const error = new ServiceUnavailable("no answer from http://127.0.0.1:1", { status: 0, code: "UNREACHABLE" });
     assert.match(serviceFailureText(error), /^Not run: the service could not be asked .*try again later/);
     const { text, facts } = serviceErrorRefusal(error, null);

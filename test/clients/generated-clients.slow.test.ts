@@ -1,4 +1,7 @@
-/** Clients that others' generators make of the served document: they compile, strictly, and their calls work. */
+/**
+ * Clients that third-party generators create from the served document: they compile in strict mode, and their calls
+ * work.
+ */
 import assert from "node:assert/strict";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { execFile } from "node:child_process";
@@ -12,13 +15,13 @@ import { startService, type Service } from "../support/service.ts";
 
 const run = promisify(execFile);
 const MODULES = join(ROOT, "node_modules");
-/** The generators need a TypeScript with a programming interface, which the compiler of this project no longer has. */
+/** The generators need a TypeScript with a compiler API, which this project's compiler no longer has. */
 const RESOLVE = `export const resolve = (name, context, next) => next(name === "typescript" ? "typescript-5" : name, context);`;
 const HOOK = `data:text/javascript,${encodeURIComponent(
   `import { register } from "node:module"; register("data:text/javascript," + encodeURIComponent(${JSON.stringify(RESOLVE)}), ${JSON.stringify(`file://${ROOT}/`)});`,
 )}`;
 
-/** What a program does with each client: it prints what came back. */
+/** The program that uses each client: it prints the responses. */
 const COMMON = `
 const baseUrl = process.env["ASSENT_URL"] as string;
 const as = (name: string) => ({ authorization: \`Bearer \${process.env[name] as string}\` });

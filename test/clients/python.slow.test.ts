@@ -12,7 +12,7 @@ import { POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const run = promisify(execFile);
-// The system's own: what people have, without packages.
+// The system's own Python, without packages.
 const PYTHON = ["/usr/bin/python3", findProgram("python3")].find(
   (path) => path !== null && findProgram(path.slice(path.lastIndexOf("/") + 1)) !== null,
 );
@@ -53,7 +53,7 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
     timeout: 120_000,
   });
 
-  it("allows the first call that its page has", async () => {
+  it("makes the first call of its page", async () => {
     const page = readFileSync(join(folder, "README.md"), "utf8");
     const example = /```python\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
     const api = 'class charge_api:\n    refund = staticmethod(lambda *given: print("ran", *given))\n\n';
@@ -72,7 +72,7 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
 });
 
 describe("the Python distribution", { skip: PYTHON === undefined ? "no python3 on this machine" : false }, () => {
-  it("is assent-client, holds the module assent, and its build leaves nothing in the clone", async (t) => {
+  it("is assent-client, contains the module assent, and its build leaves no files in the clone", async (t) => {
     const folder = join(ROOT, "clients", "python");
     const wheels = temporaryFolder("assent-wheel-");
     try {

@@ -1,4 +1,4 @@
-/** The published schemas in the YAML language server that editors run: marks, completion and hover texts, offline. */
+/** The published schemas in the YAML language server of editors: diagnostics, completion and hover texts, offline. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -23,7 +23,7 @@ interface Diagnostic {
   range: { start: { line: number; character: number } };
 }
 
-/** Just enough of the Language Server Protocol, 3.17. */
+/** A minimal client of the Language Server Protocol, 3.17. */
 class Editor {
   private readonly child = spawn(
     process.execPath,
@@ -88,13 +88,13 @@ class Editor {
       capabilities: { textDocument: { completion: { completionItem: {} }, hover: { contentFormat: ["plaintext"] } } },
     });
     this.write({ method: "initialized", params: {} });
-    // Nothing is fetched from the store of schemas.
+    // Nothing is fetched from the schema store.
     this.write({
       method: "workspace/didChangeConfiguration",
       params: { settings: { yaml: { schemaStore: { enable: false }, validate: true, completion: true, hover: true } } },
     });
   }
-  /** Opens a file in the folder. Answers its marks, as `line: message`, from line 1. */
+  /** Opens a file in the folder. Resolves to its diagnostics, as `line: message`, from line 1. */
   async marks(name: string, text: string): Promise<string[]> {
     const uri = this.open(name, text);
     const found = await eventually(
@@ -113,7 +113,7 @@ class Editor {
     });
     return uri;
   }
-  /** @param text `|` stands where the cursor is */
+  /** @param text `|` marks the cursor */
   async complete(name: string, text: string): Promise<string[]> {
     const { uri, position } = this.cursor(name, text);
     const { items } = await this.ask<{ items: { label: string }[] }>("textDocument/completion", {
@@ -162,7 +162,7 @@ describe("an editor with the YAML language server", () => {
   const under = (schema: string, text: string): string =>
     `# yaml-language-server: $schema=./${schema}.schema.json\n${text}`;
 
-  test("marks nothing in a good policy, test and configuration", async () => {
+  test("reports nothing in a valid policy, test and configuration", async () => {
     assert.deepEqual(
       await editor.marks(
         "good.yaml",
@@ -195,7 +195,7 @@ describe("an editor with the YAML language server", () => {
     );
   });
 
-  test("marks what the service would refuse, at its line", async () => {
+  test("reports what the service would reject, at its line", async () => {
     const [effect, key, ...more] = await editor.marks(
       "bad.yaml",
       under("policy", "policy: p\nrules:\n  - name: r\n    effect: alow\n    reson: x\n"),
@@ -218,7 +218,7 @@ describe("an editor with the YAML language server", () => {
     assert.match((await editor.marks("bad-assent.yaml", under("config", "server:\n  port: eighty\n"))).join(), /^3: /);
   });
 
-  test("completes keys and values, and tells what they mean", async () => {
+  test("completes keys and values, and explains them", async () => {
     const keys = await editor.complete("keys.yaml", under("policy", "policy: p\nrules:\n  - name: r\n    |"));
     for (const key of ["tool", "operation", "when", "effect", "risk", "approval"])
       assert.ok(keys.includes(key), `${key} is not among ${keys.join(", ")}`);

@@ -1,4 +1,4 @@
-/** Real gateways, configured as docs/gateways.md says, in front of a real service. */
+/** Real gateways, configured as in docs/gateways.md, in front of a real service. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
@@ -173,7 +173,7 @@ for (const name of Object.keys(GATEWAYS)) {
     const front = gatewayFor(name, "gate");
     const { passed } = front;
 
-    it("passes on what is allowed, and nothing else", async () => {
+    it("forwards allowed requests, and no others", async () => {
       passed.length = 0;
       assert.equal(await raw(front.url, "GET /docs/a HTTP/1.1\r\nHost: api.example\r\n"), 200);
       assert.deepEqual(passed, ["GET /docs/a"], "the gateway's key stays with the gateway");
@@ -209,10 +209,10 @@ for (const name of Object.keys(GATEWAYS)) {
       assert.deepEqual(passed, ["GET /docs/a"]);
     });
 
-    it("is not led astray by names that hide a header, or take one away", async () => {
+    it("is not misled by names that hide or remove a header", async () => {
       passed.length = 0;
       const head = "HTTP/1.1\r\nHost: api.example\r\n";
-      // nginx passes no such name on; the others do, and are refused.
+      // nginx forwards no such name; the others do, and their requests are rejected.
       const hidden = await raw(front.url, `GET /docs/a ${head}X_HTTP_Method_Override: DELETE\r\n`);
       assert.deepEqual(passed, hidden === 200 ? ["GET /docs/a"] : []);
       passed.length = 0;
@@ -223,7 +223,7 @@ for (const name of Object.keys(GATEWAYS)) {
       assert.deepEqual(passed, ["GET /docs/a"]);
     });
 
-    it("passes nothing on that has more header lines than are read", async () => {
+    it("forwards no request with more header lines than the service reads", async () => {
       passed.length = 0;
       // Caddy sorts lines by name: the dummies come after the X-Forwarded-* that it sets, and before the last.
       const dummies = "X-G:b\r\n".repeat(2100);
@@ -234,7 +234,7 @@ for (const name of Object.keys(GATEWAYS)) {
       assert.deepEqual(passed, []);
     });
 
-    it("passes no body on that was not announced", { skip: name in UNANNOUNCED ? false : "needs TLS" }, async () => {
+    it("forwards no body that was not announced", { skip: name in UNANNOUNCED ? false : "needs TLS" }, async () => {
       passed.length = 0;
       const client = http2(`http://127.0.0.1:${front.port2}`);
       const request = client.request({ ":path": "/docs/a", ":authority": "api.example" }, { endStream: false });
@@ -244,7 +244,7 @@ for (const name of Object.keys(GATEWAYS)) {
       assert.deepEqual({ status: head[":status"], passed }, UNANNOUNCED[name]);
     });
 
-    it("passes nothing on while the service is away", async () => {
+    it("forwards nothing while the service is unreachable", async () => {
       passed.length = 0;
       await front.assent.stop(0);
       const status = await raw(front.url, "GET /docs/a HTTP/1.1\r\nHost: api.example\r\n");
@@ -254,7 +254,7 @@ for (const name of Object.keys(GATEWAYS)) {
   });
 }
 
-/** One request as written: `fetch` would set and drop headers of its own. */
+/** Sends one request unchanged: `fetch` would set and drop headers. */
 async function raw(url: string, request: string): Promise<number> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   const [, head = request, body = ""] = /^(.*?)\r\n\r\n(.*)$/s.exec(request) ?? [];

@@ -24,7 +24,7 @@ test("the guide works from top to bottom", async () => {
     GIT_CONFIG_NOSYSTEM: "1",
   };
   for (const name of ["NODE_TEST_CONTEXT", "ASSENT_URL", "ASSENT_API_KEY", "DATABASE_URL"]) delete env[name];
-  // Standard error beside standard output: the page shows both. The service ends with the shell.
+  // Redirect stderr to stdout, because the page shows both. The trap stops the service when the shell exits.
   const script = `set -euo pipefail\ntrap 'kill $(jobs -p) 2> /dev/null || true' EXIT\nexec 2>&1\n${blocks.map((block) => `${block}\necho "${MARK}"\n`).join("")}`;
   const child = spawn("bash", ["-c", script], {
     cwd: folder,

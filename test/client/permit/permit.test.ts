@@ -1,4 +1,4 @@
-/** `verifyPermit`, and the test vectors: held against our code, and against jose and SHA-256 alone. */
+/** Checks `verifyPermit` and the test vectors against our code, and independently with only jose and SHA-256. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -41,12 +41,12 @@ const verify = (changes: Partial<VerifyPermitOptions> = {}, about: PermittedRequ
   verifyPermit(about, text, { ...OPTIONS, ...changes });
 
 describe("the test vectors", () => {
-  test("are what the code makes", () => {
+  test("equal the output of the code", () => {
     for (const [name, text] of Object.entries(vectors))
       assert.equal(read(name), text, "run this test with ASSENT_UPDATE=1 and commit the files");
   });
 
-  test("hold with jose and SHA-256 alone", async () => {
+  test("verify with only jose and SHA-256", async () => {
     const { context: _, ...runs } = request as PermittedRequest & { context: object };
     assert.deepEqual(JSON.parse(read("canonical.json")), JSON.parse(JSON.stringify(runs)));
     const digest = createHash("sha256")
@@ -66,7 +66,7 @@ describe("the test vectors", () => {
     assert.equal(protectedHeader.kid, await calculateJwkThumbprint(jwks.keys[0] as JWK));
   });
 
-  test("hold with the service's own check, which refuses all that must be refused", () => {
+  test("verify with the service's own check, which rejects all invalid ones", () => {
     const key = jwks.keys[0] as { kid: string; x: string };
     const keys = [{ kid: key.kid, publicKey: fromBase64Url(key.x) }];
     const { agent_id, operation, tool } = request;
@@ -86,19 +86,19 @@ describe("the test vectors", () => {
 });
 
 describe("verifyPermit", () => {
-  test("resolves with what the permit says; order and context of the request do not matter", async () => {
+  test("resolves to the claims; order and context of the request do not matter", async () => {
     assert.deepEqual(await verify(), claims);
     const { agent_id, tool, operation, params } = request;
     const turned = Object.fromEntries(Object.entries(params).toReversed());
     assert.deepEqual(await verify({}, { params: turned, operation, tool, agent_id }), claims);
   });
 
-  test("refuses every permit that must be refused, and says why", async () => {
+  test("rejects every invalid permit, with the reason", async () => {
     for (const { name, reason, permit: hostile } of refused)
       await assert.rejects(verify({}, request, hostile), refusal(reason), name);
   });
 
-  test("refuses a permit for another request, whichever part is another", async () => {
+  test("rejects a permit for another request, whichever member differs", async () => {
     for (const change of [
       { agent_id: "Support-bot" },
       { operation: "refund " },
@@ -113,7 +113,7 @@ describe("verifyPermit", () => {
     await assert.rejects(verify({}, without), refusal("wrong_request"));
   });
 
-  test("refuses what has no canonical JSON, and what is no permit", async () => {
+  test("rejects a request without canonical JSON, and a text that is not a permit", async () => {
     const date = { params: { at: new Date(0) as unknown as string } };
     await assert.rejects(verify({}, { ...request, ...date }), refusal("unreadable_request"));
     await assert.rejects(verify({}, { ...request, params: { a: undefined } }), refusal("unreadable_request"));
@@ -121,7 +121,7 @@ describe("verifyPermit", () => {
       await assert.rejects(verify({}, request, text), refusal("malformed"), String(text).slice(0, 20));
   });
 
-  test("holds until before the end, and from a little before the beginning where the clocks differ", async () => {
+  test("accepts a permit until just before its end, and from shortly before its start if clocks differ", async () => {
     const iat = claims["iat"] as number;
     const exp = claims["exp"] as number;
     const at = (seconds: number, clockTolerance?: number) =>
@@ -136,7 +136,7 @@ describe("verifyPermit", () => {
     await assert.rejects(at(NaN), TypeError);
   });
 
-  test("needs the tool's name, and takes a permit of any log only where none is named", async () => {
+  test("needs the tool's name, and accepts a permit of any log only if none is named", async () => {
     for (const audience of ["", undefined, ["stripe"]])
       await assert.rejects(verify({ audience: audience as string }), TypeError);
     const { issuer: _, ...anyLog } = OPTIONS;
@@ -144,20 +144,20 @@ describe("verifyPermit", () => {
     assert.equal((await verifyPermit(request, others, anyLog)).iss, "evil.example/log");
   });
 
-  test("takes a set or what gives one, and tells keys that cannot be read from a wrong key", async () => {
+  test("accepts a key set or a function that returns one, and distinguishes unreadable keys from a wrong key", async () => {
     assert.deepEqual(await verify({ jwks: () => Promise.resolve(jwks) }), claims);
     await assert.rejects(verify({ jwks: { keys: [] } }), refusal("unknown_key"));
     for (const broken of [{}, { keys: "a" }, null])
       await assert.rejects(verify({ jwks: broken as unknown as JSONWebKeySet }), refusal("keys_unavailable"));
     await assert.rejects(verify({ jwks: () => Promise.reject(new Error("no network")) }), refusal("keys_unavailable"));
-    // Nothing but the key's own kind checks it: not a secret that is the same bytes.
+    // Only the key's own type verifies it: not a secret with the same bytes.
     const [key] = jwks.keys as [JWK & { x: string; kid: string }];
     const secret = { kty: "oct", k: key.x, kid: key.kid };
     const { permit: mac } = refused.find(({ name }) => name.startsWith("an HMAC")) as Refused;
     await assert.rejects(verify({ jwks: { keys: [secret] } }, request, mac), refusal("wrong_algorithm"));
   });
 
-  test("reads a set from its URL once for many permits, and refuses when it is not there", async () => {
+  test("reads a set from its URL once for many permits, and rejects if it is unreachable", async () => {
     let asked = 0;
     let answer = JSON.stringify(jwks);
     const server = createServer((_, response) => {
