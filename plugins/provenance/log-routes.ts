@@ -2,7 +2,7 @@
 import { type CoreHost, parseVkey, toHex } from "../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
 import * as schema from "./schemas.ts";
-import { entryBundle, hashTile } from "./tile-replies.ts";
+import { replyWithEntryBundle, replyWithHashTile } from "./tile-replies.ts";
 import { witnessedCheckpoint } from "./witnessed-checkpoint.ts";
 
 const TAG = "provenance";
@@ -37,7 +37,7 @@ export function logRoutes(host: CoreHost, open: boolean): Route[] {
       description: "C2SP tlog-tiles: up to 256 hashes of 32 bytes. Partial tiles are there for every size.",
       responses: { 200: { description: "The hashes.", contentType: "application/octet-stream" } },
       errors: [...unkeyed, "TILE_NOT_FOUND"],
-      handle: ({ params }) => hashTile(host, params, open),
+      handle: ({ params }) => replyWithHashTile(host, params, open),
     }),
     defineRoute({
       method: "GET",
@@ -50,7 +50,7 @@ export function logRoutes(host: CoreHost, open: boolean): Route[] {
         "C2SP tlog-tiles: up to 256 entries, each a big-endian uint16 length and its bytes. For keys that see all actions; never public.",
       responses: { 200: { description: "The entries.", contentType: "application/octet-stream" } },
       errors: ["TILE_NOT_FOUND"],
-      handle: ({ params, credential }) => entryBundle(host, params.tile, credential),
+      handle: ({ params, credential }) => replyWithEntryBundle(host, params.tile, credential),
     }),
     defineRoute({
       method: "GET",

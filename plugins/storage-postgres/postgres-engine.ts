@@ -79,14 +79,14 @@ export class PostgresEngine implements SqlEngine {
    * Sessions for the rows of processes: see process-table.ts. A server that does not respond is abandoned after a short
    * timeout.
    */
-  readonly processes: ReturnType<typeof createProcesses>;
+  readonly processes: ReturnType<typeof createProcessTable>;
   /** Uses a reader's session: inside the transaction, NOTIFY would acquire a global lock of the server at the commit. */
   private readonly announcer: ReturnType<typeof createAnnouncer> | null;
 
   constructor(options: EngineOptions) {
     this.options = options;
-    this.processes = createProcesses(reads, () =>
-      firstUsable(parseAddresses(options), async (address) => {
+    this.processes = createProcessTable(reads, () =>
+      connectFirstUsable(parseAddresses(options), async (address) => {
         const ms = PROCESS_PATIENCE;
         const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
         const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms, answerTimeoutMs: ms + 1_000 };
@@ -116,7 +116,7 @@ export class PostgresEngine implements SqlEngine {
     try {
       const opened = await this.session("assent writer");
       this.writer = opened;
-      await this.pool.alone((reader) => assertSessions(opened, reader));
+      await this.pool.alone((reader) => assertSessionPooling(opened, reader));
     } catch (error) {
       const failed = this.pool;
       this.pool = null;
@@ -138,11 +138,11 @@ export class PostgresEngine implements SqlEngine {
   readonly query: SqlQuery = (sql, values) => this.opened().shared(async (one) => (await one.query(sql, values)).rows);
 
   integrityFaults(): Promise<string[]> {
-    return this.opened().alone(indexFaults);
+    return this.opened().alone(findIndexFaults);
   }
 
-  schemaFaults(statements: readonly string[]): Promise<string[]> {
-    return this.opened().alone((one) => schemaFaults(one, statements));
+  findSchemaFaults(statements: readonly string[]): Promise<string[]> {
+    return this.opened().alone((one) => findSchemaFaults(one, statements));
   }
 
   snapshot<T>(work: (query: SqlQuery) => Promise<T>): Promise<T> {
@@ -188,7 +188,9 @@ export class PostgresEngine implements SqlEngine {
   private async session(name: string, more: Partial<SessionOptions> = {}): Promise<Session> {
     const addresses = parseAddresses(this.options);
     const open = (mayBeStandby: boolean): Promise<Session> =>
-      firstUsable(addresses, (address) => this.sessionAt({ ...this.options, ...more, name }, address, mayBeStandby));
+      connectFirstUsable(addresses, (address) =>
+        this.sessionAt({ ...this.options, ...more, name }, address, mayBeStandby),
+      );
     // A standby may lag behind, so that an audit would miss the newest entries.
     if (!this.isReadOnly || addresses.length === 1) return open(this.isReadOnly);
     return open(false).catch(() => open(true));

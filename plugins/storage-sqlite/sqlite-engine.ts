@@ -106,9 +106,9 @@ export class SqliteEngine implements SqlEngine {
     }
   }
 
-  async schemaFaults(statements: readonly string[]): Promise<string[]> {
+  async findSchemaFaults(statements: readonly string[]): Promise<string[]> {
     const { library, reader } = this.opened();
-    return schemaFaults(library, reader, statements);
+    return findSchemaFaults(library, reader, statements);
   }
 
   async begin(): Promise<SqlTransaction> {
@@ -147,7 +147,7 @@ export class SqliteEngine implements SqlEngine {
 
   async backup(path: string): Promise<void> {
     const { library, path: own } = this.opened();
-    createPrivately(path);
+    createPrivateFile(path);
     // Uses a separate connection, so that neither reads nor writes wait for it.
     const connection = connectStore(library, own, { busyTimeout: this.busyTimeout });
     try {
@@ -176,7 +176,7 @@ export class SqliteEngine implements SqlEngine {
     try {
       return work();
     } catch (error) {
-      if (this.store !== null && primaryCode(error) === PROTOCOL)
+      if (this.store !== null && sqlitePrimaryCode(error) === PROTOCOL)
         this.lose(
           new StorageError(
             "unavailable",
@@ -210,7 +210,7 @@ export class SqliteEngine implements SqlEngine {
   private rollBack(open: OpenStore, writer: Connection, because: unknown): void {
     if (open.writer !== writer) return;
     try {
-      if (spoilsConnection(because)) this.dropWriter();
+      if (invalidatesConnection(because)) this.dropWriter();
       else writer.exec("rollback");
     } catch {
       this.dropWriter();

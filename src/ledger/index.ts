@@ -20,7 +20,7 @@ import type { HeadReader } from "./head-reader.ts";
 import { createProofReader, type ProofReader } from "./reader.ts";
 import { createSharedRead } from "./shared-read.ts";
 import { CheckpointStore } from "./sign/checkpoint-store.ts";
-import { Checkpoints, storedCheckpoint } from "./sign/checkpoints.ts";
+import { Checkpoints, readStoredCheckpoint } from "./sign/checkpoints.ts";
 import {
   compareWithCheckpointFile,
   openCheckpointFile,

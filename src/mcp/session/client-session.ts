@@ -265,7 +265,7 @@ export class ClientSession {
     const reply = await this.trackCaller(tool.upstream, caller, () =>
       runGovernedCall(call, caller, ask, tool, this.options),
     );
-    if (!this.hasOfferedAnswers && asksQuestion(reply)) {
+    if (!this.hasOfferedAnswers && refusesWithQuestion(reply)) {
       this.hasOfferedAnswers = true;
       this.listChanged("tools");
     }

@@ -212,10 +212,14 @@ export class RequestRouter {
       (await listAllPages(upstream, method, key, requester)).map((item) => ({ upstream, item }));
     const listCache = isShown && capable.length > 1 ? this.listCaches.get(method) : undefined;
     if (listCache === undefined)
-      return listFromEach(capable, (upstream) => list(upstream, caller), this.dependencies.log);
+      return listFromAllServers(capable, (upstream) => list(upstream, caller), this.dependencies.log);
     // Do not use the client's signal, because a late list is cached for the client's next request.
     const requester = { signal: AbortSignal.timeout(LIST_TIMEOUT_MS), capabilities: caller.capabilities };
-    return listFromEach(capable, (upstream) => listCache(upstream, list(upstream, requester)), this.dependencies.log);
+    return listFromAllServers(
+      capable,
+      (upstream) => listCache(upstream, list(upstream, requester)),
+      this.dependencies.log,
+    );
   }
 
   /**

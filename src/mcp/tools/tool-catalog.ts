@@ -179,7 +179,7 @@ export class ToolCatalog {
     upstreams: readonly Upstream[],
     list: (upstream: Upstream) => Promise<CheckedTool[]>,
   ): Promise<Tool[]> {
-    return assignUniqueNames(await listFromEach(upstreams, list, this.log), this.assignments, this.log);
+    return assignUniqueNames(await listFromAllServers(upstreams, list, this.log), this.assignments, this.log);
   }
 }
 

@@ -14,7 +14,7 @@ import {
   type Notification,
   type Reply,
 } from "../transport/rpc-message.ts";
-import { Peer, errorMessage, AnswerLostError, type Channel, type RequestOptions } from "../transport/peer.ts";
+import { Peer, readErrorMessage, AnswerLostError, type Channel, type RequestOptions } from "../transport/peer.ts";
 import { startServerProcess } from "../transport/process-channel.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 

@@ -4,7 +4,7 @@ import type { Insert, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlTransaction } from "./engine.ts";
 import type { MovedHead } from "./statement.ts";
 import type { KnownRows } from "./lock-reads.ts";
-import { bind as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
+import { bindValues as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
 /** Maximum characters and bytes of rows in one statement. A larger row gets a statement of its own. */
 const MOST_AT_ONCE = 4_000_000;

@@ -110,14 +110,13 @@ function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statem
       const tx = await orStorageError(engine, "write to the store", () =>
         engine.begin(purpose, readFrom === undefined ? [] : listLockReads(statements.lockReads, readFrom)),
       );
-      const scope = createTransactionScope(
+      const scope = new TransactionScope(
         engine,
         dialect,
         tx,
         writes,
         createPrefetchedRows(tx, reads, readFrom ?? null),
       );
-      const scope = new TransactionScope(engine, dialect, tx, writes, knownRows(tx, reads, readFrom ?? null));
       let result: Awaited<ReturnType<typeof work>>;
       try {
         result = await work(scope);
