@@ -45,9 +45,20 @@ export {
   type ActionEntry,
   type ApprovalRequirement,
   type RecordedApproval,
+  type RecordedEdit,
   buildActionHistory,
   differingColumns,
 } from "./domain/action-history.ts";
+export {
+  commitEffective,
+  decodeEdit,
+  editMatches,
+  editRequest,
+  type EditedValue,
+  effectiveHash,
+  effectiveRequest,
+  encodeEdit,
+} from "./domain/edited-request.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {
@@ -249,7 +260,16 @@ export {
 } from "./domain/entries.ts";
 export { toActor } from "./domain/actor.ts";
 export { LedgerEntry } from "./http/resource/entry-schemas.ts";
-export { ApproverPlans, closed, count, GrantSum, orNull, text, time } from "./http/resource/entry-parts.ts";
+export {
+  ApproverPlans,
+  closed,
+  EditableParameter,
+  count,
+  GrantSum,
+  orNull,
+  text,
+  time,
+} from "./http/resource/entry-parts.ts";
 export { parseVkey } from "./domain/checkpoint.ts";
 export { hashLeaf } from "./domain/merkle.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";

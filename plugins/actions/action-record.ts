@@ -4,7 +4,10 @@ import {
   type CoreHost,
   type Decision,
   decodeMeta,
+  decodeEdit,
   decodeQuestions,
+  effectiveHash,
+  effectiveRequest,
   findDeniedBy,
   makeToken,
   evaluatePlanProgress,
@@ -32,8 +35,14 @@ import { describeVoting } from "./vote-standing.ts";
 
 /** @param questions digest of the questions that the approver is shown; null in a link */
 export function tokenClaims(row: ActionRow, principal: string, questions: string | null): TokenClaims {
-  const { id, request_hash, expires_at } = row;
-  return { action_id: id, request_hash, questions, approver: principal, expires_at: expires_at ?? 0 };
+  const { id, expires_at } = row;
+  return {
+    action_id: id,
+    request_hash: effectiveHash(row),
+    questions,
+    approver: principal,
+    expires_at: expires_at ?? 0,
+  };
 }
 
 export function approvalMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
@@ -63,12 +72,13 @@ async function readVoting(
   const open = approvers.flatMap((plan) => evaluatePlanProgress(plan, counted, since, host.clock()).open);
   const mayVote = credential.hasScope("approvals:decide");
   const self = mayVote ? selfApprovalRelation(host, row, credential) : null;
-  const { grants } = history.newest.decision.approval ?? {};
+  const { grants, editable = [] } = history.newest.decision.approval ?? {};
   const terms = {
     mode,
     approvers: [...approvers],
     open_groups: [...new Set(open)],
     since: toRfc3339(since),
+    editable: history.edit === null && !history.mayHaveRun ? editable : [],
     grants: grants === undefined ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 },
   };
   if (!mayVote) {
@@ -116,14 +126,30 @@ export async function policySetFor(host: CoreHost, { status }: ActionRow): Promi
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
-type Content = Pick<ActionRecord, "params" | "context" | "meta" | "questions" | "result">;
-const NO_CONTENT: Content = { params: {}, context: {}, meta: {}, questions: [], result: null };
+type Content = Pick<ActionRecord, "params" | "context" | "meta" | "questions" | "proposed" | "request_hash" | "result">;
+const NO_CONTENT: Content = {
+  params: {},
+  context: {},
+  meta: {},
+  questions: [],
+  proposed: null,
+  request_hash: null,
+  result: null,
+};
 
 /** Returns null if the row's JSON is not what the service writes, because someone altered the store. */
 function readContent(row: ActionRow): Content | null {
   try {
-    const { params, context } = parseCompleteRequest(row) ?? NO_CONTENT;
-    return { params, context, meta: decodeMeta(row.meta), questions: renderQuestions(row), result: resultOf(row) };
+    const { params, context } = effectiveRequest(row) ?? NO_CONTENT;
+    return {
+      params,
+      context,
+      meta: decodeMeta(row.meta),
+      questions: renderQuestions(row),
+      proposed: renderProposed(row),
+      request_hash: row.erased_at === null ? effectiveHash(row) : null,
+      result: resultOf(row),
+    };
   } catch {
     return null;
   }
@@ -139,7 +165,7 @@ function renderAction(
 ): ActionRecord {
   const { permit = null, issued = null, redecision, newGrant } = options;
   const content = readContent(row);
-  const { params, context, meta, questions, result } = content ?? NO_CONTENT;
+  const { params, context, meta, questions, proposed, request_hash, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
     id: row.id,
     agent_id: row.agent_id,
@@ -149,6 +175,7 @@ function renderAction(
     context,
     meta,
     questions,
+    proposed,
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
     outcome: OUTCOME[row.decision],
@@ -161,7 +188,7 @@ function renderAction(
     rule: row.rule,
     policy_hash: row.policy_hash,
     policy_version: row.policy_version,
-    request_hash: row.erased_at === null ? row.request_hash : null,
+    request_hash,
     decision_hash: row.decision_hash,
     provenance_id: row.decision_hash,
     submitted_by: row.submitted_by,
@@ -198,6 +225,16 @@ function renderAction(
 function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";
   return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
+}
+
+/** Returns what the agent submitted, if an approver changed it. Throws SyntaxError if someone altered the store. */
+export function renderProposed(row: ActionRow): ActionRecord["proposed"] {
+  const edit = decodeEdit(row.effective);
+  const request = edit === null ? null : parseCompleteRequest(row);
+  if (edit === null || request === null) return null;
+  const { at, by, comment } = edit;
+  const { params } = request;
+  return { params, request_hash: row.request_hash, edited_by: by, edited_at: toRfc3339(at), reason: comment };
 }
 
 /** Throws SyntaxError if someone altered the store. */

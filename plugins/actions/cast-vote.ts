@@ -36,7 +36,14 @@ import { releaseUses } from "./limit-usage.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
 import { isSubmitter } from "./self-approval.ts";
-import { assertNewPerson, chooseStanding, findStandings, type Standing, type StandingVoter } from "./vote-standing.ts";
+import {
+  assertNewPerson,
+  chooseStanding,
+  exceptEditor,
+  findStandings,
+  type Standing,
+  type StandingVoter,
+} from "./vote-standing.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /** The voter: the holder of a link token, or a credential with the proof of its vote. */
@@ -176,9 +183,9 @@ async function countApproval(
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
   // Before anything is recorded: nobody votes twice, also in the place of someone else.
-  const before = findStandings(host, row, standingVoter(voter), recorded, tx);
+  const before = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), recorded, tx));
   assertNewPerson(earlier, before);
-  const redecision = await reevaluateAction(host, tx, row, first);
+  const redecision = await reevaluateAction(host, tx, row, history.basis);
   const cause = { occasion: "vote", by: actor } as const;
   if (redecision.decision.effect === "deny") return { ended: await recordDenial(tx, row, redecision, cause) };
   const approvers = combinedPlans(history.requirement, redecision);
@@ -186,7 +193,7 @@ async function countApproval(
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The current policies might not allow a self-confirmation that the policies of the decision allowed.
   assertMayConfirm({ self, gesture }, approvers);
-  const now = findStandings(host, row, standingVoter(voter), approvers, tx);
+  const now = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), approvers, tx));
   // An emergency approval is the approver's own.
   const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
   const chosen = chooseStanding(requirement, earlier, { ...now, standings }, terms);

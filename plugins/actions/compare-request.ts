@@ -5,7 +5,7 @@ import {
   type ComparedRequest,
   type CoreHost,
   MAX_COMPARED,
-  parseCompleteRequest,
+  effectiveRequest,
 } from "../../src/core.ts";
 import { type Credential, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -86,7 +86,7 @@ async function readEarlierVotes(
 /** Returns null for a request that was erased or cannot be read. */
 function toCompared(row: ActionRow): ComparedRequest | null {
   try {
-    const request = parseCompleteRequest(row);
+    const request = effectiveRequest(row);
     if (request === null) return null;
     const { params, context } = request;
     return { id: row.id, tool: row.tool, operation: row.operation, params, context };

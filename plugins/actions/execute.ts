@@ -11,10 +11,14 @@ export async function startAction(
   host: CoreHost,
   credential: Credential,
   id: string,
-  { permit = null, attempt = null }: { [name in keyof StartBody]: StartBody[name] | null },
+  {
+    permit = null,
+    attempt = null,
+    request_hash: requestHash = null,
+  }: { [name in keyof StartBody]: StartBody[name] | null },
 ): Promise<StartResult & { issued: PreparedCredential | null }> {
   const decideWith = (prepared: PreparedCredential | null): Promise<StartResult> => {
-    const call = { id, permit, attempt: hashText(attempt), credential: prepared };
+    const call = { id, permit, attempt: hashText(attempt), requestHash, credential: prepared };
     return host.ledger.transact(
       async (tx) => decideStart(host, tx, await tx.confirm(credential), call),
       prefetchStart(call),

@@ -1,9 +1,9 @@
 /** Creates grants: with an approving vote, or alone. */
 import {
-  type ActionRequest,
   canSee,
   confirmWithScope,
   type CoreHost,
+  effectiveRequest,
   Evaluation,
   type Facts,
   findCreatedResource,
@@ -72,7 +72,8 @@ export function recordGrantWithVote(
     reason: string | null;
   },
 ): void {
-  const request = JSON.parse(row.request) as ActionRequest;
+  const request = effectiveRequest(row);
+  if (request === null) throw new Error(`the request of ${row.id} is missing`);
   recordGrant(tx, who, { id, target: row, terms, largest, comment: reason, grantedWith: row.id }, () => {
     const { scope = null, sum = null } = terms;
     const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);

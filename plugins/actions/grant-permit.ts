@@ -6,8 +6,9 @@ import {
   confirmWithScope,
   type CoreHost,
   type DecisionEntry,
+  effectiveHash,
+  effectiveRequest,
   encodeRequest,
-  parseStoredRequest,
   type PermitFault,
   type PermitSubject,
   type PermitTerms,
@@ -57,7 +58,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
     assertNotErased(row);
     const votes = row.quorum === null ? [] : await tx.approvals(id);
     const history = await verifyAgainstLedger(host, tx, row, votes);
-    const { first, newest: before, permits } = history;
+    const { newest: before, permits } = history;
     const until = assertStartable(row, tx.now);
     const times = computePermitTimes(tx.now, host.config.permits.valid_seconds, until);
     if (times.expires_at <= tx.now) throw startExpiredError(until);
@@ -67,7 +68,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
         "TOO_MANY_PERMITS",
         `${MAX_PERMITS} permits were issued for the action ${id}, which is the limit; start it with one of them, or submit it again`,
       );
-    const redecision = await reevaluateAction(host, tx, row, first);
+    const redecision = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
     const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);
@@ -124,8 +125,9 @@ async function issuePermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTer
  * altered in the store must not be signed.
  */
 function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
-  const request = parseStoredRequest(row);
-  if (request === null || encodeRequest(request).hash !== row.request_hash) return null;
+  const request = effectiveRequest(row);
+  const hash = effectiveHash(row);
+  if (request === null || encodeRequest(request).hash !== hash) return null;
   return {
     issuer: host.ledger.origin,
     action_id: row.id,
@@ -133,7 +135,7 @@ function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
     tool: row.tool,
     operation: row.operation,
     action_digest: computeActionDigest(request),
-    request_hash: row.request_hash,
+    request_hash: hash,
   };
 }
 

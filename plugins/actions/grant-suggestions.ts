@@ -9,7 +9,7 @@ import {
   Evaluation,
   findDeniedBy,
   orNull,
-  parseStoredRequest,
+  effectiveRequest,
   suggestScopes,
   text,
 } from "../../src/core.ts";
@@ -55,7 +55,7 @@ export function suggestionRoute(host: CoreHost, tag: string): Route {
       assertNotErased(row);
       if (row.status !== "pending_approval" || isOverdue(row, host.clock()))
         throw new Refusal("ACTION_NOT_PENDING", `the action is ${row.status}; only a pending action gets suggestions`);
-      const request = parseStoredRequest(row);
+      const request = effectiveRequest(row);
       if (request === null) throw recordAlteredError(row, ["request"]);
       const { agent_id, tool, operation } = row;
       const filter = { visibility: credential.visibility, agent_id, tool, operation, before_seq: row.decision_seq };
@@ -70,7 +70,7 @@ export function suggestionRoute(host: CoreHost, tag: string): Route {
 
 /** Returns null for a request that was erased or cannot be read. */
 function toEarlierRequest(compiled: CompiledPolicySet, row: ActionRow): EarlierRequest | null {
-  const request = parseStoredRequest(row);
+  const request = effectiveRequest(row);
   if (request === null) return null;
   const principal = { key_id: row.submitted_by, name: "", agent_id: row.submitted_agent, owner: row.submitted_owner };
   const evaluation = new Evaluation(compiled, request, { principal }, row.created_at);

@@ -13,7 +13,8 @@ import {
   type JsonObject,
   type LedgerTransaction,
   matchesAnyName,
-  parseCompleteRequest,
+  effectiveHash,
+  effectiveRequest,
   sealText,
   sha256Hex,
   toActor,
@@ -90,13 +91,13 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, who: Crede
       "INSUFFICIENT_SCOPE",
       `starting this action issues a credential, and the key "${who.key.name}" lacks the scope credentials:receive; start it with the key of the tool and a \`permit\``,
     );
-  const request = parseCompleteRequest(row);
+  const request = effectiveRequest(row);
   if (request === null) throw new Refusal("ACTION_ERASED", `the request of the action ${row.id} was erased`);
   const { id, agent_id, tool, operation } = row;
   return {
     issuer,
     action: { id, agent_id, tool, operation, params: request.params },
-    request_hash: row.request_hash,
+    request_hash: effectiveHash(row),
   };
 }
 
@@ -179,7 +180,7 @@ export async function recordCredential(
   who: Credential,
   { issuer, credential, digest, request_hash }: PreparedCredential,
 ): Promise<void> {
-  if (request_hash !== row.request_hash)
+  if (request_hash !== effectiveHash(row))
     throw new Refusal(
       "CREDENTIAL_NOT_ISSUED",
       "the request changed while its credential was issued; start the action again",

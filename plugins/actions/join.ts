@@ -1,5 +1,5 @@
 /** Joins a duplicate request to its open action, so that approvers see one request once. */
-import type { CoreHost, DecisionEntry, LedgerTransaction } from "../../src/core.ts";
+import type { CoreHost, DecisionEntry, LedgerTransaction, RedecisionEntry } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { reevaluateAction } from "./redecision.ts";
@@ -18,8 +18,8 @@ export async function findJoinableAction(
 ): Promise<ActionRow | null> {
   const row = await tx.openAction(credential.key.id, requestHash, tx.now);
   if (row === null) return null;
-  const { first } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
-  return (await isDeniedNow(host, tx, row, first)) ? null : row;
+  const { basis } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
+  return (await isDeniedNow(host, tx, row, basis)) ? null : row;
 }
 
 /** Whether the current policies or a stop deny the action. The caller then decides a new one, which returns the reason. */
@@ -27,10 +27,10 @@ async function isDeniedNow(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
-  first: DecisionEntry,
+  basis: DecisionEntry | RedecisionEntry,
 ): Promise<boolean> {
   try {
-    return (await reevaluateAction(host, tx, row, first)).decision.effect === "deny";
+    return (await reevaluateAction(host, tx, row, basis)).decision.effect === "deny";
   } catch (error) {
     if (error instanceof Refusal && error.code === "STOPPED") return true;
     throw error;

@@ -1,9 +1,9 @@
 /** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
-import { type CoreHost, parseStoredRequest, presentRequest, requiresSignature } from "../../src/core.ts";
+import { type CoreHost, effectiveHash, effectiveRequest, presentRequest, requiresSignature } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
-import { readVotes, policySetFor, renderQuestions, renderVotes } from "./action-record.ts";
+import { readVotes, policySetFor, renderProposed, renderQuestions, renderVotes } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
@@ -13,8 +13,8 @@ import { readLink } from "./voter.ts";
 async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row: linked, approver, refusal } = await readLink(host, token);
   const { row, votes } = await readVotes(host, linked);
-  const { params, context } = parseStoredRequest(row) ?? { params: {}, context: {} };
-  const { id, agent_id, tool, operation, reason, risk_level, policy, rule, request_hash } = row;
+  const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
+  const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
   const set = await policySetFor(host, row);
   const { status } = withCurrentStatus(row, host.clock());
   const history = status === "pending_approval" ? await readHistory(host.storage, row) : null;
@@ -30,6 +30,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       params,
       context,
       questions: renderQuestions(row),
+      proposed: renderProposed(row),
       status,
       reason,
       risk_level,
@@ -37,7 +38,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       rule,
       ...(set === undefined ? {} : presentRequest(set, { ...row, params, context })),
       ...(status === "pending_approval" ? await compareRequest(host, row, { all: true }) : {}),
-      request_hash,
+      request_hash: effectiveHash(row),
       approvals: renderVotes(votes),
       approvals_needed: row.quorum,
       expires_at: row.expires_at === null ? null : toRfc3339(row.expires_at),

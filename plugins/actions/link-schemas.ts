@@ -48,6 +48,7 @@ export const LinkAnswer = Type.Object(
         "params",
         "context",
         "questions",
+        "proposed",
         "status",
         "reason",
         "risk_level",

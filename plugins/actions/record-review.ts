@@ -69,10 +69,10 @@ async function redecide(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
-  { first }: VerifiedHistory,
+  { basis }: VerifiedHistory,
 ): Promise<Redecision | null> {
   try {
-    return await reevaluateAction(host, tx, row, first);
+    return await reevaluateAction(host, tx, row, basis);
   } catch (error) {
     if (error instanceof Refusal && error.code === "STOPPED") return null;
     throw error;

@@ -4,10 +4,10 @@
  */
 import {
   actionEntryFields,
-  type ActionRequest,
   commitFacts,
   type CoreHost,
   decideEvaluation,
+  effectiveRequest,
   type Decision,
   type DecisionEntry,
   Evaluation,
@@ -53,25 +53,20 @@ type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
  * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action.
  * Limits use the counts of the first decision, because the action is already counted and must not count twice. A grant
  * that covered the action must still cover it.
- * @param first the action's first decision, from its entry
+ * @param basis the decision that counted the action against limits, from its entry
  */
 export async function reevaluateAction(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
-  first: Pick<DecisionEntry, "facts">,
+  basis: Pick<DecisionEntry, "facts">,
 ): Promise<Redecision> {
-  const { compiled, source, digest } = tx.activePolicies;
-  const request = JSON.parse(row.request) as ActionRequest;
-  const commit = source?.["commit"];
-  const now: Facts = {
-    principal: first.facts.principal,
-    ...(await tx.agentFacts(row.agent_id)),
-    ...(await keyFacts(tx, row.submitted_by)),
-    ...(commit === undefined ? {} : { policy_commit: commit }),
-  };
+  const { compiled, digest } = tx.activePolicies;
+  const request = effectiveRequest(row);
+  if (request === null) throw new Error(`the request of ${row.id} is missing`);
+  const now = await collectFacts(tx, row, basis);
   const evaluation = new Evaluation(compiled, request, now, tx.now);
-  const counted = restoreFacts(first.facts, row.past);
+  const counted = restoreFacts(basis.facts, row.past);
   const limits: LimitFact[] = [];
   for (const need of findMatchedLimits(evaluation)) {
     const { policy, limit, basis } = need;
@@ -83,6 +78,21 @@ export async function reevaluateAction(
   const granted = await reapplyGrant(host, tx, row, evaluation, { decision, facts }, counted);
   const final = granted ?? { decision, facts };
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
+}
+
+/** Collects the facts of this moment, without limits. */
+export async function collectFacts(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  basis: Pick<DecisionEntry, "facts">,
+): Promise<Facts> {
+  const commit = tx.activePolicies.source?.["commit"];
+  return {
+    principal: basis.facts.principal,
+    ...(await tx.agentFacts(row.agent_id)),
+    ...(await keyFacts(tx, row.submitted_by)),
+    ...(commit === undefined ? {} : { policy_commit: commit }),
+  };
 }
 
 /** A stop changes no action. When it is lifted, the action continues, unless it has expired meanwhile. */
@@ -174,6 +184,24 @@ export function recordConfirmation(
   return recordRedecision(tx, row, redecision, cause, { status: row.status });
 }
 
+/** Records that an approver changed the request. The row must have the changed one; the action keeps its deadline. */
+export async function recordEdit(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  redecision: Redecision,
+  cause: RedecisionCause,
+  { edit, quorum, approvers }: { edit: RedecisionEntry["edit"]; quorum: number; approvers: ApproverPlan[] },
+): Promise<void> {
+  const change = {
+    status: "pending_approval",
+    reason: redecision.decision.reason,
+    reason_code: "MORE_APPROVALS_NEEDED",
+    quorum,
+    effective: row.effective,
+  } as const;
+  await recordRedecision(tx, row, redecision, cause, change, approvers, edit);
+}
+
 async function recordRedecision(
   tx: LedgerTransaction,
   row: ActionRow,
@@ -181,6 +209,7 @@ async function recordRedecision(
   { occasion, by }: RedecisionCause,
   change: Omit<ActionChange, "updated_at">,
   approvers: ApproverPlan[] | null = null,
+  edit: RedecisionEntry["edit"] = null,
 ): Promise<string> {
   const { quorum, expires_at: ends } = { ...row, ...change };
   const { hash } = tx.record(
@@ -197,6 +226,7 @@ async function recordRedecision(
       quorum,
       expires_at: ends === null ? null : toRfc3339(ends),
       approvers,
+      edit,
     },
     row.submitted_by,
   );

@@ -2,8 +2,9 @@
 import {
   canonicalBytes,
   type CoreHost,
+  effectiveHash,
+  effectiveRequest,
   type JsonObject,
-  parseCompleteRequest,
   presentRequest,
   principalOfKey,
   type RequiredReviewer,
@@ -30,7 +31,7 @@ interface SealedReviewRequest {
 /** Reads what reviewers of a pending action see, outside any transaction. Returns null if the request cannot be read. */
 export async function readReviewedAction(host: CoreHost, row: ActionRow): Promise<ReviewedAction | null> {
   const comparison = await compareRequest(host, row, { all: true });
-  const content = comparison === null ? null : parseCompleteRequest(row);
+  const content = comparison === null ? null : effectiveRequest(row);
   if (content === null) return null;
   const { params, context } = content;
   const { compiled } = await host.policies.current();
@@ -49,7 +50,7 @@ export async function readReviewedAction(host: CoreHost, row: ActionRow): Promis
       policy: row.policy,
       rule: row.rule,
       submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
-      request_hash: row.request_hash,
+      request_hash: effectiveHash(row),
       preview,
       shown_first,
       created_at: toRfc3339(row.created_at),

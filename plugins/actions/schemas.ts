@@ -2,6 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import {
   ACTION_STATUSES,
   ApproverPlans,
+  EditableParameter,
   LedgerEntry,
   MAX_ANSWER_LENGTH,
   MAX_COMPARED,
@@ -93,6 +94,13 @@ export const StartBody = Type.Object(
         minLength: 1,
         maxLength: 8192,
         description: "Permit of this action. The key that submitted the action needs none.",
+      }),
+    ),
+    request_hash: Type.Optional(
+      Type.String({
+        pattern: "^[0-9a-f]{64}$",
+        description:
+          "`request_hash` of the record that the caller is about to run. Required if an approver changed the request, so that no caller runs the proposed parameters.",
       }),
     ),
     attempt: Attempt(
@@ -227,6 +235,22 @@ export const QuestionBody = Type.Object(
   { additionalProperties: false },
 );
 
+export const EditBody = Type.Object(
+  {
+    token: ApprovalBody.properties.token,
+    changes: Type.Record(
+      Type.String({ maxLength: 200, description: "Path, such as `params.amount`." }),
+      Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
+      { minProperties: 1, maxProperties: 16, description: "New values, of the same types as before." },
+    ),
+    reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
+  },
+  {
+    additionalProperties: false,
+    examples: [{ token: "apt1_example", changes: { "params.amount": 90 }, reason: "the rest was paid already" }],
+  },
+);
+
 export const AnswerBody = Type.Object(
   {
     number: Type.Optional(
@@ -278,6 +302,9 @@ const ApprovalTerms = Type.Object(
     approvers: ApproverPlans,
     open_groups: OpenGroups,
     since: Time("When the first stage opened."),
+    editable: Type.Array(EditableParameter, {
+      description: "Parameters that an approver can change now, with POST …/edit.",
+    }),
     grants: orNull(
       Type.Object(
         {
@@ -363,6 +390,22 @@ export const ActionRecord = Type.Object(
     questions: Type.Array(QuestionRecord, {
       description: `What approvers asked the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the texts like \`params\`: they can hide characters.`,
     }),
+    proposed: orNull(
+      Type.Object(
+        {
+          params: Json,
+          request_hash: Type.String(),
+          edited_by: Type.String({ description: "Principal of the approver." }),
+          edited_at: Time("When."),
+          reason: Nullable(Type.String()),
+        },
+        {
+          additionalProperties: false,
+          description:
+            "What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run.",
+        },
+      ),
+    ),
     status: Status,
     decision: Effect,
     outcome: Outcome,

@@ -2,6 +2,7 @@
 import {
   actionEntryFields,
   canSee,
+  effectiveHash,
   type CoreHost,
   type ExecutionEntry,
   type LedgerTransaction,
@@ -40,6 +41,8 @@ interface StartCall {
   attempt: string | null;
   /** The credential that was created for this start; null before one was. */
   credential: PreparedCredential | null;
+  /** The hash of the request that the caller is going to run; null if it did not say. */
+  requestHash: string | null;
 }
 
 export interface StartResult {
@@ -63,7 +66,7 @@ export async function decideStart(
   host: CoreHost,
   tx: LedgerTransaction,
   who: Credential,
-  { id, permit, attempt, credential }: StartCall,
+  { id, permit, attempt, requestHash, credential }: StartCall,
 ): Promise<StartResult> {
   const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
@@ -74,7 +77,7 @@ export async function decideStart(
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
-  const { first, newest, grounds, start } = history;
+  const { newest, grounds, start } = history;
   const refusedEarlier = attempt !== null && wasRefusedEarlier(row, newest, who, tx.now);
   if (row.approved_until === null && !refusedEarlier) assertStartable(row, tx.now);
   if (permit === null && row.submitted_by !== who.key.id)
@@ -98,8 +101,9 @@ export async function decideStart(
       "PERMIT_INVALID",
       "the action returned to pending after this permit was issued; get another from POST /v1/actions/{id}/permit",
     );
+  assertRunsEffective(row, requestHash);
   const by = toActor(who.key, who.principal);
-  const redecision = await reevaluateAction(host, tx, row, first);
+  const redecision = await reevaluateAction(host, tx, row, history.basis);
   const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
@@ -139,6 +143,18 @@ export async function decideStart(
 export const prefetchStart =
   ({ id }: StartCall): Prefetch =>
   () => ({ history: id });
+
+/** A caller that does not know that the request was changed would run the proposed parameters. */
+function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
+  const hash = effectiveHash(row);
+  if (requestHash === hash || (requestHash === null && row.effective === null)) return;
+  throw new Refusal(
+    "REQUEST_EDITED",
+    requestHash === null
+      ? "an approver changed the request; run it with `params` of the action's record, and send its `request_hash` with the start"
+      : `the action's request has the hash ${hash}, not the one that was sent; read the action again`,
+  );
+}
 
 /** Whether the recorded start came from the same key, with the same `attempt` and the same permit or none. */
 function isSameStart(

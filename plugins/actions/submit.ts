@@ -298,6 +298,7 @@ function recordDecision(
     past,
     meta: sealedMeta.text,
     questions: null,
+    effective: null,
     asked_at: null,
     waits: null,
     status,

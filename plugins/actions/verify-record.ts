@@ -24,6 +24,8 @@ import {
   type ApprovalRequirement,
   questionsMatch,
   type RecordedApproval,
+  type RecordedEdit,
+  editMatches,
   type RecordedQuestion,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
@@ -47,6 +49,12 @@ interface RecordedRejection {
 export interface VerifiedHistory {
   /** The decision on the submission. */
   first: DecisionEntry;
+  /** The decision that counts against limits: the first one, or the one on the request that an approver changed. */
+  basis: DecisionEntry | RedecisionEntry;
+  /** How an approver changed the request; null if no one did. */
+  edit: RecordedEdit | null;
+  /** Whether the action was ever allowed or approved. */
+  mayHaveRun: boolean;
   /** The latest decision or redecision. */
   newest: DecisionEntry | RedecisionEntry;
   /** Hash of the newest entry that made the action pending, which approvers sign. Lowercase hex; null if there is none. */
@@ -161,6 +169,9 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
   const recorded: VerifiedHistory = {
     first,
+    basis: history.edit?.entry ?? first,
+    edit: history.edit,
+    mayHaveRun: history.mayHaveRun,
     askedHash: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
     asked: history.asked,
     reviews: opened.filter((entry) => entry.type === "review"),
@@ -175,7 +186,8 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     result: history.result,
   };
   const altered = differingColumns(history.action, row);
-  if (commitDigest(row.salt, row.request_hash) !== history.commitment) altered.push("request_hash");
+  if (commitDigest(row.salt, row.request_hash) !== first.commitment) altered.push("request_hash");
+  if (!editMatches(history.edit, row.effective)) altered.push("effective");
   if (votes === undefined) return { recorded, altered };
   // Approvers and policies rely on the texts of the request, `meta` and the questions, so they must match.
   if (!hasRecordedRequest(row)) altered.push("request");

@@ -28,7 +28,7 @@ export function withCurrentStatus(row: ActionRow, now: number): ActionRow {
 
 /** Returns the size in bytes of the columns that can be large. */
 export function contentBytes(row: ActionRow): number {
-  return [row.request, row.past, row.meta, row.questions, row.result].reduce(
+  return [row.request, row.past, row.meta, row.questions, row.effective, row.result].reduce(
     (bytes, text) => bytes + Buffer.byteLength(text ?? ""),
     0,
   );

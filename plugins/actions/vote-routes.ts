@@ -8,6 +8,7 @@ import { pendingRoute } from "./pending-route.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { renderGrant } from "./grant-routes.ts";
 import { questionRoutes } from "./question-routes.ts";
+import { editRoute } from "./edit-route.ts";
 import { liftRejection } from "./lift-rejection.ts";
 import { LiftBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
@@ -69,6 +70,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       handle: async ({ credential, params, body }) =>
         actionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
+    editRoute(host, tag),
     ...questionRoutes(host, tag),
     ...signedVoteRoutes(host, tag),
     pendingRoute(host, tag),

@@ -11,6 +11,7 @@ import {
   type CountedVote,
   principalOfUser,
   type RecordedApproval,
+  type RecordedEdit,
   SELF_RELATION_REASONS,
   type SelfRelation,
 } from "../../src/core.ts";
@@ -99,6 +100,22 @@ export function findStandings(
   return { standings, excluded };
 }
 
+/**
+ * Leaves out the standings of whoever changed the request, also in the place of someone else: they count as its maker, so
+ * another person has to approve it.
+ */
+export function exceptEditor(
+  host: CoreHost,
+  { edit }: { edit: RecordedEdit | null },
+  { standings, excluded }: Standings,
+): Standings {
+  if (edit === null) return { standings, excluded };
+  const editor = principalsOf(host, edit.by, null);
+  const others = standings.filter(({ principals }) => !principals.some((principal) => editor.includes(principal)));
+  const why = "whoever changed this request counts as its maker, so someone else must approve it";
+  return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
+}
+
 /** A vote without what depends on its standing. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 
@@ -172,8 +189,14 @@ export function describeVoting(
   {
     requirement,
     approvals,
+    edit,
     self,
-  }: { requirement: ApprovalRequirement; approvals: readonly RecordedApproval[]; self: SelfRelation | null },
+  }: {
+    requirement: ApprovalRequirement;
+    approvals: readonly RecordedApproval[];
+    edit: RecordedEdit | null;
+    self: SelfRelation | null;
+  },
   moment: Moment,
 ): VotingTerms {
   const { principal } = credential;
@@ -187,7 +210,7 @@ export function describeVoting(
   if (approvals.some((vote) => vote.principal === principal))
     return refuse("ALREADY_VOTED", `${principal} has already voted on this action`);
   const voter = standingVoterOf(credential, self);
-  const standings = findStandings(host, row, voter, plans, moment);
+  const standings = exceptEditor(host, { edit }, findStandings(host, row, voter, plans, moment));
   const { session } = voter;
   const may_break_glass =
     session !== null &&

@@ -10,7 +10,7 @@ import {
   decodeEntry,
   decodeToken,
   type Gesture,
-  parseStoredRequest,
+  effectiveRequest,
   presentRequest,
   questionsDigest,
   sha256Hex,
@@ -70,17 +70,40 @@ export function verifyVoter(
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal and not one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
-  if ("token" in proof)
-    assertToken(
-      checkToken(
-        "approval",
-        proof.token,
-        tokenClaims(row, who.principal, questionsDigest(history.questions)),
-        approvalMac(host),
-      ),
-    );
+  if ("token" in proof) assertApprovalToken(host, row, who, proof.token, history);
   else assertSigned(host, row, who, vote, proof.gesture, { history, set });
   return { actor: toActor(who.key, who.principal), self, groups: who.groups, gesture, session: who.session ?? null };
+}
+
+/** Checks the token of an approver who changes the request. Throws the fault of the token. */
+export function verifyTokenVoter(
+  host: CoreHost,
+  row: ActionRow,
+  who: Credential,
+  token: string,
+  history: VerifiedHistory,
+): Voter {
+  const self = selfApprovalRelation(host, row, who);
+  assertNotSelf(self);
+  assertApprovalToken(host, row, who, token, history);
+  return {
+    actor: toActor(who.key, who.principal),
+    self,
+    groups: who.groups,
+    session: who.session ?? null,
+    gesture: null,
+  };
+}
+
+function assertApprovalToken(
+  host: CoreHost,
+  row: ActionRow,
+  who: Credential,
+  token: string,
+  { questions }: VerifiedHistory,
+): void {
+  const claims = tokenClaims(row, who.principal, questionsDigest(questions));
+  assertToken(checkToken("approval", token, claims, approvalMac(host)));
 }
 
 /** What the approver was shown: the entries of the action, and the policies that render its preview. */
@@ -115,7 +138,7 @@ export function voteStatement(
 
 /** Salted like the request: who reads the log could otherwise guess a short preview, even after the request's erasure. */
 function commitPreview(row: ActionRow, set: CompiledPolicySet): string | null {
-  const { params, context } = parseStoredRequest(row) ?? { params: {}, context: {} };
+  const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
   const { preview } = presentRequest(set, { ...row, params, context });
   return preview === null ? null : commitDigest(row.salt, sha256Hex(utf8(preview)));
 }

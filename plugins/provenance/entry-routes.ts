@@ -1,5 +1,7 @@
 /** Routes of single entries and their proofs, for keys that may see them. */
 import {
+  commitDigest,
+  decodeEdit,
   canSee,
   type CoreHost,
   decodeEntry,
@@ -80,15 +82,20 @@ async function findEntry(host: CoreHost, hash: string, { visibility }: Credentia
  */
 async function openCommitment(
   host: CoreHost,
-  { action_id }: EntryRow,
+  { action_id, bytes }: EntryRow,
   credential: Credential,
 ): Promise<{ salt: string | null; request: string | null; erased_at: string | null } | null> {
   const action =
     action_id === null || !credential.hasScope("actions:read") ? null : await host.storage.action(action_id);
   if (action === null || !canSee(credential.visibility, action)) return null;
-  const { salt, erased_at } = action;
+  const { erased_at } = action;
+  // Entries after a change by an approver commit to the changed request.
+  const { commitment } = decodeEntry<{ commitment?: string }>(bytes);
+  const isProposed = erased_at !== null || commitment === commitDigest(action.salt, action.request_hash);
+  const edit = isProposed ? null : decodeEdit(action.effective);
   // The row may have the members in the order that the client sent, but the hash is of the canonical form.
-  const request = parseStoredRequest(action);
+  const request = edit?.request ?? parseStoredRequest(action);
+  const salt = edit?.salt ?? action.salt;
   return erased_at === null && request !== null
     ? { salt, request: encodeRequest(request).text, erased_at: null }
     : { salt: null, request: null, erased_at: toRfc3339(erased_at ?? 0) };

@@ -2,6 +2,7 @@
 import {
   type ActionRequest,
   commitDigest,
+  commitEffective,
   commitPast,
   commitSalted,
   type CoreHost,
@@ -9,8 +10,11 @@ import {
   type Decision,
   type DecisionEntry,
   decodeEntry,
+  decodeEdit,
   decodePasts,
   decodeSalted,
+  effectiveHash,
+  effectiveRequest,
   encodeEntry,
   encodeRequest,
   type Facts,
@@ -42,10 +46,11 @@ export interface Reevaluation {
 export async function reevaluateEntry(
   host: CoreHost,
   action: ActionRow,
-  request: ActionRequest,
+  proposed: ActionRequest,
   row: EntryRow,
 ): Promise<Reevaluation> {
   const entry = decodeEntry<Decided>(row.bytes);
+  const request = isOfEdited(entry, action) ? (effectiveRequest(action) ?? proposed) : proposed;
   const clock = parseRfc3339(entry.at);
   if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
   const set = await host.policies.byDigest(entry.policy_set);
@@ -62,7 +67,11 @@ export async function reevaluateEntry(
       entry.decision as unknown as Record<string, unknown>,
       decision as unknown as Record<string, unknown>,
     ),
-    field("request_hash", action.request_hash, encodeRequest(request).hash),
+    field(
+      "request_hash",
+      isOfEdited(entry, action) ? effectiveHash(action) : action.request_hash,
+      encodeRequest(request).hash,
+    ),
     field("commitment", entry.commitment, rebuilt.commitment),
     field("entry_hash", toHex(row.leaf_hash), toHex(encodeEntry(rebuilt, row.seq).leafHash)),
   ];
@@ -81,6 +90,15 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
   };
 }
 
+/** Whether the entry is about the request that an approver changed: only such entries commit to it. */
+function isOfEdited({ commitment }: Decided, action: ActionRow): boolean {
+  return action.effective !== null && commitment === commitEffective(action);
+}
+
+function saltOf(entry: Decided, action: ActionRow): string {
+  return isOfEdited(entry, action) ? (decodeEdit(action.effective)?.salt ?? action.salt) : action.salt;
+}
+
 /** Rebuilds the entry from the stored inputs. Equal bytes mean that nothing was lost or changed. */
 function rebuild(
   entry: Decided,
@@ -92,7 +110,7 @@ function rebuild(
   const common = {
     action_id: action.id,
     agent_id: request.agent_id,
-    commitment: commitDigest(action.salt, encodeRequest(request).hash),
+    commitment: commitDigest(saltOf(entry, action), encodeRequest(request).hash),
     facts: rebuiltFacts(recorded.facts, action.past),
     decision,
   };

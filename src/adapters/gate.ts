@@ -99,16 +99,20 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   /**
    * Starts the action and returns the arguments to run with. Throws NotRun if it must not run, or the reason of an
    * aborted signal.
+   * @param appliesEdits whether the caller runs the returned arguments, which an approver may have changed
    */
-  async function start(call: Call): Promise<{ action: ActionRecord; params: Json }> {
+  async function start(call: Call, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
       const { state, action, outcome, message } = await admit(assent, request, {
         meta: snapshotObject(call.meta, "meta"),
         approvalTimeout: options.approvalTimeout ?? call.approvalTimeout,
+        appliesEdits,
         signal: call.signal,
       });
-      if (state === "started") return { action, params: structuredClone(request.params) };
+      // What an approver changed runs instead of what was proposed.
+      const params = action.proposed == null ? request.params : action.params;
+      if (state === "started") return { action, params: structuredClone(params) };
       if (state === "pending") options.onPending?.(action);
       throw new NotRun(state, message, { action, outcome });
     } catch (error) {
@@ -141,7 +145,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     },
     /** Starts the action, runs it and reports the result. Throws NotRun, or what `run` throws. */
     async run<T>(call: Call, run: (params: Json) => T | Promise<T>): Promise<T> {
-      const { action, params } = await start(call);
+      const { action, params } = await start(call, true);
       return await runAdmitted(assent, action, {}, () => run(params));
     },
   };

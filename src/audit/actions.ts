@@ -1,9 +1,10 @@
 /** Compares every action, its votes and its limit uses with the ledger entries. */
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
-import { buildActionHistory, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import { buildActionHistory, type ActionEntry, type ActionHistory, parseEntryTime } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
+import { editMatches, effectiveRequest } from "../domain/edited-request.ts";
+import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
 import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/kept.ts";
 import { pastMatchesCommitments, restoreFacts } from "../domain/past.ts";
@@ -114,14 +115,18 @@ async function auditAction(
   let request: ActionRequest | null = null;
   if (history.action.erased_at !== null) checkErased(row, fault);
   else {
-    request = openRequest(row, history, fault);
+    request = openRequest(row, (entryOf(first as EntryRow) as DecisionEntry).commitment, fault);
+    if (!editMatches(history.edit, row.effective))
+      fault("its effective request does not match the commitment in the ledger");
     checkResult(row, history, fault);
     checkCommitments(row, own.map(entryOf), history, fault);
   }
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) {
     const decision = entryOf(first as EntryRow) as DecisionEntry & { seq: number };
-    await checkUses(audit, request, history, decision, fault);
+    // The changed request counts instead of the proposed one.
+    const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
+    await checkUses(audit, counted, history, history.edit?.entry ?? decision, fault);
     await checkGrant(audit, row, request, decision, fault);
   }
   const { size } = audit.totals;
@@ -154,12 +159,12 @@ function entryOf({ bytes }: EntryRow): ActionEntry {
 
 /** Checks that the store no longer contains a request or result that the ledger records as erased. */
 function checkErased(row: ActionRow, fault: ReportFault): void {
-  for (const column of ["request", "request_hash", "salt", "past", "meta", "questions", "result"] as const)
+  for (const column of ["request", "request_hash", "salt", "past", "meta", "questions", "effective", "result"] as const)
     if (row[column] !== null && row[column] !== "") fault(`it was erased, but its ${column} is still in the store`);
 }
 
 /** Returns the stored request if it matches the commitment in the ledger; else reports a fault and returns null. */
-function openRequest(row: ActionRow, { commitment }: ActionHistory, fault: ReportFault): ActionRequest | null {
+function openRequest(row: ActionRow, commitment: string, fault: ReportFault): ActionRequest | null {
   const request = nullIfThrows(() => JSON.parse(row.request) as ActionRequest);
   const sealed = request === null ? null : nullIfThrows(() => encodeRequest(request));
   if (request === null || sealed === null) {
@@ -233,7 +238,7 @@ async function checkUses(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
   history: ActionHistory,
-  entry: DecisionEntry,
+  entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {
   const { copying } = store;
@@ -241,9 +246,10 @@ async function checkUses(
   const set = await compiled(entry.policy_set);
   if (set === null) return;
   const { action } = history;
-  for (const use of recomputeLimitUses(set, request, entry, action.created_at, history)) {
+  const at = parseEntryTime(entry.at);
+  for (const use of recomputeLimitUses(set, request, entry, at, history)) {
     if (use.until + USE_RETENTION_MS <= totals.latest) continue;
-    const place = { ...limitUseKey(use, action.created_at), action_id: action.id.slice(0, -1) };
+    const place = { ...limitUseKey(use, at), action_id: action.id.slice(0, -1) };
     const rows = await copying.read("limit_uses", place, IDS_PER_PREFIX);
     const there = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
     if (!there) fault(`its use of the limit "${use.limit}" of "${use.policy}" is not in the store`);

@@ -23,7 +23,7 @@ import {
 } from "../domain/entries.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
-import { parseStoredRequest } from "../domain/request.ts";
+import { effectiveRequest } from "../domain/edited-request.ts";
 import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAudit } from "./policies.ts";
 import type { GrantsAudit } from "./grants.ts";
@@ -70,18 +70,20 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
   const action = await store.action(row.action_id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
   if (action === null || stored === undefined) return fault(`there is no action ${row.action_id}`);
-  const entry = decodeEntry<DecisionEntry>(stored.bytes);
-  const set = await policies.compiled(entry.policy_set);
-  if (set === null) return;
-  const request = parseStoredRequest(action);
-  // The amount came from the erased request, so only the time can be compared.
-  if (request === null)
-    return reportDifferences({ at: parseEntryTime(entry.at) }, row, withSubject(`action ${row.action_id}`, fault));
+  const first = decodeEntry<DecisionEntry>(stored.bytes);
   const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
   const history = buildActionHistory(
     entries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes)),
     action.decision_hash,
   );
+  // A request that an approver changed counts instead of the proposed one, from the change on.
+  const entry = history?.edit?.entry ?? first;
+  const set = await policies.compiled(entry.policy_set);
+  if (set === null) return;
+  const request = effectiveRequest(action);
+  // The amount came from the erased request, so only the time can be compared.
+  if (request === null)
+    return reportDifferences({ at: parseEntryTime(entry.at) }, row, withSubject(`action ${row.action_id}`, fault));
   const uses = history === null ? [] : recomputeLimitUses(set, request, entry, parseEntryTime(entry.at), history);
   const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
   if (use === undefined)

@@ -105,6 +105,42 @@ const EXAMPLE_WITH_GRANT = `  assent approve 019346a0-0000-7000-8000-00000000000
 export const approve = voteCommand(true);
 export const deny = voteCommand(false);
 
+export const edit: Command = {
+  summary: "change parameters of a pending action, where its rules allow it",
+  help: `usage: assent edit ID PATH=VALUE... [--reason TEXT] [--json]
+
+Changes the request before another person approves it (approval.editable in policies). Earlier votes are void. VALUE is JSON,
+or a text as it is.
+
+examples:
+  assent edit 019346a0-0000-7000-8000-000000000000 params.amount=90 --reason "the rest was paid already"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
+    const [id, ...given] = positionals;
+    if (id === undefined || given.length === 0) throw usage("assent edit takes one action id and PATH=VALUE");
+    const changes = Object.fromEntries(given.map(toChange));
+    const service = await privilegedClient();
+    const action = await withServiceErrors(async () =>
+      service.edit(await completeId(service, id), changes, { reason: values.reason }),
+    );
+    showAction(io, action, values.json === true);
+    return EXIT.ok;
+  },
+};
+
+function toChange(text: string): [path: string, value: string | number | boolean] {
+  const [, path, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (path === undefined || value === undefined) throw usage(`"${text}" is not PATH=VALUE, such as params.amount=90`);
+  try {
+    const parsed: unknown = JSON.parse(value);
+    if (typeof parsed === "string" || typeof parsed === "number" || typeof parsed === "boolean") return [path, parsed];
+  } catch {
+    // A text without quotes.
+  }
+  return [path, value];
+}
+
 export const ask: Command = {
   summary: "ask the agent of a pending action a question",
   help: `usage: assent ask ID QUESTION [--json]

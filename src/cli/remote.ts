@@ -70,6 +70,11 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
       ({ approve, approver, reason }) =>
         `  vote      ${approve ? "approved" : "rejected"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
     ),
+    ...(action.proposed === null
+      ? []
+      : [
+          `  changed   by ${safe(action.proposed.edited_by)}; proposed: ${safe(JSON.stringify(action.proposed.params))}`,
+        ]),
     ...action.questions.flatMap(({ number, asked_by, question, answer }) => [
       `  question ${number} by ${safe(asked_by)}: ${safe(question)}`,
       answer === null ? "  answer    none so far" : `  answer    ${safe(answer)}`,

@@ -42,6 +42,11 @@ export interface StartOptions extends CallOptions {
   permit?: string | undefined;
   /** Id from `newAttempt`, unique to this start. Default: a new one. */
   attempt?: string | undefined;
+  /**
+   * `request_hash` of the record whose `params` the caller is about to run. Required if an approver changed them, that is,
+   * if `proposed` is not null.
+   */
+  requestHash?: string | undefined;
 }
 
 export interface AnswerOptions extends CallOptions {

@@ -10,6 +10,11 @@ export interface AdmitOptions {
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for an approval. Default 30. */
   approvalTimeout?: number | undefined;
+  /**
+   * Whether the caller runs `action.params` and not its own copy, so that it applies what an approver changed. Default
+   * false: a changed request is refused.
+   */
+  appliesEdits?: boolean | undefined;
   /** Ends the wait. The request stays submitted. */
   signal?: AbortSignal | undefined;
 }
@@ -39,7 +44,7 @@ const DEFAULT_APPROVAL_TIMEOUT = 30;
 export async function admit(
   assent: Assent,
   request: ActionRequest,
-  { meta, approvalTimeout = DEFAULT_APPROVAL_TIMEOUT, signal }: AdmitOptions = {},
+  { meta, approvalTimeout = DEFAULT_APPROVAL_TIMEOUT, appliesEdits = false, signal }: AdmitOptions = {},
 ): Promise<Admission> {
   const end = performance.now() + approvalTimeout * 1000;
   const left = () => Math.max(0, (end - performance.now()) / 1000);
@@ -51,6 +56,7 @@ export async function admit(
     if (action.status === "pending_approval")
       return { state: "pending", action, outcome: null, message: pendingMessage(action) };
     if (action.status !== "allowed" && action.status !== "approved") return refusedAdmission(action);
+    if (action.proposed != null && !appliesEdits) return refusedAdmission(action);
     const started = await start(assent, action, signal);
     if ("action" in started) return started;
     // A second decision requires more approvals.
@@ -64,7 +70,7 @@ export async function admit(
  */
 async function start(
   assent: Assent,
-  { id }: ActionRecord,
+  { id, proposed, request_hash: requestHash }: ActionRecord,
   signal: AbortSignal | undefined,
 ): Promise<Admission | ActionRecord> {
   signal?.throwIfAborted();
@@ -74,7 +80,7 @@ async function start(
     assent.result(id, { success: false, error: `not run: ${why}`, attempt }).catch(() => {});
   let action: ActionRecord;
   try {
-    action = await assent.start(id, { attempt });
+    action = await assent.start(id, { attempt, ...(proposed == null || requestHash === null ? {} : { requestHash }) });
   } catch (error) {
     // The start may have succeeded although its answer was lost. The attempt id ensures that this ends no other call's
     // run.

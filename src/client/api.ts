@@ -27,6 +27,16 @@ export interface Action {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
+  /** What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  proposed: {
+    params: Record<string, unknown>;
+    request_hash: string;
+    /** Principal of the approver. */
+    edited_by: string;
+    /** When. */
+    edited_at: string;
+    reason: string | null;
+  } | null;
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
   /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
@@ -197,6 +207,15 @@ export interface Action {
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
+    /** Parameters that an approver can change now, with POST …/edit. */
+    editable: ({
+      max?: number;
+      max_length?: number;
+      min?: number;
+      one_of?: (string | number | boolean)[];
+      /** Such as `params.amount`. */
+      path: string;
+    })[];
     /** The largest grant that the rules allow; null if they allow none. */
     grants: {
       /** Maximum uses. */

@@ -95,18 +95,23 @@ export function createAssent(options: AssentOptions = {}) {
   const action = (id: string, { wait, signal }: CallOptions & { wait?: number | undefined } = {}) =>
     record(id, "GET", "", { query: { wait }, wait, signal });
 
+  /** Returns the caller's approval token. Throws RequestRefused if it gets none. */
+  async function readToken(id: string, signal: AbortSignal | undefined): Promise<string> {
+    const { approval_token: token, status } = await action(id, { signal });
+    if (token !== undefined) return token;
+    throw new RequestRefused(
+      `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
+      { status: 403, code: "NO_TOKEN" },
+    );
+  }
+
   /** Votes with the caller's approval token, which it reads first. */
   async function vote(
     id: string,
     approve: boolean,
     { reason, grant, signal }: ApproveOptions = {},
   ): Promise<ActionRecord> {
-    const { approval_token: token, status } = await action(id, { signal });
-    if (token === undefined)
-      throw new RequestRefused(
-        `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
-        { status: 403, code: "NO_TOKEN" },
-      );
+    const token = await readToken(id, signal);
     return record(id, "POST", "/approval", { body: { token, approve, reason, grant }, signal });
   }
 
@@ -150,7 +155,9 @@ export function createAssent(options: AssentOptions = {}) {
         signal,
         repeatable: join === true || idempotencyKey !== undefined,
       });
-      const answered = [action.agent_id, action.tool, action.operation, action.params, action.context];
+      // An approver may have changed the parameters of the action that this request joins.
+      const { params: asked } = action.proposed ?? action;
+      const answered = [action.agent_id, action.tool, action.operation, asked, action.context];
       if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
       throw unreadableAnswer(200, `${action.id} is not the action that was asked for`);
     },
@@ -190,9 +197,12 @@ export function createAssent(options: AssentOptions = {}) {
      * Starts the action for this call only. Retries if the answer is missing. A caller without an answer must not run
      * the action.
      */
-    async start(id: string, { permit, attempt = newAttempt(), signal }: StartOptions = {}): Promise<ActionRecord> {
+    async start(
+      id: string,
+      { permit, attempt = newAttempt(), requestHash, signal }: StartOptions = {},
+    ): Promise<ActionRecord> {
       const started = await record(id, "POST", "/start", {
-        body: { permit, attempt },
+        body: { permit, attempt, request_hash: requestHash },
         signal,
         repeatable: true,
         repeatFor: START_AGAIN,
@@ -222,6 +232,18 @@ export function createAssent(options: AssentOptions = {}) {
      */
     answer: (id: string, answer: string, { number, signal }: AnswerOptions = {}) =>
       record(id, "POST", "/answers", { body: { answer, number }, signal, repeatable: true }),
+    /**
+     * Changes parameters of a pending action, where its rules allow it. With the caller's approval token, which it reads
+     * first. Someone else has to approve the changed request.
+     */
+    async edit(
+      id: string,
+      changes: Record<string, string | number | boolean>,
+      { reason, signal }: VoteOptions = {},
+    ): Promise<ActionRecord> {
+      const token = await readToken(id, signal);
+      return record(id, "POST", "/edit", { body: { token, changes, reason }, signal });
+    },
     cancel: (id: string, { reason, signal }: VoteOptions = {}) =>
       record(id, "POST", "/cancel", { body: { reason }, signal }),
     approve: (id: string, how?: ApproveOptions) => vote(id, true, how),

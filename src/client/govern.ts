@@ -115,13 +115,16 @@ export function govern<P extends object, T>(
       const admission = await admit(assent, request, {
         meta: snapshotObject({ ...options.meta, ...again.meta }, "meta"),
         approvalTimeout: again.approvalTimeout ?? options.approvalTimeout,
+        appliesEdits: true,
         signal,
       });
       if (admission.state === "pending") return new Pending<T>(admission, (later = {}) => call({ ...again, ...later }));
       const { action, outcome, message } = admission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
+      // What an approver changed runs instead of what was proposed.
+      const decided = action.proposed == null ? params : action.params;
       return await runAdmitted(assent, admission.action, options, () =>
-        run(copyOf<P>(params), { action: admission.action, signal }),
+        run(copyOf<P>(decided), { action: admission.action, signal }),
       );
     };
     return await call(how);

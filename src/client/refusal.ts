@@ -4,15 +4,25 @@ import type { ActionRecord } from "./action-types.ts";
 
 /**
  * `denied` by policy; `rejected` by a person or a machine reviewer, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,
- * or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the service did not start it.
+ * or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the service did not start it;
+ * `edited`: an approver changed the parameters, and the caller cannot apply that.
  */
-export type RefusalOutcome = "denied" | "rejected" | "stopped" | "expired" | "cancelled" | "taken" | "refused";
+export type RefusalOutcome =
+  | "denied"
+  | "rejected"
+  | "stopped"
+  | "expired"
+  | "cancelled"
+  | "taken"
+  | "refused"
+  | "edited";
 
 /** The members of an action's record that explain why it does not run. */
 export type ExplainedAction = Pick<
   ActionRecord,
   "status" | "denied_by" | "rejection" | "reason" | "reason_code" | "approved_until"
->;
+> &
+  Partial<Pick<ActionRecord, "params" | "proposed">>;
 
 export interface Refusal {
   outcome: RefusalOutcome;
@@ -48,6 +58,7 @@ export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError
       };
     case "allowed":
     case "approved":
+      if (action.proposed != null && error === undefined) return editedRefusal(action);
       return startRefusal(action, error);
     default:
       return {
@@ -56,6 +67,18 @@ export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError
         next: "One approval or decision is good for one run. If it is still needed, submit it again.",
       };
   }
+}
+
+function editedRefusal({ params = {}, proposed }: ExplainedAction): Refusal {
+  const changed = Object.keys(params).filter(
+    (name) => JSON.stringify(params[name]) !== JSON.stringify(proposed?.params[name]),
+  );
+  const values = changed.map((name) => `${name} = ${JSON.stringify(params[name])}`).join(", ");
+  return {
+    outcome: "edited",
+    why: `approved with other parameters: ${toSingleLine(values)}`,
+    next: "They cannot be applied to this call. If the user agrees, make a new call with exactly these parameters; it is decided anew.",
+  };
 }
 
 function startRefusal({ status }: ExplainedAction, error: Pick<AssentError, "code" | "message"> | undefined): Refusal {

@@ -12,6 +12,7 @@ export const CORE_COMMANDS = [
   "submit",
   "approve",
   "deny",
+  "edit",
   "ask",
   "answer",
   "lift",

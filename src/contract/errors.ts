@@ -43,6 +43,8 @@ export const ERRORS = {
   STOPPED: [409, "A stop is in effect"],
   MORE_APPROVALS_NEEDED: [409, "The action now needs more approvals"],
   START_EXPIRED: [410, "The time to start the action has passed"],
+  EDIT_NOT_ALLOWED: [403, "The request cannot be changed like this"],
+  REQUEST_EDITED: [409, "An approver changed the request"],
   TOO_MANY_QUESTIONS: [409, "The action has reached its limit of questions"],
   QUESTION_NOT_OPEN: [409, "There is no such question without an answer"],
   ACTION_NOT_STARTED: [409, "The action has not started"],

@@ -28,6 +28,8 @@ export interface MessageAction {
   preview: string | null;
   /** JSON pointers of the members of `params` and `context` that the policy wants displayed first. */
   shown_first: readonly string[];
+  /** Principal of the approver who changed the request, which is the one displayed; null if no one did. */
+  edited_by: string | null;
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
   /** Number of people who must approve. */

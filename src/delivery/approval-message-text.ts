@@ -75,6 +75,7 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
     ["Reason", action.reason],
     ["Policy", action.policy === null ? null : `${action.policy}${action.rule === null ? "" : ` / ${action.rule}`}`],
     ["Submitted by", formatPrincipal(action.submitted_by)],
+    ["Changed by", action.edited_by === null ? null : formatPrincipal(action.edited_by)],
     ...action.questions.flatMap(({ asked_by, question, answer }, i): [string, string | null][] => [
       [`Question ${i + 1}`, `${formatPrincipal(asked_by)}: ${question}`],
       [`Answer ${i + 1}`, answer],

@@ -5,6 +5,7 @@ import type { ActionRequest } from "../domain/actions.ts";
 import { decodeEntry, type StopEntry } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
+import { decodeEdit, effectiveHash, effectiveRequest } from "../domain/edited-request.ts";
 import { decodeQuestions } from "../domain/questions.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
@@ -82,7 +83,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
     if (principal === null) return `${publicUrl()}/approve#${action.id}`;
     const claims = {
       action_id: action.id,
-      request_hash: action.request_hash,
+      request_hash: effectiveHash(action),
       approver: principal,
       expires_at: action.expires_at ?? 0,
     };
@@ -133,7 +134,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
 }
 
 function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPolicySet): MessageAction {
-  const request = JSON.parse(row.request) as ActionRequest;
+  const request = effectiveRequest(row) as ActionRequest;
   return {
     id: row.id,
     agent_id: row.agent_id,
@@ -147,8 +148,9 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
     policy: row.policy,
     rule: row.rule,
     submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
-    request_hash: row.request_hash,
+    request_hash: effectiveHash(row),
     ...presentRequest(set, { ...row, ...request }),
+    edited_by: decodeEdit(row.effective)?.by ?? null,
     questions: decodeQuestions(row.questions).map(({ asked_by, question, answer }) => ({
       asked_by,
       question: question.text,

@@ -7,6 +7,7 @@ import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
 import { findDeniedBy } from "./denied-by.ts";
 import type {
+  Actor,
   ApprovalEntry,
   DecisionEntry,
   ErasureEntry,
@@ -112,6 +113,16 @@ export interface RequestForReview {
   reviews: readonly (ReviewEntry & { seq: number })[];
 }
 
+/** The entry with which an approver changed the request. */
+export interface RecordedEdit {
+  entry: RedecisionEntry & { seq: number };
+  /** Milliseconds. */
+  at: number;
+  by: Actor;
+  comment: string | null;
+  commitment: string;
+}
+
 export interface ActionHistory {
   action: RecordedAction;
   votes: RecordedVote[];
@@ -123,7 +134,10 @@ export interface ActionHistory {
   questions: RecordedQuestion[];
   /** Null unless the action was ever pending. */
   asked: RequestForReview | null;
+  /** Of the request that may run. */
   commitment: string;
+  /** How an approver changed the request; null if no one did. */
+  edit: RecordedEdit | null;
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
   /** Whether the action was ever allowed or approved. */
@@ -183,6 +197,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     questions: [],
     asked: requestForReview(first),
     commitment: first.commitment,
+    edit: null,
     result: null,
     mayHaveRun: first.status === "allowed",
     countsAgainstLimits: true,
@@ -198,6 +213,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   const { action, faults } = history;
   const at = parseEntryTime(entry.at);
   if (entry.type === "decision") return void faults.push("it was decided twice");
+  if (entry.type === "redecision" && entry.edit !== null) applyEdit(history, entry, at);
   if (entry.commitment !== history.commitment) faults.push(`an entry of type ${entry.type} commits to another request`);
   if (action.erased_at !== null) faults.push("it went on after it was erased");
   if (entry.type === "erasure") {
@@ -267,6 +283,20 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   }
 }
 
+/** Voids the earlier votes. Later entries commit to the changed request. */
+function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: number }, at: number): void {
+  const { edit, occasion, by, commitment, status } = entry;
+  const isOpen = history.action.status === "pending_approval" && status === "pending_approval";
+  if (edit === null || occasion !== "edit" || !isOpen || history.mayHaveRun || history.edit !== null)
+    history.faults.push(`entry ${entry.seq} changes the request when it could not be changed`);
+  if (edit?.previous !== history.commitment) history.faults.push(`entry ${entry.seq} changes another request`);
+  if (by === null) return void history.faults.push(`entry ${entry.seq} names no one who changed the request`);
+  history.edit = { entry, at, by, comment: edit?.comment ?? null, commitment };
+  history.commitment = commitment;
+  history.votes = [];
+  history.approvals = [];
+}
+
 function applyQuestion({ action, faults, questions }: ActionHistory, entry: QuestionEntry, at: number): void {
   const { phase, number, by, text } = entry;
   if (action.status !== "pending_approval")
@@ -286,8 +316,14 @@ function requestForReview({
   seq,
   status,
   decision,
+  ...entry
 }: (DecisionEntry | RedecisionEntry) & { seq: number }): RequestForReview | null {
-  return status === "pending_approval" ? { seq, reviewers: decision.approval?.reviewers ?? [], reviews: [] } : null;
+  if (status !== "pending_approval") return null;
+  const reviewers = decision.approval?.reviewers ?? [];
+  // A person has to approve what another person changed.
+  const isEdit = entry.type === "redecision" && entry.edit !== null;
+  const asked = isEdit ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
+  return { seq, reviewers: asked, reviews: [] };
 }
 
 /** Checks that the answer of a machine reviewer has exactly the effect that the newest request for it allows. */
@@ -352,6 +388,8 @@ function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: num
   const signed = entry.gesture !== null;
   const { principal, key_id } = by;
   const standing = { groups, independent, self, signed, break_glass };
+  if ([principal, on_behalf_of].includes(history.edit?.by.principal ?? ""))
+    history.faults.push(`entry ${entry.seq} is the approval of who changed the request`);
   history.approvals.push({ principal, key_id, on_behalf_of, ...standing, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;

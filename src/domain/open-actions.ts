@@ -1,6 +1,6 @@
 /** Builds entries about open actions: actions that wait for approval, or may start and have not. */
 import type { Actor, ApprovalEntry } from "./entries.ts";
-import { commitDigest } from "./request.ts";
+import { commitEffective } from "./edited-request.ts";
 import { toRfc3339 } from "./time.ts";
 
 interface RecordedAction {
@@ -8,6 +8,7 @@ interface RecordedAction {
   agent_id: string;
   salt: string;
   request_hash: string;
+  effective: string | null;
   quorum: number | null;
 }
 
@@ -17,7 +18,7 @@ export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: n
     action_id: action.id,
     at: toRfc3339(now),
     agent_id: action.agent_id,
-    commitment: commitDigest(action.salt, action.request_hash),
+    commitment: commitEffective(action),
   };
 }
 

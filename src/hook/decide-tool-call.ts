@@ -106,6 +106,8 @@ async function requestDecision(
     if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
     if (["denied", "expired", "cancelled"].includes(action.status)) return refusalText(action);
     if (action.status !== "allowed" && action.status !== "approved") continue;
+    // The host runs the arguments that the agent wrote, not those that an approver changed.
+    if (action.proposed != null) return refusalText(action);
     if (await startAction(assent, action, deadline, signal)) {
       if (signal.aborted || performance.now() > deadline + ANSWER_MARGIN * 1000) {
         // The caller will not read the answer, so the call does not run.

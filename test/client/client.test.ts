@@ -185,6 +185,7 @@ describe("errors", () => {
       permit: (signal) => deaf.permit("x", { signal }),
       start: (signal) => deaf.start("x", { signal }),
       result: (signal) => deaf.result("x", { success: true }, { signal }),
+      edit: (signal) => deaf.edit("x", { "params.n": 1 }, { signal }),
       ask: (signal) => deaf.ask("x", "why?", { signal }),
       answer: (signal) => deaf.answer("x", "because", { signal }),
       cancel: (signal) => deaf.cancel("x", { signal }),

@@ -329,10 +329,17 @@ describe("every operation", () => {
       name: "r",
       tool: "granted",
       effect: "require_approval",
-      approval: { grants: { for: "1h", count: 2 } },
+      approval: { grants: { for: "1h", count: 2 }, editable: ["params.amount"] },
     };
     const granting = (await send("POST", "/v1/policies", { body: { policy: "granting", rules: [rule] } })).body;
     await send("POST", "/v1/policies/{id}/activate", { at: { id: granting.id as string }, body: { version: 1 } });
+    const proposal = { agent_id: "grantee", tool: "granted", operation: "edit", params: { amount: 5 } };
+    const toEdit = (await send("POST", "/v1/actions", { key: service.agent, body: proposal })).body.id as string;
+    const seen = (await send("GET", "/v1/actions/{id}", { at: { id: toEdit } })).body;
+    await send("POST", "/v1/actions/{id}/edit", {
+      at: { id: toEdit },
+      body: { token: seen.approval_token, changes: { "params.amount": 4 } },
+    });
     const terms = { agent_id: "grantee", tool: "granted", operation: "x", for: "1h", count: 1 };
     const grant = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
     const doubtful = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };

@@ -149,6 +149,7 @@ const action: MessageAction = {
   submitted_by: "owner:carl",
   request_hash: "ab".repeat(32),
   preview: null,
+  edited_by: null,
   questions: [],
   shown_first: ["/params/amount"],
   quorum: 1,

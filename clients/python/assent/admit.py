@@ -91,7 +91,7 @@ def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional
             action = client.wait(action["id"], left)
         if action["status"] == "pending_approval":
             raise Pending(action, COME_BACK, _question(action))
-        if action["status"] not in STARTABLE:
+        if action["status"] not in STARTABLE or action.get("proposed") is not None:
             _refuse(action)
         run = Run(client, action)
         again = _start(run, caller)

@@ -75,8 +75,10 @@ class Assent:
         repeat = join or idempotency_key is not None
         record = self._record("POST", path, body, headers, min(wait, LONGEST_WAIT), repeat)
         # Something between here and the service can mix answers up.
+        # An approver may have changed the parameters of the action that this request joins.
+        asked = {**record, "params": (record.get("proposed") or record).get("params")}
         for name in ("agent_id", "tool", "operation", "params", "context"):
-            if not _same(to_json(body.get(name, {})), record.get(name)):
+            if not _same(to_json(body.get(name, {})), asked.get(name)):
                 raise _another(record)
         left = wait - LONGEST_WAIT
         pending = record["status"] == "pending_approval" and open_question(record) is None
@@ -128,7 +130,11 @@ class Assent:
         return self._record("POST", f"/v1/actions/{_part(action_id)}/permit", {}, about=action_id)
 
     def start(
-        self, action_id: str, permit: Optional[str] = None, attempt: Optional[str] = None
+        self,
+        action_id: str,
+        permit: Optional[str] = None,
+        attempt: Optional[str] = None,
+        request_hash: Optional[str] = None,
     ) -> ActionRecord:
         """
         Says that it begins: this call, and no other one. Whoever did not submit it needs the permit. Is repeated when the
@@ -137,6 +143,9 @@ class Assent:
         body = {"attempt": attempt or new_attempt()}
         if permit is not None:
             body["permit"] = permit
+        # Required if an approver changed the request: the hash of the record whose `params` run.
+        if request_hash is not None:
+            body["request_hash"] = request_hash
         record = self._record("POST", f"/v1/actions/{_part(action_id)}/start", body, repeat=True, about=action_id)
         if record["status"] != "executing":
             raise ServiceUnavailable(
@@ -340,9 +349,13 @@ class AsyncAssent:
         return await asyncio.to_thread(self.sync.permit, action_id)
 
     async def start(
-        self, action_id: str, permit: Optional[str] = None, attempt: Optional[str] = None
+        self,
+        action_id: str,
+        permit: Optional[str] = None,
+        attempt: Optional[str] = None,
+        request_hash: Optional[str] = None,
     ) -> ActionRecord:
-        return await asyncio.to_thread(self.sync.start, action_id, permit, attempt)
+        return await asyncio.to_thread(self.sync.start, action_id, permit, attempt, request_hash)
 
     async def result(self, action_id: str, **how: Any) -> ActionRecord:
         return await asyncio.to_thread(lambda: self.sync.result(action_id, **how))

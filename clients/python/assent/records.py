@@ -41,6 +41,7 @@ class ActionRecord(TypedDict, total=False):
     decision_hash: str
     approvals: List[Dict[str, Any]]
     questions: List[Dict[str, Any]]
+    proposed: Optional[Dict[str, Any]]
     approval_token: str
     preview: Optional[str]
     shown_first: List[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from typing import Any, Mapping, NamedTuple, Optional
@@ -37,6 +38,15 @@ def refusal_of(action: Mapping[str, Any], error: Optional[AssentError] = None) -
         return Refusal("expired", why, SUBMIT_AGAIN)
     if status == "cancelled":
         return Refusal("cancelled", "cancelled", "No one refused it, but do not submit it again unless the user asks for it.")
+    if status in ("allowed", "approved") and action.get("proposed") is not None and error is None:
+        params, before = action.get("params") or {}, action["proposed"].get("params") or {}
+        changed = ", ".join(f"{name} = {json.dumps(value)}" for name, value in params.items() if value != before.get(name))
+        return Refusal(
+            "edited",
+            f"approved with other parameters: {as_text(changed)}",
+            "They cannot be applied to this call. If the user agrees, make a new call with exactly these parameters; it is "
+            "decided anew.",
+        )
     if status in ("allowed", "approved"):
         code = error.code if error is not None else "UNKNOWN"
         message = str(error) if error is not None else f"it is {status}"

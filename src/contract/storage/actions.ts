@@ -17,6 +17,8 @@ export interface ActionRow extends RecordedAction {
   past: string | null;
   /** The submitted `meta`, as canonical JSON of `{meta, salt}` that opens the entry's commitment; null if there was none. */
   meta: string | null;
+  /** The request as an approver changed it, as canonical JSON of a `StoredEdit`; null if no one did. */
+  effective: string | null;
   /**
    * Questions of approvers and answers of the agent, as canonical JSON of `StoredQuestion[]`; null if there are none.
    */
@@ -42,6 +44,7 @@ export type ActionChange = Partial<
     | "rejection_until"
     | "past"
     | "questions"
+    | "effective"
     | "started_at"
     | "started_by"
     | "result"
@@ -213,13 +216,15 @@ export interface ActionWrites {
   /** Compare-and-set in one statement. Resolves to false and changes nothing if the guard does not match. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
-   * Clears request, request_hash and salt, and sets past, meta, questions and result to null. Compare-and-set: resolves
-   * to false and changes nothing if the action does not exist, is pending or was erased. After the commit the store
+   * Clears request, request_hash and salt, and sets past, meta, questions, effective and result to null. Compare-and-set:
+   * resolves to false and changes nothing if the action does not exist, is pending or was erased. After the commit the store
    * does not keep the data anywhere it could prevent; docs/erasure.md says what that means for each store.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
   /** Resolves to false and changes nothing if this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
+  /** Removes all votes on the action. */
+  deleteApprovals(actionId: string): Promise<void>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;
   /** Resolves to false if the row does not exist. */
   deleteIdempotency(keyId: string, route: string, idempotencyKey: string): Promise<boolean>;

@@ -69,6 +69,7 @@ export const WRITER_METHODS = namesOf<StorageWrites>({
   updateAction: true,
   eraseAction: true,
   insertApproval: true,
+  deleteApprovals: true,
   insertIdempotency: true,
   deleteIdempotency: true,
   insertKey: true,

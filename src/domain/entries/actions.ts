@@ -129,9 +129,9 @@ export interface ReviewEntry {
 }
 
 /**
- * An open action was decided again because someone voted on it, tried to start it, or requested a permit, or because machine
- * reviewers approved it. Recorded for
- * every permit; otherwise only if the action is now denied or needs more approvals.
+ * An open action was decided again because someone voted on it, tried to start it, changed it, or requested a permit, or
+ * because machine reviewers approved it. Recorded for every permit and change; otherwise only if the action is now denied
+ * or needs more approvals.
  */
 export interface RedecisionEntry {
   type: "redecision";
@@ -140,8 +140,8 @@ export interface RedecisionEntry {
   at: string;
   agent_id: string;
   commitment: string;
-  occasion: "vote" | "start" | "permit" | "review";
-  /** The credential that voted, tried to start the action, or requested the permit; null for a review. */
+  occasion: "vote" | "start" | "permit" | "review" | "edit";
+  /** The credential that voted, tried to start the action, requested the permit, or changed the request; null for a review. */
   by: Actor | null;
   policy_set: string | null;
   facts: RecordedFacts;
@@ -155,6 +155,11 @@ export interface RedecisionEntry {
    * the action is pending.
    */
   approvers: ApproverPlan[] | null;
+  /**
+   * Present if an approver changed the request: `commitment` is of the effective request from here on, and earlier votes
+   * are void. Null otherwise.
+   */
+  edit: { previous: string; comment: string | null } | null;
 }
 
 export interface ExecutionEntry {

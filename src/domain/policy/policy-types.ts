@@ -57,6 +57,8 @@ export interface ApprovalTerms {
   grants?: { for: string; count: number };
   /** Machine reviewers that see the request. `may_approve` lets one approve it instead of a person. */
   reviewers?: { name: string; may_approve?: boolean }[];
+  /** Parameters that approvers can change, with their bounds by path. None when absent. */
+  editable?: string[] | Record<string, Omit<EditableParameter, "path">>;
   notify?: string[];
   /** Sentence for approvers, with values such as `{params.amount}`. */
   preview?: string;
@@ -250,11 +252,24 @@ export interface RequiredApproval {
   valid_for_ms: number;
   /** The largest grants that can cover the action. Present only if every rule allows grants. */
   grants?: GrantTerms;
+  /** Parameters that an approver can change. Present only if every rule has some in common. */
+  editable?: EditableParameter[];
   /** How long a rejection denies duplicate requests; 0 if it denies none. */
   rejection_holds_ms: number;
   /** Machine reviewers that are asked. Present only if rules name some. */
   reviewers?: RequiredReviewer[];
   notify: string[];
+}
+
+/** A parameter that an approver can change, and the bounds of its new value. */
+export interface EditableParameter {
+  max?: number;
+  /** Characters. */
+  max_length?: number;
+  min?: number;
+  one_of?: (string | number | boolean)[];
+  /** Such as `params.amount`. */
+  path: string;
 }
 
 /** The largest grants that rules allow. */

@@ -122,6 +122,17 @@ export const ApproverPlans = Type.Array(
   { description: "Who must approve, for each rule. The approval satisfies all of them." },
 );
 
+export const EditableParameter = Type.Object(
+  {
+    max: Type.Optional(Type.Number()),
+    max_length: Type.Optional(Type.Integer()),
+    min: Type.Optional(Type.Number()),
+    one_of: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Number(), Type.Boolean()]))),
+    path: text("Such as `params.amount`."),
+  },
+  closed,
+);
+
 const Effect = oneOfSchema("Decision of the policies.", "allow", "deny", "require_approval");
 export const DecisionMade = Type.Object(
   {
@@ -136,6 +147,9 @@ export const DecisionMade = Type.Object(
       Type.Object(
         {
           approvers: ApproverPlans,
+          editable: Type.Optional(
+            Type.Array(EditableParameter, { description: "Parameters that an approver can change. Absent if none." }),
+          ),
           grants: Type.Optional(
             Type.Object(
               { count: Type.Integer(), for_ms: Type.Integer() },

@@ -140,7 +140,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   }),
   redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
     ...ABOUT_ACTION,
-    occasion: oneOfSchema("The request or event that caused the new decision.", "vote", "start", "permit", "review"),
+    occasion: oneOfSchema(
+      "The request or event that caused the new decision.",
+      "vote",
+      "start",
+      "permit",
+      "review",
+      "edit",
+    ),
     by: orNull(Actor),
     policy_set: POLICY_SET,
     facts: Facts,
@@ -149,6 +156,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     quorum: orNull(count("Number of approvals required; null if none is required.")),
     expires_at: orNull(time("Deadline for approval; null if no approval is required.")),
     approvers: orNull(ApproverPlans),
+    edit: orNull(
+      Type.Object(
+        { previous: digest("Commitment to the request before."), comment: orNull(text("Reason that was given.")) },
+        { ...closed, description: "Present if an approver changed the request; null otherwise." },
+      ),
+    ),
   }),
   question: entry<QuestionEntry>("QuestionEntry", "question", {
     ...ABOUT_ACTION,

@@ -120,6 +120,10 @@ function writesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions
       wrote();
       return tx.insertApproval(...args);
     },
+    deleteApprovals(...args) {
+      wrote();
+      return tx.deleteApprovals(...args);
+    },
     insertIdempotency(...args) {
       wrote();
       prefetched()?.insertIdempotency(...args);

@@ -22,6 +22,8 @@ export interface ToolCall {
   params: JsonObject;
   context: JsonObject;
   meta: JsonObject;
+  /** Whether the caller can send the arguments that an approver changed. */
+  appliesEdits?: boolean;
 }
 
 type CallDecision =
@@ -30,6 +32,8 @@ type CallDecision =
       id: string;
       /** The credential that the start issued; null if no issuer covers the action. */
       secret: JsonObject | null;
+      /** The parameters to run, if an approver changed them; else null. */
+      editedParams: JsonObject | null;
       report(success: boolean, error?: string): void;
     }
   | { mayRun: false; refusal: Refusal };
@@ -167,7 +171,7 @@ export class CallGate {
     deadline: number,
     recheck: Recheck,
   ): Promise<CallDecision | "started elsewhere"> {
-    const { meta, ...request } = call;
+    const { meta, appliesEdits = false, ...request } = call;
     let id: string | null = null;
     let action: ActionRecord;
     try {
@@ -181,7 +185,7 @@ export class CallGate {
       if (needsApproval && openQuestion(action) === null) action = await this.waitForApproval(action, caller, deadline);
       // An action that is already executing belongs to another call, because each action runs once.
       if (["executing", "unknown", "succeeded", "failed"].includes(action.status)) return "started elsewhere";
-      if (action.status !== "allowed" && action.status !== "approved")
+      if ((action.status !== "allowed" && action.status !== "approved") || (action.proposed != null && !appliesEdits))
         return { mayRun: false, refusal: callRefusal(action) };
       await caller.whenAttached();
       // An action that was approved earlier can also be outdated.
@@ -200,7 +204,8 @@ export class CallGate {
     let secret: JsonObject | null;
     try {
       // Do not pass the caller's signal: the proxy must learn whether the start was recorded.
-      const started = await this.options.assent.start(id, { permit: action.permit ?? undefined, attempt });
+      const edited = action.proposed == null ? {} : { requestHash: action.request_hash ?? undefined };
+      const started = await this.options.assent.start(id, { permit: action.permit ?? undefined, attempt, ...edited });
       secret = (started.credential?.secret as JsonObject | undefined) ?? null;
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
@@ -216,9 +221,11 @@ export class CallGate {
       this.report(started, attempt, false, "the client disconnected before the call ran");
       caller.signal.throwIfAborted();
     }
+    const editedParams = action.proposed == null ? null : (action.params as JsonObject);
     return {
       mayRun: true,
       id: started,
+      editedParams,
       secret,
       report: (success, error) => this.report(started, attempt, success, error),
     };

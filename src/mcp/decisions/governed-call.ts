@@ -40,6 +40,8 @@ export interface UpstreamCall {
   /** Additional headers, for servers that are called over HTTP. */
   headers?: Readonly<Record<string, string>>;
   context: JsonObject;
+  /** Returns what the server receives with other arguments, which an approver changed. Absent if it cannot be sent so. */
+  withArguments?(changed: JsonObject): Pick<UpstreamCall, "params" | "headers">;
   /** Last check before the call starts. */
   recheck?: Recheck;
 }
@@ -52,7 +54,7 @@ export interface DecisionOptions {
 }
 
 export function toToolCall(
-  { upstream, operation, decidedParams: subject, context, id, params }: UpstreamCall,
+  { upstream, operation, decidedParams: subject, context, id, params, withArguments }: UpstreamCall,
   { info }: Caller,
   options: DecisionOptions,
 ): ToolCall {
@@ -61,6 +63,7 @@ export function toToolCall(
   return {
     tool: upstream.config.tool,
     operation,
+    appliesEdits: withArguments !== undefined,
     params: subject,
     context:
       Object.keys(decided).length === 0 ? context : { ...context, mcp: { ...mcpContext(context), meta: decided } },
@@ -147,7 +150,9 @@ export async function runGovernedCall(
   }
   let reply: Reply;
   try {
-    reply = await forwardCall(call, caller, ask, meta, credentialHeaders);
+    const changed = decision.editedParams === null ? {} : call.withArguments?.(decision.editedParams);
+    if (changed === undefined) throw new Error("the changed arguments cannot be sent");
+    reply = await forwardCall({ ...call, ...changed }, caller, ask, meta, credentialHeaders);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     if (caller.signal.aborted) {

@@ -155,6 +155,10 @@ export class RequestRouter {
       operation: tool.name,
       decidedParams: toolArguments,
       headers: tool.upstream.era === "modern" ? paramHeaders(tool.item["inputSchema"], toolArguments) : {},
+      withArguments: (changed) => ({
+        params: { ...call.params, arguments: changed },
+        headers: tool.upstream.era === "modern" ? paramHeaders(tool.item["inputSchema"], changed) : {},
+      }),
       context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
       async recheck(refresh) {
         // The server may have changed the tool in the meantime, without notice.

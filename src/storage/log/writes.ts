@@ -80,7 +80,15 @@ export function createWrites(t: Tables): Methods {
       const row = t.actions.get(id);
       if (row === undefined || row.erased_at !== null || row.status === "pending_approval") return false;
       const emptied = { request: "", request_hash: "", salt: "" };
-      const erased = { ...emptied, past: null, meta: null, questions: null, result: null, erased_at: at };
+      const erased = {
+        ...emptied,
+        past: null,
+        meta: null,
+        questions: null,
+        effective: null,
+        result: null,
+        erased_at: at,
+      };
       t.actions.set(id, copyRow({ ...row, ...erased }));
       return true;
     },
@@ -90,6 +98,10 @@ export function createWrites(t: Tables): Methods {
       if (t.approvals.get(key) !== undefined) return false;
       t.approvals.set(key, copyRow(row));
       return true;
+    },
+    deleteApprovals(actionId: string) {
+      for (const row of [...t.approvals.values()])
+        if (row.action_id === actionId) t.approvals.delete(compositeKey(row.action_id, row.principal));
     },
     insertIdempotency(row: IdempotencyRow) {
       insert(t.idempotency, compositeKey(row.key_id, row.route, row.idempotency_key), row);

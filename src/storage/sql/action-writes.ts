@@ -28,6 +28,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
           past: sql`null`,
           meta: sql`null`,
           questions: sql`null`,
+          effective: sql`null`,
           result: sql`null`,
           erased_at: param<number>("at"),
         })
@@ -76,6 +77,7 @@ export const CHANGEABLE_COLUMNS = [
   "reason_code",
   "past",
   "questions",
+  "effective",
   "quorum",
   "expires_at",
   "approved_until",

@@ -119,6 +119,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   past: true,
   meta: true,
   questions: true,
+  effective: true,
   asked_at: true,
   waits: true,
   status: true,

@@ -50,6 +50,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pac
         .values(params<never>(schema.APPROVAL_COLUMNS, "approvals"))
         .onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
     ),
+    deleteApprovals: prepare(db.deleteFrom("approvals").where("action_id", "=", param("action_id", "uuid"))),
     insertKey: prepareInsert(db, "api_keys", schema.KEY_COLUMNS),
     revokeKey: prepare(
       db
@@ -169,6 +170,9 @@ export function createTransaction(
     },
     async insertApproval(row) {
       return (await db.run(writes.insertApproval, row)) === 1;
+    },
+    async deleteApprovals(action_id) {
+      await db.run(writes.deleteApprovals, { action_id });
     },
     async insertKey(row) {
       await db.send(writes.insertKey, { ...row, scopes: JSON.stringify(row.scopes) });

@@ -10,6 +10,7 @@ const ERASED = {
   past: null,
   meta: null,
   questions: null,
+  effective: null,
   result: null,
   erased_at: T0 + 9,
 };

@@ -36,6 +36,7 @@ const message: Message = {
     submitted_by: "key:1",
     request_hash: "ab",
     preview: null,
+    edited_by: null,
     questions: [],
     shown_first: [],
     quorum: 1,

@@ -76,6 +76,16 @@ export interface Action {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
+  /** What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  proposed: {
+    params: Record<string, unknown>;
+    request_hash: string;
+    /** Principal of the approver. */
+    edited_by: string;
+    /** When. */
+    edited_at: string;
+    reason: string | null;
+  } | null;
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
   /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
@@ -246,6 +256,15 @@ export interface Action {
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
+    /** Parameters that an approver can change now, with POST …/edit. */
+    editable: ({
+      max?: number;
+      max_length?: number;
+      min?: number;
+      one_of?: (string | number | boolean)[];
+      /** Such as `params.amount`. */
+      path: string;
+    })[];
     /** The largest grant that the rules allow; null if they allow none. */
     grants: {
       /** Maximum uses. */
@@ -369,6 +388,15 @@ export interface Decision {
         /** Channels that are notified when the stage opens. */
         notify?: string[];
       })[];
+    })[];
+    /** Parameters that an approver can change. Absent if none. */
+    editable?: ({
+      max?: number;
+      max_length?: number;
+      min?: number;
+      one_of?: (string | number | boolean)[];
+      /** Such as `params.amount`. */
+      path: string;
     })[];
     /** The largest grants that can cover the action. Absent if none can. */
     grants?: {
@@ -516,7 +544,7 @@ export interface RedecisionEntry {
   /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
   /** The request or event that caused the new decision. */
-  occasion: "vote" | "start" | "permit" | "review";
+  occasion: "vote" | "start" | "permit" | "review" | "edit";
   by: Actor | null;
   /** Digest of the policy set; null before the first set was activated. */
   policy_set: string | null;
@@ -545,6 +573,13 @@ export interface RedecisionEntry {
       notify?: string[];
     })[];
   })[] | null;
+  /** Present if an approver changed the request; null otherwise. */
+  edit: {
+    /** Commitment to the request before. */
+    previous: string;
+    /** Reason that was given. */
+    comment: string | null;
+  } | null;
 }
 
 export interface QuestionEntry {
@@ -1137,6 +1172,16 @@ export interface LinkedAction {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
+  /** What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  proposed: {
+    params: Record<string, unknown>;
+    request_hash: string;
+    /** Principal of the approver. */
+    edited_by: string;
+    /** When. */
+    edited_at: string;
+    reason: string | null;
+  } | null;
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   reason: string;
   risk_level: string | null;
@@ -1397,6 +1442,8 @@ export interface PolicyDefinition {
         /** true: its approval replaces the one of a person. It may only deny or escalate when absent. */
         may_approve?: boolean;
       }[];
+      /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent. */
+      editable?: string[] | Record<string, unknown>;
       /** Channels to notify. */
       notify?: string[];
       /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
@@ -1488,6 +1535,8 @@ export interface PolicyDefinition {
         /** true: its approval replaces the one of a person. It may only deny or escalate when absent. */
         may_approve?: boolean;
       }[];
+      /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent. */
+      editable?: string[] | Record<string, unknown>;
       /** Channels to notify. */
       notify?: string[];
       /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
@@ -1848,6 +1897,18 @@ export interface Api {
     };
     response: Action;
   };
+  "POST /v1/actions/{id}/edit": {
+    query: never;
+    body: {
+      /** The `approval_token` from the action's record, as this credential reads it. */
+      token: string;
+      /** New values, of the same types as before. */
+      changes: Record<string, unknown>;
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: Action;
+  };
   "POST /v1/actions/{id}/erase": {
     query: never;
     body: {
@@ -1939,6 +2000,8 @@ export interface Api {
     body: {
       /** Permit of this action. The key that submitted the action needs none. */
       permit?: string | undefined;
+      /** `request_hash` of the record that the caller is about to run. Required if an approver changed the request, so that no caller runs the proposed parameters. */
+      request_hash?: string | undefined;
       /** Random text for this start. If the response is lost, repeat the start with the same `attempt`: it gets the same response while the action may still start. */
       attempt?: string | undefined;
     };

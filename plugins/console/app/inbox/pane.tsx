@@ -14,7 +14,9 @@ import { headline } from "../ui/params.tsx";
 import { Who } from "../ui/person.tsx";
 import { Bound, Content, Metadata, Origin, Preview, Risk, Reviews, Unusual, Why } from "../ui/request.tsx";
 import { Questions } from "../ui/agent-questions.tsx";
+import { Edited } from "../ui/edited.tsx";
 import { AskForm } from "./ask.tsx";
+import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
@@ -61,6 +63,7 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
         {outcome === null ? null : <Ended outcome={outcome} />}
         {standing === "late" ? <Notice kind="busy">{TEXTS.late}</Notice> : null}
         <section class="asked">
+          <Edited action={action} />
           <h2 class="part">Why approval is required</h2>
           <Why action={action} />
           <Unusual action={action} level={2} />
@@ -69,6 +72,7 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           <Questions action={action} level={2}>
             {standing === "open" ? <AskForm action={action} onAsked={onAsked} /> : undefined}
           </Questions>
+          {standing === "open" ? <EditForm action={action} onEdited={onAsked} /> : null}
           <h2 class="part">Votes</h2>
           <Votes action={action} />
         </section>

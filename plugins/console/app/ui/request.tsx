@@ -9,6 +9,7 @@ import { plain, who } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { AsJson, headlineOf, Params } from "./params.tsx";
 import { Key } from "./person.tsx";
+import { Edited } from "./edited.tsx";
 import { Questions } from "./agent-questions.tsx";
 
 type Shown = (Action | LinkedAction) & { erased_at?: string | null };
@@ -231,6 +232,7 @@ export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?
   return (
     <>
       <Preview action={action} />
+      <Edited action={action} />
       <Why action={action} />
       <Unusual action={action} level={level} />
       <Content action={action} level={level} lines={lines} />

@@ -19,7 +19,7 @@ import { compileNamedValues } from "../condition/named-values.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
-import type { ApprovalTerms, LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
+import type { ApprovalTerms, EditableParameter, LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { parsePreview } from "../decide/preview.ts";
 import { parseWindow } from "../decide/window.ts";
 
@@ -169,6 +169,7 @@ function compileRule(
             plan: compileApprovers(rule.approval ?? {}, duration),
             expires_in_ms,
             valid_for_ms,
+            editable: compileEditable(rule.approval?.editable ?? []),
             grants: grants === undefined ? null : { count: grants.count, for_ms: duration(grants.for, 0) },
             rejection_holds_ms,
             reviewers: (rule.approval?.reviewers ?? []).map(({ name, may_approve = false }) => ({ may_approve, name })),
@@ -178,6 +179,20 @@ function compileRule(
     show: (rule.approval?.show ?? []).map(parseMember),
     preview: typeof preview === "string" ? null : preview,
   };
+}
+
+/** Returns the parameters in order of their paths, so that equal policies make equal decisions. */
+function compileEditable(editable: NonNullable<ApprovalTerms["editable"]>): EditableParameter[] {
+  const byPath = Array.isArray(editable) ? editable.map((path) => [path, {}] as const) : Object.entries(editable);
+  return byPath
+    .map(([path, { max, max_length, min, one_of }]: readonly [string, Omit<EditableParameter, "path">]) => ({
+      ...(max === undefined ? {} : { max }),
+      ...(max_length === undefined ? {} : { max_length }),
+      ...(min === undefined ? {} : { min }),
+      ...(one_of === undefined ? {} : { one_of }),
+      path,
+    }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 function compileApprovers(

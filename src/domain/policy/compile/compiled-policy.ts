@@ -4,7 +4,14 @@ import type { RequiredReviewer } from "../../reviews.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { PreviewPart } from "../decide/preview.ts";
 import type { Window } from "../decide/window.ts";
-import type { Effect, GrantTerms, PolicySetDocument, RequiredApproval, Risk } from "../policy-types.ts";
+import type {
+  EditableParameter,
+  Effect,
+  GrantTerms,
+  PolicySetDocument,
+  RequiredApproval,
+  Risk,
+} from "../policy-types.ts";
 
 export interface CompiledRule {
   /** Position in its policy, which is the order of matching. */
@@ -26,11 +33,13 @@ export interface CompiledRule {
 /** `rejection_holds_ms` is null if the service's default applies. */
 type CompiledApproval = Omit<
   RequiredApproval,
-  "approvers" | "grants" | "mode" | "quorum" | "rejection_holds_ms" | "reviewers"
+  "approvers" | "editable" | "grants" | "mode" | "quorum" | "rejection_holds_ms" | "reviewers"
 > & {
   plan: ApproverPlan;
   /** Empty if the rule names none. */
   reviewers: readonly RequiredReviewer[];
+  /** Empty if approvers can change nothing. */
+  editable: readonly EditableParameter[];
   /** Null if no grant can cover the action. */
   grants: GrantTerms | null;
   rejection_holds_ms: number | null;

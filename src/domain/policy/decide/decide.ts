@@ -6,6 +6,7 @@ import type { ActionRequest } from "../../actions.ts";
 import { combinePlans, countNeeded, strictestOversightMode } from "../../approvers.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
+import { combineEditable } from "../../edited-request.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
 import { applyGrant } from "./grant.ts";
@@ -262,8 +263,10 @@ function strictestTerms(findings: readonly Finding[], all: readonly Finding[], f
     terms.map((each) => each.reviewers),
     approvable,
   );
+  const editable = combineEditable(terms.map((each) => each.editable));
   return {
     approvers,
+    ...(editable.length === 0 ? {} : { editable }),
     expires_in_ms: Math.min(...terms.map(({ expires_in_ms }) => expires_in_ms)),
     ...(grants === null ? {} : { grants }),
     mode: strictestOversightMode(approvers),

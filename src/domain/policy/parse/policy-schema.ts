@@ -5,6 +5,27 @@ import type { JsonObject } from "../../json.ts";
 import { REVIEWER_NAME } from "../../reviews.ts";
 import { MAX_GRANT_COUNT } from "./bounds.ts";
 
+/** `params.` and names without dots. */
+const EDITABLE_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
+
+const EditableBounds = Type.Object(
+  {
+    min: Type.Optional(Type.Number({ description: "Smallest number." })),
+    max: Type.Optional(Type.Number({ description: "Largest number." })),
+    one_of: Type.Optional(
+      Type.Array(Type.Union([Type.String({ maxLength: 1000 }), Type.Number(), Type.Boolean()]), {
+        minItems: 1,
+        maxItems: 100,
+        description: "Allowed values.",
+      }),
+    ),
+    max_length: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum characters of a text; 1,000 when absent." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
 const Glob = (what: string) =>
   Type.String({
     minLength: 1,
@@ -128,6 +149,22 @@ const Terms = Type.Object(
           { additionalProperties: false, description: "A machine reviewer." },
         ),
         { minItems: 1, maxItems: 5, description: "Machine reviewers that see the request as approvers do." },
+      ),
+    ),
+    editable: Type.Optional(
+      Type.Union(
+        [
+          Type.Array(Type.String({ pattern: EDITABLE_PATTERN, maxLength: 200 }), { minItems: 1, maxItems: 16 }),
+          Type.Record(Type.String({ pattern: EDITABLE_PATTERN, maxLength: 200 }), EditableBounds, {
+            minProperties: 1,
+            maxProperties: 16,
+            additionalProperties: false,
+          }),
+        ],
+        {
+          description:
+            "Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent.",
+        },
       ),
     ),
     notify: Type.Optional(

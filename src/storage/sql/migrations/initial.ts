@@ -109,6 +109,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       erased_at: "integer?",
       meta: "text?",
       questions: "text?",
+      effective: "text?",
       asked_at: "integer?",
       waits: "text?",
     },

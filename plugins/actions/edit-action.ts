@@ -1,0 +1,148 @@
+/**
+ * Changes parameters of a pending action, where its rules let approvers do that. The changed request is decided again in
+ * the same transaction, limits included. Earlier votes are void, and another person has to approve it.
+ */
+import {
+  combinePlans,
+  commitEffective,
+  commitFacts,
+  confirmWithScope,
+  type CoreHost,
+  countNeeded,
+  decideEvaluation,
+  editRequest,
+  type EditedValue,
+  effectiveRequest,
+  encodeEdit,
+  Evaluation,
+  type LedgerTransaction,
+  principalsBehindVote,
+  selectCountedLimits,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { assertMayConfirm, countedVotes, findIneligibility, readApproverStanding } from "./approver-plans.ts";
+import { approvalExpiredError, assertPending } from "./cast-vote.ts";
+import { readUses, writeUses } from "./limit-usage.ts";
+import {
+  collectFacts,
+  noLongerAllowedError,
+  recordDenial,
+  recordEdit,
+  type Redecision,
+  reevaluateAction,
+} from "./redecision.ts";
+import { newSalt } from "./salt.ts";
+import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
+import { verifyTokenVoter, type Voter } from "./voter.ts";
+import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
+
+interface Edit {
+  /** The approval token from the action's record. */
+  token: string;
+  /** New values by path, such as `params.amount`. */
+  changes: Readonly<Record<string, EditedValue>>;
+  reason: string | null;
+}
+
+/**
+ * Changes the request. Throws EDIT_NOT_ALLOWED, and NO_LONGER_ALLOWED if the policies now deny the action as it was; the
+ * denial is recorded first.
+ */
+export async function editAction(host: CoreHost, credential: Credential, id: string, edit: Edit): Promise<ActionRow> {
+  const { row, denied } = await host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, "approvals:decide");
+    const row = await visibleAction(tx, id, who);
+    assertNotErased(row);
+    const history = await verifyAgainstLedger(host, tx, row, await tx.approvals(id));
+    const voter = verifyTokenVoter(host, row, who, edit.token, history);
+    assertPending(row);
+    if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
+    assertMayEdit(host, tx, row, history, voter);
+    const before = await reevaluateAction(host, tx, row, history.basis);
+    const cause = { occasion: "edit", by: toActor(who.key, who.principal) } as const;
+    if (before.decision.effect === "deny") return { row: await recordDenial(tx, row, before, cause), denied: true };
+    return { row: await changeRequest(tx, row, history, before, { ...edit, cause }), denied: false };
+  });
+  if (denied) throw noLongerAllowedError(row);
+  return row;
+}
+
+/** Throws unless an approval of this voter would count now, and the request was never changed or allowed. */
+function assertMayEdit(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  history: VerifiedHistory,
+  { actor, self, groups }: Voter,
+): void {
+  const requirement = history.requirement ?? { approvers: [], since: tx.now };
+  assertMayConfirm(
+    { self, gesture: null },
+    requirement.approvers.map(({ exclude_requester_groups, mode, stages }) => ({
+      exclude_requester_groups,
+      mode,
+      stages,
+    })),
+  );
+  if (history.edit !== null)
+    throw editRefusal("an approver has changed the request already; reject it, and let the agent submit another one");
+  if (history.mayHaveRun)
+    throw editRefusal("the action was allowed before and may have run; reject it, or approve it as it is");
+  const vote = {
+    ...readApproverStanding(host, row, { ...actor, groups }, requirement.approvers, tx),
+    principals: principalsBehindVote(host, actor),
+    self: false,
+    break_glass: false,
+    // Whoever approves the changed request signs it.
+    signed: true,
+    at: tx.now,
+  };
+  const ineligible = findIneligibility(requirement, countedVotes(host, history.approvals), vote, tx.now);
+  if (ineligible !== null) throw ineligible.refusal;
+}
+
+async function changeRequest(
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { requirement, newest, first, basis }: VerifiedHistory,
+  before: Redecision,
+  { changes, reason, cause }: Edit & { cause: { occasion: "edit"; by: ReturnType<typeof toActor> } },
+): Promise<ActionRow> {
+  const proposed = effectiveRequest(row);
+  if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
+  // Both the rules that asked and those of now must let approvers change it.
+  const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
+  const editable = (before.decision.approval?.editable ?? []).filter(({ path }) =>
+    asked.some((each) => each.path === path),
+  );
+  const request = editRequest(proposed, changes, editable);
+  if ("path" in request)
+    throw new Refusal("EDIT_NOT_ALLOWED", `${request.path === "" ? "" : `${request.path}: `}${request.detail}`);
+  // The action does not count against limits with both requests.
+  await tx.releaseLimitUses(row.id);
+  const facts = await collectFacts(tx, row, basis);
+  const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
+  const uses = await readUses(tx, evaluation, facts);
+  const decision = decideEvaluation(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
+  if (decision.effect === "deny")
+    throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);
+  const approvers = combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
+  const stored = { at: tx.now, by: cause.by.principal, comment: reason, request, salt: newSalt() };
+  const effective = encodeEdit(stored);
+  const committed = commitFacts(uses.facts, newSalt, row.past);
+  const redecision = { decision, policySet: tx.activePolicies.digest, ...committed };
+  await recordEdit(tx, { ...row, effective }, redecision, cause, {
+    edit: { previous: commitEffective(row), comment: reason },
+    quorum: Math.max(1, ...approvers.map(countNeeded)),
+    approvers,
+  });
+  await tx.deleteApprovals(row.id);
+  await writeUses(tx, selectCountedLimits(decision, uses.needs), row.id);
+  return rereadAction(tx, row.id);
+}
+
+function editRefusal(detail: string): Refusal {
+  return new Refusal("EDIT_NOT_ALLOWED", detail);
+}

@@ -1,0 +1,68 @@
+/** The form with which an approver changes parameters of the open request, where its rules allow it. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { Problem } from "../ui/elements.tsx";
+import { leavesOf } from "../ui/edited.tsx";
+
+export function EditForm({ action, onEdited }: { action: Action; onEdited(action: Action): void }) {
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const { approval_terms: terms, approval_token: token } = action;
+  const before = new Map(leavesOf(action.params, "params"));
+  const editable = (terms?.editable ?? []).filter(({ path }) => before.has(path));
+  if (editable.length === 0 || token === undefined) return null;
+  const textOf = (path: string): string => {
+    const value: unknown = JSON.parse(before.get(path) ?? '""');
+    return typeof value === "string" ? value : String(value);
+  };
+  const changes = Object.fromEntries(
+    editable.flatMap(({ path }) => {
+      const text = values[path];
+      if (text === undefined || text === textOf(path)) return [];
+      return [[path, toValue(text, JSON.parse(before.get(path) ?? '""'))]];
+    }),
+  );
+  const send = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      onEdited(await request("POST /v1/actions/{id}/edit", { path: [action.id], body: { token, changes } }));
+      setValues({});
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <details class="edit">
+      <summary>Change the request</summary>
+      <form onSubmit={(event) => void send(event)}>
+        <p class="quiet">Earlier votes are void then, and someone else has to approve the changed request.</p>
+        {editable.map(({ path }) => (
+          <label key={path}>
+            {path}{" "}
+            <input
+              value={values[path] ?? textOf(path)}
+              onInput={(event) => setValues({ ...values, [path]: event.currentTarget.value })}
+            />
+          </label>
+        ))}
+        <button type="submit" disabled={isBusy || Object.keys(changes).length === 0}>
+          Change
+        </button>
+        <Problem error={error} />
+      </form>
+    </details>
+  );
+}
+
+/** Returns the text as a value of the same type as before. The service refuses what is not one. */
+function toValue(text: string, before: unknown): string | number | boolean {
+  if (typeof before === "number" && text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
+  if (typeof before === "boolean" && (text === "true" || text === "false")) return text === "true";
+  return text;
+}

@@ -1,0 +1,164 @@
+/**
+ * Requests whose parameters an approver changed. The submitted request is the proposed one, and the changed one is the
+ * effective one: entries after the change commit to it, and only it may run.
+ */
+import type { ActionRequest } from "./actions.ts";
+import { canonicalText } from "./canonical.ts";
+import { isJsonObject, type JsonValue } from "./json.ts";
+import type { EditableParameter } from "./policy/policy-types.ts";
+import { commitDigest, encodeRequest, parseCompleteRequest } from "./request.ts";
+
+/** The effective request as the action's row stores it. */
+export interface StoredEdit {
+  /** Milliseconds. */
+  at: number;
+  /** Principal of the approver. */
+  by: string;
+  comment: string | null;
+  request: ActionRequest;
+  /** 32 random bytes, hex. */
+  salt: string;
+}
+
+/** The columns of an action's row that determine what may run. */
+interface RequestColumns {
+  request: string;
+  request_hash: string;
+  salt: string;
+  effective: string | null;
+}
+
+export function encodeEdit(edit: StoredEdit): string {
+  return canonicalText(edit as unknown as JsonValue);
+}
+
+/** Decodes the row's text; null if the request was not changed. Throws SyntaxError if the service did not write it. */
+export function decodeEdit(text: string | null): StoredEdit | null {
+  if (text === null) return null;
+  const edit = JSON.parse(text) as StoredEdit;
+  parseCompleteRequest({ request: JSON.stringify(edit.request) });
+  if (typeof edit.salt !== "string" || typeof edit.by !== "string" || encodeEdit(edit) !== text)
+    throw new SyntaxError("the row's effective request is not what the service writes");
+  return edit;
+}
+
+/** Returns the row's commitment to what may run: of the effective request, else of the submitted one. */
+export function commitEffective({ effective, salt, request_hash }: Omit<RequestColumns, "request">): string {
+  const edit = decodeEdit(effective);
+  return edit === null ? commitDigest(salt, request_hash) : commitDigest(edit.salt, encodeRequest(edit.request).hash);
+}
+
+/** Returns the hash of what may run. */
+export function effectiveHash({ effective, request_hash }: Pick<RequestColumns, "effective" | "request_hash">): string {
+  const edit = decodeEdit(effective);
+  return edit === null ? request_hash : encodeRequest(edit.request).hash;
+}
+
+/**
+ * Returns the request that may run; null if it was erased. Throws SyntaxError if the service did not write the row.
+ * @example
+ * const request = effectiveRequest(row); // with the parameters that an approver changed
+ */
+export function effectiveRequest(row: Pick<RequestColumns, "request" | "effective">): ActionRequest | null {
+  return decodeEdit(row.effective)?.request ?? parseCompleteRequest(row);
+}
+
+/** A value that an approver can give a parameter. */
+export type EditedValue = string | number | boolean;
+
+/** Why a change is refused: which parameter, and what is wrong. */
+export interface EditFault {
+  path: string;
+  detail: string;
+}
+
+/**
+ * Returns the request with the changed parameters, or the first fault. A change replaces a string, number or boolean by
+ * another of the same type, within the bounds of the rules.
+ * @param changes values by path, such as `params.amount`
+ */
+export function editRequest(
+  request: ActionRequest,
+  changes: Readonly<Record<string, EditedValue>>,
+  editable: readonly EditableParameter[],
+): ActionRequest | EditFault {
+  const params = structuredClone(request.params);
+  for (const [path, value] of Object.entries(changes)) {
+    const terms = editable.find((each) => each.path === path);
+    if (terms === undefined) return { path, detail: "the rules do not let approvers change it (approval.editable)" };
+    const names = path.split(".").slice(1);
+    const last = names.pop() as string;
+    let parent: JsonValue | undefined = params;
+    for (const name of names) parent = isJsonObject(parent) && Object.hasOwn(parent, name) ? parent[name] : undefined;
+    if (!isJsonObject(parent) || !Object.hasOwn(parent, last)) return { path, detail: "the request does not have it" };
+    const before = parent[last];
+    if (typeof before === "object" || typeof value !== typeof before)
+      return {
+        path,
+        detail: `it must be a ${typeof before === "object" ? "text, number or boolean" : typeof before}, as in the request`,
+      };
+    const detail = findBoundFault(value, terms);
+    if (detail !== null) return { path, detail };
+    parent[last] = value;
+  }
+  const edited = { ...request, params };
+  if (encodeRequest(edited).hash === encodeRequest(request).hash)
+    return { path: "", detail: "nothing was changed; vote on the request instead" };
+  return edited;
+}
+
+/** Returns why the value is outside the bounds of the rules; null if it is within them. */
+function findBoundFault(
+  value: EditedValue,
+  { min, max, one_of: values, max_length: longest }: EditableParameter,
+): string | null {
+  if (min !== undefined && !(typeof value === "number" && value >= min)) return `it must be at least ${min}`;
+  if (max !== undefined && !(typeof value === "number" && value <= max)) return `it must be at most ${max}`;
+  if (values !== undefined && !values.includes(value)) return `it must be one of ${JSON.stringify(values)}`;
+  if (typeof value === "string" && Array.from(value).length > (longest ?? MAX_EDITED_LENGTH))
+    return `it must have at most ${longest ?? MAX_EDITED_LENGTH} characters`;
+  return null;
+}
+
+/** Characters of a text for which the rules give no `max_length`. */
+const MAX_EDITED_LENGTH = 1000;
+
+/** Combines what several rules let approvers change: only what all of them do, within the bounds of each. */
+export function combineEditable(lists: readonly (readonly EditableParameter[])[]): EditableParameter[] {
+  const [first = [], ...others] = lists;
+  return first.flatMap((terms) => {
+    const all = [terms, ...others.flatMap((list) => list.find(({ path }) => path === terms.path) ?? [])];
+    return all.length === lists.length ? [combineBounds(terms.path, all)] : [];
+  });
+}
+
+function combineBounds(path: string, all: readonly EditableParameter[]): EditableParameter {
+  const given = <T>(values: readonly (T | undefined)[]): T[] => values.filter((value) => value !== undefined);
+  const mins = given(all.map(({ min }) => min));
+  const maxes = given(all.map(({ max }) => max));
+  const lengths = given(all.map(({ max_length }) => max_length));
+  const [values, ...more] = given(all.map(({ one_of }) => one_of));
+  return {
+    ...(maxes.length === 0 ? {} : { max: Math.min(...maxes) }),
+    ...(lengths.length === 0 ? {} : { max_length: Math.min(...lengths) }),
+    ...(mins.length === 0 ? {} : { min: Math.max(...mins) }),
+    ...(values === undefined ? {} : { one_of: values.filter((value) => more.every((list) => list.includes(value))) }),
+    path,
+  };
+}
+
+/** Whether the row's effective request is the one that the entries commit to. */
+export function editMatches(
+  recorded: { commitment: string; at: number; by: { principal: string }; comment: string | null } | null,
+  text: string | null,
+): boolean {
+  try {
+    const edit = decodeEdit(text);
+    if (edit === null || recorded === null) return edit === null && recorded === null;
+    const { at, by, comment, commitment } = recorded;
+    const own = commitDigest(edit.salt, encodeRequest(edit.request).hash);
+    return own === commitment && edit.at === at && edit.by === by.principal && edit.comment === comment;
+  } catch {
+    return false;
+  }
+}
