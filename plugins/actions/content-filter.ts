@@ -1,5 +1,5 @@
 /** Selects actions to erase by the content of their request and result. */
-import { type JsonValue, parseStoredRequest } from "../../src/core.ts";
+import { decodeEdit, type JsonValue, parseStoredRequest } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
@@ -17,17 +17,19 @@ export function createContentFilter(value: Scalar, pointer?: string): ContentFil
   if (pointer === undefined) {
     if (value === null || value === "" || typeof value === "boolean")
       throw validationError("/value", "is too common to search for everywhere; send a `pointer` as well");
-    return (row) => containsValue(contentOf(row), value);
+    return (row) => contentsOf(row).some((content) => containsValue(content, value));
   }
   const path = parsePointer(pointer);
-  return (row) => valueAt(contentOf(row), path) === value;
+  return (row) => contentsOf(row).some((content) => valueAt(content, path) === value);
 }
 
-function contentOf(row: ActionRow): JsonValue {
-  const request = parseStoredRequest(row);
-  if (request === null) return null;
+/** Returns the submitted request, and the one that an approver changed it to. */
+function contentsOf(row: ActionRow): JsonValue[] {
+  const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];
   const result = row.result === null ? null : (JSON.parse(row.result) as JsonValue);
-  return { params: request.params, context: request.context, result };
+  return requests.flatMap((request) =>
+    request === null ? [] : { params: request.params, context: request.context, result },
+  );
 }
 
 /** Iterates instead of recursing, because values may be nested deeply. */
