@@ -100,8 +100,8 @@ export function createWrites(t: Tables): Methods {
       return true;
     },
     deleteApprovals(actionId: string) {
-      for (const row of [...t.approvals.values()])
-        if (row.action_id === actionId) t.approvals.delete(compositeKey(row.action_id, row.principal));
+      const votes = [...t.approvals.values()].filter(({ action_id }) => action_id === actionId);
+      for (const { principal } of votes) t.approvals.delete(compositeKey(actionId, principal));
     },
     insertIdempotency(row: IdempotencyRow) {
       insert(t.idempotency, compositeKey(row.key_id, row.route, row.idempotency_key), row);
