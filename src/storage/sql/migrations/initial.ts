@@ -35,6 +35,8 @@ const LEDGER: Readonly<Record<string, Table>> = {
       entries_user: ["type, seq", "type = 'user'"],
       entries_stop: ["type, seq", "type = 'stop'"],
       entries_grant: ["type, seq", "type = 'grant'"],
+      entries_delegation: ["type, seq", "type = 'delegation'"],
+      entries_break_glass: ["type, seq", "type = 'break_glass'"],
       entries_permit_key: ["type, seq", "type = 'permit_key'"],
       entries_log_key: ["type, seq", "type = 'log_key'"],
     },
