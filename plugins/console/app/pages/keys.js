@@ -34,6 +34,7 @@ export const SCOPES = {
   "actions:settle": "settle unknown outcomes",
   "credentials:receive": "receive credentials for actions that it starts",
   "approvals:decide": "approve and deny",
+  "approvals:break_glass": "approve alone in an emergency (in a session)",
   "grants:write": "grant later actions, and revoke grants",
   "policies:read": "see policies",
   "policies:write": "write policies",
