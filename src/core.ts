@@ -137,7 +137,7 @@ export {
   compareWithEarlier,
   MAX_COMPARED,
   MAX_DIFFERENCES,
-  MAX_UNUSUAL,
+  MAX_UNUSUAL_SENTENCES,
 } from "./domain/unusual.ts";
 export { presentRequest } from "./domain/policy/decide/shown-first.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
@@ -198,7 +198,7 @@ export {
   MAX_SIGNED_VOTES,
   type PasskeyAssertion,
   voteDigest,
-  votesChallenge,
+  createVotesChallenge,
   type VoteStatement,
 } from "./domain/gesture.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
@@ -231,7 +231,7 @@ export {
   findUser,
   findUserByIdentity,
   findUserByPasskey,
-  linkFor,
+  createEnrolmentLinkRecord,
   newUser,
   type Passkey,
   type User,

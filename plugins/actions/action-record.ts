@@ -146,7 +146,7 @@ function readContent(row: ActionRow): Content | null {
       context,
       meta: decodeMeta(row.meta),
       questions: renderQuestions(row),
-      proposed: renderProposed(row),
+      proposed: renderOriginalRequest(row),
       request_hash: row.erased_at === null ? effectiveHash(row) : null,
       result: resultOf(row),
     };
@@ -228,7 +228,7 @@ function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
 }
 
 /** Returns what the agent submitted, if an approver changed it. Throws SyntaxError if someone altered the store. */
-export function renderProposed(row: ActionRow): ActionRecord["proposed"] {
+export function renderOriginalRequest(row: ActionRow): ActionRecord["proposed"] {
   const edit = decodeEdit(row.effective);
   const request = edit === null ? null : parseCompleteRequest(row);
   if (edit === null || request === null) return null;

@@ -107,7 +107,10 @@ async function readGrantUsage(
   return reader.limitUsed(grantUsePolicy(id), "uses", "", granted_at);
 }
 
-/** Returns the standing of the grantor for this action now; null if their vote on it would not be accepted. */
+/**
+ * Returns the standing of the grantor now: the groups for which their vote on this action would count, and whether it
+ * would be independent. Returns null if their vote would not be accepted.
+ */
 async function findStanding(
   host: CoreHost,
   tx: LedgerTransaction,

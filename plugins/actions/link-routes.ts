@@ -3,7 +3,7 @@ import type { Static } from "@sinclair/typebox";
 import { type CoreHost, effectiveHash, effectiveRequest, presentRequest, requiresSignature } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
-import { readVotes, policySetFor, renderProposed, renderQuestions, renderVotes } from "./action-record.ts";
+import { readVotes, policySetFor, renderOriginalRequest, renderQuestions, renderVotes } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
@@ -30,7 +30,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       params,
       context,
       questions: renderQuestions(row),
-      proposed: renderProposed(row),
+      proposed: renderOriginalRequest(row),
       status,
       reason,
       risk_level,

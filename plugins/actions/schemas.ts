@@ -9,7 +9,7 @@ import {
   MAX_DIFFERENCES,
   MAX_QUESTION_LENGTH,
   MAX_QUESTIONS,
-  MAX_UNUSUAL,
+  MAX_UNUSUAL_SENTENCES,
   orNull,
   REVIEW_ANSWERS,
   REVIEW_FAULTS,
@@ -485,7 +485,7 @@ export const ActionRecord = Type.Object(
     ),
     unusual: Type.Optional(
       Type.Array(Type.String(), {
-        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL}. Compared with at most ${MAX_COMPARED} earlier actions of the agent. Never affects a decision.`,
+        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED} earlier actions of the agent. Never affects a decision.`,
       }),
     ),
     differs_from: Type.Optional(DiffersFrom),

@@ -6,7 +6,7 @@ import {
   MAX_SIGNED_VOTES,
   type SessionPasskeys,
   voteDigest,
-  votesChallenge,
+  createVotesChallenge,
   type VoteStatement,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
@@ -45,7 +45,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
         const { passkeys, user } = signerOf(host, credential);
         const { nonce, expires_at } = passkeys.createNonce();
         const statements = await readStatements(host, credential, votes, nonce);
-        const options = passkeys.options(user, votesChallenge(statements.map(voteDigest)));
+        const options = passkeys.options(user, createVotesChallenge(statements.map(voteDigest)));
         return { status: 200, json: { nonce, expires_at: toRfc3339(expires_at), statements, options } };
       },
     }),
@@ -115,7 +115,7 @@ async function castSignedVotes(
   const { passkeys } = signerOf(host, credential);
   const statements = await readStatements(host, credential, votes, nonce);
   const digests = statements.map(voteDigest);
-  const assertion = await passkeys.claim(nonce, votesChallenge(digests), response);
+  const assertion = await passkeys.claim(nonce, createVotesChallenge(digests), response);
   const results: Results = [];
   for (const [i, vote] of votes.entries()) {
     const { decision, preview } = statements[i] as VoteStatement;

@@ -29,12 +29,12 @@ import {
 } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 
-/** Whoever is about to vote. */
+/** The person, key or link that is about to vote. */
 export interface StandingVoter {
   principal: string;
   key_id: string;
   groups: readonly string[];
-  /** Null for a key or a link, which no delegation is for. */
+  /** Null for a key or a link. Delegations apply only to sessions. */
   session: Session | null;
   self: SelfRelation | null;
 }
@@ -149,7 +149,7 @@ export function chooseStanding(
   return { refusal: samePersonError(), groups: [] };
 }
 
-/** Throws ALREADY_VOTED if the voter counts as a person who has approved, however the vote counts. */
+/** Throws ALREADY_VOTED if, in every possible standing, the voter is a person who has already approved. */
 export function assertNewPerson(earlier: readonly CountedVote[], { standings }: Standings): void {
   const people = earlier.map(({ principals }) => principals);
   const before = countPeople(people);

@@ -41,7 +41,9 @@ export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Rec
 }
 
 /** Headers of files that a frame loads, for which this origin is a foreign one. None of them is secret. */
-export const FRAMED_ASSET: Readonly<Record<string, string>> = { "Cross-Origin-Resource-Policy": "cross-origin" };
+export const FRAMED_ASSET_HEADERS: Readonly<Record<string, string>> = {
+  "Cross-Origin-Resource-Policy": "cross-origin",
+};
 
 /** @param base base path of the page's files */
 export function renderPage(base: string, title: string, body: string): string {

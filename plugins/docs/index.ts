@@ -7,7 +7,14 @@ import { type AssetFile, createAssets, createDocument } from "../../src/core.ts"
 import { definePlugin, defineRoute, type Page } from "../../src/plugin.ts";
 import { Type } from "@sinclair/typebox";
 import { errorsPage } from "./errors-page.ts";
-import { FRAMED_ASSET, frameHeaders, renderFramedPage, PAGE_HEADERS, redocFrame, swaggerFrame } from "./doc-pages.ts";
+import {
+  FRAMED_ASSET_HEADERS,
+  frameHeaders,
+  renderFramedPage,
+  PAGE_HEADERS,
+  redocFrame,
+  swaggerFrame,
+} from "./doc-pages.ts";
 
 /**
  * Files of other packages. The build puts them there (.ci/vendor.mjs), also for a service that runs from its sources.
@@ -19,14 +26,14 @@ const VENDOR = new URL(
 
 /** Files that the pages load, by name. */
 const ASSETS: Readonly<Record<string, AssetFile>> = {
-  "swagger-ui.css": { path: vendored("swagger-ui.css"), headers: FRAMED_ASSET },
-  "swagger-ui-bundle.js": { path: vendored("swagger-ui-bundle.js"), headers: FRAMED_ASSET },
-  "redoc.standalone.js": { path: vendored("redoc.standalone.js"), headers: FRAMED_ASSET },
-  "frame.js": { path: own("frame.js"), headers: FRAMED_ASSET },
-  "start-swagger.js": { path: own("start-swagger.js"), headers: FRAMED_ASSET },
-  "start-redoc.js": { path: own("start-redoc.js"), headers: FRAMED_ASSET },
-  "docs.css": { path: own("docs.css"), headers: FRAMED_ASSET },
-  "favicon.svg": { path: own("favicon.svg"), headers: FRAMED_ASSET },
+  "swagger-ui.css": { path: vendored("swagger-ui.css"), headers: FRAMED_ASSET_HEADERS },
+  "swagger-ui-bundle.js": { path: vendored("swagger-ui-bundle.js"), headers: FRAMED_ASSET_HEADERS },
+  "redoc.standalone.js": { path: vendored("redoc.standalone.js"), headers: FRAMED_ASSET_HEADERS },
+  "frame.js": { path: own("frame.js"), headers: FRAMED_ASSET_HEADERS },
+  "start-swagger.js": { path: own("start-swagger.js"), headers: FRAMED_ASSET_HEADERS },
+  "start-redoc.js": { path: own("start-redoc.js"), headers: FRAMED_ASSET_HEADERS },
+  "docs.css": { path: own("docs.css"), headers: FRAMED_ASSET_HEADERS },
+  "favicon.svg": { path: own("favicon.svg"), headers: FRAMED_ASSET_HEADERS },
   "relay.js": { path: own("relay.js") },
 };
 

@@ -34,7 +34,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
       description: "For browsers to navigate to. If it fails and they accept HTML, they are sent to the sign-in page.",
       scope: null,
       params: schema.ProviderParams,
-      query: schema.ProviderQuery,
+      query: schema.SignInQuery,
       responses: { 303: { description: "Redirects to the provider." } },
       errors: PROVIDER_ERRORS,
       handle: ({ params, query, request }) =>

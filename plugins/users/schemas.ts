@@ -39,7 +39,7 @@ export const UserParams = Type.Object({ id: Type.String() }, closed);
 export const SessionParams = Type.Object({ id: Type.String(), session_id: Type.String() }, closed);
 export const PasskeyParams = Type.Object({ id: Type.String(), passkey_id: Type.String() }, closed);
 export const ProviderParams = Type.Object({ provider: Type.String() }, closed);
-export const ProviderQuery = Type.Object(
+export const SignInQuery = Type.Object(
   {
     return_to: Type.Optional(
       Type.String({ description: "Path of this service to open after the sign-in. Anything else counts as `/`." }),
@@ -47,7 +47,7 @@ export const ProviderQuery = Type.Object(
   },
   closed,
 );
-/** Providers add parameters of their own. */
+/** Accepts unknown parameters, because providers add their own. */
 export const CallbackQuery = Type.Object(
   {
     code: Type.Optional(Type.String()),

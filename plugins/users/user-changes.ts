@@ -15,7 +15,7 @@ import {
   findUser,
   hasScope,
   isSameOwner,
-  linkFor,
+  createEnrolmentLinkRecord,
   listKeyMakers,
   newUser,
   parseRfc3339,
@@ -71,7 +71,7 @@ export function createUser(
   return host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "users:manage");
     assertMayGive(who, roles);
-    const user = newUser(id, tx.now, { name, roles, groups, link: linkFor(token, tx.now) });
+    const user = newUser(id, tx.now, { name, roles, groups, link: createEnrolmentLinkRecord(token, tx.now) });
     return { user: recordUser(tx, "created", user, toActor(who.key, who.principal)), token };
   });
 }
@@ -104,7 +104,7 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
     assertNotManaged(before);
     // Anyone with the link can sign in as the user.
     assertMayGive(who, before.roles);
-    const user = { ...before, link: linkFor(token, tx.now) };
+    const user = { ...before, link: createEnrolmentLinkRecord(token, tx.now) };
     return { user: recordUser(tx, "link_created", user, toActor(who.key, who.principal)), token };
   });
 }

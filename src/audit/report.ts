@@ -25,8 +25,8 @@ export function createFaultCollector(into: string[]): ReportFault {
 }
 
 /**
- * Runs a check up to `MAX_ATTEMPTS` times until it finds no faults, and reports the faults of the last attempt. Calls `before` ahead
- * of each attempt.
+ * Runs a check up to `MAX_ATTEMPTS` times until it finds no faults, and reports the faults of the last attempt. Calls
+ * `before` before each attempt.
  */
 export async function retryWhileFaulty(
   what: string,

@@ -110,7 +110,7 @@ examples:
   },
 };
 
-/** A running service signs entries within a second. Milliseconds. */
+/** Age from which an unsigned entry causes a warning. Milliseconds. A running service signs entries within a second. */
 const UNSIGNED_AFTER_MS = 60_000;
 
 /** Returns a warning if entries that the newest checkpoint does not cover are old; else nothing. */
@@ -119,7 +119,7 @@ async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAudi
   const [first] = (await nullIfCorrupt(storage.entries(signedSize, signedSize + 1))) ?? [];
   if (first === undefined || Date.now() - first.created_at < UNSIGNED_AFTER_MS) return [];
   return [
-    `the newest ${size - signedSize} entries, from entry ${signedSize} on, are unsigned since ${toRfc3339(first.created_at)}: whoever can write to the store can change them. The service signs them when it starts; compare them with checkpoints that you saved, with --checkpoint`,
+    `the newest ${size - signedSize} entries, from entry ${signedSize} on, have been unsigned since ${toRfc3339(first.created_at)}: whoever can write to the store can change them. The service signs them when it starts; compare them with checkpoints that you saved, with --checkpoint`,
   ];
 }
 

@@ -138,7 +138,7 @@ export function applyChange(io: Output, { path, before, after }: SettingsChange,
 }
 
 /** Throws CommandError if another setting of the host disables its hooks. */
-export function assertSwitchedOn(host: Host, command?: string): void {
+export function assertHookEnabled(host: Host, command?: string): void {
   const off = disabledReason(host, settingsFolders(), readTextOrNull, command);
   if (off !== null) throw new CommandError(`the hook is installed but disabled: ${off}; remove that setting`);
 }
@@ -186,7 +186,7 @@ examples:
         );
     }
     if (!applyChange(io, change, values["dry-run"])) return EXIT.ok;
-    assertSwitchedOn(host, values.command);
+    assertHookEnabled(host, values.command);
     if (host === "codex") io.err(CODEX_TRUST);
     return EXIT.ok;
   },

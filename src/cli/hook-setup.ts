@@ -11,7 +11,7 @@ import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/ins
 import { colour, CommandError, EXIT, parseChoice, parse, safe, usage, type Output, type Verb } from "./command.ts";
 import {
   applyChange,
-  assertSwitchedOn,
+  assertHookEnabled,
   CODEX_TRUST,
   parseHost,
   settingsFolders,
@@ -84,7 +84,7 @@ examples:
       if (isChanged) writeSettings(change.path, change.after, change.before);
       throw error;
     }
-    assertSwitchedOn(host, command);
+    assertHookEnabled(host, command);
     if (host === "codex") io.err(CODEX_TRUST);
     return EXIT.ok;
   },

@@ -27,8 +27,8 @@ export class Pending<T> {
   /** Seconds to wait before a retry. */
   readonly retryAfter = 5;
   /**
-   * Submits the same request again and runs it once approved. A call with the same arguments and context does the same,
-   * also in another process or after a restart.
+   * Re-submits the request, and runs the function if the action has been approved. Calling the governed function again
+   * with the same arguments and context is equivalent, even from another process or after a restart.
    */
   readonly resume: (how?: GovernedCallOptions) => Promise<T | Pending<T>>;
 

@@ -283,7 +283,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   }
 }
 
-/** Voids the earlier votes. Later entries commit to the changed request. */
+/** Applies an approver's edit, which voids the earlier votes. Later entries commit to the changed request. */
 function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: number }, at: number): void {
   const { edit, occasion, by, commitment, status } = entry;
   const isOpen = history.action.status === "pending_approval" && status === "pending_approval";
@@ -326,7 +326,10 @@ function requestForReview({
   return { seq, reviewers: asked, reviews: [] };
 }
 
-/** Checks that the answer of a machine reviewer has exactly the effect that the newest request for it allows. */
+/**
+ * Applies a machine reviewer's answer. Reports a fault unless it answers the newest request for review and has exactly
+ * the effect that this request allows.
+ */
 function applyReview(
   history: ActionHistory,
   entry: ReviewEntry & { seq: number },

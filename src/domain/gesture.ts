@@ -56,7 +56,7 @@ export function voteDigest(statement: VoteStatement): string {
  * Returns the WebAuthn challenge for these votes: SHA-256 of `assent-votes/1`, a line feed and the canonical JSON of
  * their digests, in order.
  */
-export function votesChallenge(digests: readonly string[]): Uint8Array {
+export function createVotesChallenge(digests: readonly string[]): Uint8Array {
   return sha256(utf8(`assent-votes/1\n${canonicalText([...digests])}`));
 }
 
@@ -142,7 +142,7 @@ export function findGestureFault(
   } as const;
   if (votes.length > MAX_SIGNED_VOTES || !votes.includes(voteDigest(statement)))
     return "the passkey signed something else";
-  return findAssertionFault(gesture, { challenge: votesChallenge(votes), passkey, origin: null }, verify);
+  return findAssertionFault(gesture, { challenge: createVotesChallenge(votes), passkey, origin: null }, verify);
 }
 
 function findClientFault(

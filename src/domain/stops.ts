@@ -27,7 +27,7 @@ export interface Stop extends StopSelector {
   seq: number;
   placed_at: number;
   placed_by: Actor;
-  /** Requests to lift the stop; the last one lifted it. */
+  /** Requests to lift the stop. If `lifted_at` is set, the last request lifted it. */
   lifts: readonly { by: Actor; at: number; comment: string | null }[];
   lifted_at: number | null;
 }

@@ -40,7 +40,7 @@ export interface Comparison {
 export const MAX_COMPARED = 300;
 /** Maximum members in `differs_from`, and maximum sentences in `unusual`. */
 export const MAX_DIFFERENCES = 16;
-export const MAX_UNUSUAL = 8;
+export const MAX_UNUSUAL_SENTENCES = 8;
 /** Minimum number of earlier values with which a value or an amount is compared. */
 const MIN_VALUES = 5;
 const MAX_MEMBERS = 200;
@@ -51,7 +51,7 @@ const MAX_TEXT = 300;
 /** Names of members whose value says who receives something. */
 const RECIPIENT =
   /^(to|cc|bcc|recipients?|customer|account|iban|e?mail|address|destination|channel|host|domain|url|payee|beneficiary)(_?(id|name|address|number))?$/i;
-/** Names of members whose numbers identify or order something, so that a large one means nothing. */
+/** Names of members whose numbers identify or order something, so that a large number is not unusual. */
 const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
 
@@ -67,7 +67,7 @@ export function compareWithEarlier(request: ComparedRequest, earlier: readonly C
     compared_with: earlier.length,
     unusual: [...findNewNames(request, earlier, similar.length), ...findUnusualValues(request, similar)].slice(
       0,
-      MAX_UNUSUAL,
+      MAX_UNUSUAL_SENTENCES,
     ),
     differs_from: last === undefined ? null : { action_id: last.id, members: listDifferences(last, request) },
   };

@@ -41,7 +41,7 @@ export function newUser(id: string, now: number, about: Pick<User, "name" | "rol
 }
 
 /** Returns the recorded form of an enrolment link. @param token 32 random bytes, base64url; stored nowhere */
-export function linkFor(token: string, now: number): NonNullable<User["link"]> {
+export function createEnrolmentLinkRecord(token: string, now: number): NonNullable<User["link"]> {
   return { hash: sha256Hex(utf8(token)), expires_at: toRfc3339(now + LINK_MS) };
 }
 

@@ -8,7 +8,7 @@ import { buildKeyEntry } from "../domain/change-entries.ts";
 import { PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { linkFor, newUser } from "../domain/users.ts";
+import { createEnrolmentLinkRecord, newUser } from "../domain/users.ts";
 import { createKeyRow, type KeyService } from "./keys.ts";
 
 /** The agent that the first agent key is bound to. */
@@ -84,7 +84,7 @@ export async function createFirstKeys(
     await createKey(tx, admin.row);
     await createKey(tx, agent.row);
     if (firstUser === null || link === null) return;
-    const about = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: linkFor(link, tx.now) };
+    const about = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: createEnrolmentLinkRecord(link, tx.now) };
     const user = newUser(firstUser.id, tx.now, about);
     tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change: "created", user, reason: "first start", by: null });
     tx.bumpEpoch();

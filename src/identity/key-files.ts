@@ -109,12 +109,12 @@ function writeSecret(path: string, value: string, flag: "w" | "wx"): void {
 }
 
 /** Renames the file. Does nothing if another process has already renamed it. */
-export function replaceFile(from: string, to: string): void {
+export function moveIntoPlace(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {
     if (isCode(error, "ENOENT")) return;
-    throw new VaultError(`"${from}" cannot be put in the place of "${to}": ${messageOf(error)}`, { cause: error });
+    throw new VaultError(`"${from}" cannot be renamed to "${to}": ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -12,7 +12,7 @@ import {
   CREATE_KEY_HINT,
   storeSecret,
   generatePrivateKey,
-  replaceFile,
+  moveIntoPlace,
   rawPublicKey,
   readOrCreate,
   readPrivateKey,
@@ -110,7 +110,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
         const before = add(now);
         if (!equalBytes(before, current)) storeSecret(keptFile(computeKeyId(name, 1, before)), now);
       }
-      replaceFile(files.next, files.now);
+      moveIntoPlace(files.next, files.now);
     },
   };
 }

@@ -18,7 +18,7 @@ import type { Directory } from "./directory.ts";
 import {
   CREATE_KEY_HINT,
   generatePrivateKey,
-  replaceFile,
+  moveIntoPlace,
   rawPublicKey,
   readOrCreate,
   readPrivateKey,
@@ -82,7 +82,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   // A key whose rotation was interrupted before its file replaced the old one.
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
-    replaceFile(files.next, files.now);
+    moveIntoPlace(files.next, files.now);
   const privateKey = readPrivateKey(config.permits.key ?? readOrCreate(files.now, log, generatePrivateKey), NAME);
   const publicKey = rawPublicKey(privateKey);
   const own = toHex(publicKey);
@@ -191,7 +191,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
         tx.bumpEpoch();
         return previous_until;
       });
-      if (key === null && !lost) replaceFile(files.next, files.now);
+      if (key === null && !lost) moveIntoPlace(files.next, files.now);
       return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
     },
     close: () => signer.close(),

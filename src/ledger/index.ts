@@ -33,7 +33,10 @@ import { LedgerTampered } from "./tampered.ts";
 import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
 import { witnessedCheckpoint } from "./witness/witnesses.ts";
 
-/** Minimum interval at which a process that only reads stores what it has seen. Milliseconds. */
+/**
+ * Minimum interval between the checkpoints that this process signs and stores for heads that other processes committed.
+ * Milliseconds.
+ */
 const STORE_SEEN_INTERVAL_MS = 1000;
 
 /** Default time limit for the jobs of a batch: longer than any batch on a slow disk or database takes. Milliseconds. */

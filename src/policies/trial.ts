@@ -47,7 +47,7 @@ const MAX_HEAP_MB = 1024;
 export const startTrialThread = (): Worker =>
   startThread(import.meta.url, "trial-thread", { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } });
 
-export function createTrials(options: TrialOptions): TrialService {
+export function createTrialService(options: TrialOptions): TrialService {
   return new ThreadedTrials(options);
 }
 

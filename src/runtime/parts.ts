@@ -15,7 +15,7 @@ import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
 import { createKeyUse } from "../identity/key-use.ts";
 import { KeyService } from "../identity/keys.ts";
-import { createTrials } from "../policies/trial.ts";
+import { createTrialService } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
 import { PolicyStore, type PolicyService } from "../policies/policy-store.ts";
 import { pinEnvironment } from "../policies/pin-environment.ts";
@@ -149,7 +149,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     },
   };
   const visibleReads = createBacktestReader(storage);
-  const trials = createTrials({ storage: visibleReads, log });
+  const trials = createTrialService({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: () => trials.close() });
   const policySets = new PolicySets(storage, head);
   const ledger = await openLedger({

@@ -111,7 +111,7 @@ test("entries without a checkpoint after a minute are reported as unsigned", asy
   assert.equal(rolledBack.code, 0, rolledBack.out);
   assert.match(
     rolledBack.err,
-    new RegExp(`warning: the newest \\d+ entries, from entry ${early.size} on, are unsigned`),
+    new RegExp(`warning: the newest \\d+ entries, from entry ${early.size} on, have been unsigned since`),
   );
 });
 

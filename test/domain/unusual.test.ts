@@ -1,7 +1,12 @@
 /** What approvers see about a request in comparison with earlier requests of its agent. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ComparedRequest, compareWithEarlier, MAX_DIFFERENCES, MAX_UNUSUAL } from "../../src/domain/unusual.ts";
+import {
+  type ComparedRequest,
+  compareWithEarlier,
+  MAX_DIFFERENCES,
+  MAX_UNUSUAL_SENTENCES,
+} from "../../src/domain/unusual.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 
 let count = 0;
@@ -91,7 +96,7 @@ test("values and members cannot inject text, and the lists and values are bounde
   assert.ok(!/[\u202e\n]/.test(hidden as string), hidden);
   const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`m${i}\u202e`, "x".repeat(5000)]));
   const { unusual, differs_from } = compareWithEarlier(refund(many), earlier);
-  assert.equal(unusual.length, MAX_UNUSUAL);
+  assert.equal(unusual.length, MAX_UNUSUAL_SENTENCES);
   assert.ok(unusual.every((line) => !line.includes("\u202e")));
   assert.equal(differs_from?.members.length, MAX_DIFFERENCES);
   assert.ok(differs_from?.members.every(({ after }) => typeof after === "string" && after.length < 400));

@@ -30,7 +30,7 @@ describe("the permit key of several processes", { skip: withoutPostgres }, () =>
       },
     });
 
-  it("is followed by another while one process still has the old one: none refuses what the other signed", async () => {
+  it("after a rotation, processes with the old and the new permit key accept each other's permits", async () => {
     const url = await server.database();
     const one = await start(url, FIRST);
     const two = await start(url, FIRST);

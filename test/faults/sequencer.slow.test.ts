@@ -73,7 +73,7 @@ for (const { name, create } of stores) {
   describe(`a failing store (${name})`, () => {
     for (const operation of SUBMIT_OPERATIONS) {
       for (const mode of MODES) {
-        test(`submit: ${operation} fails, ${mode}`, () =>
+        test(`a submission gets a 503 and no decision if ${operation} fails (${mode})`, () =>
           withService(create, async (service, faults) => {
             const good = await submit(service, "before");
             await quiet(service);

@@ -15,7 +15,7 @@ const submit = (service: Service, key = service.agent): Promise<Answer> =>
 const place = (service: Service, key = service.admin): Promise<Answer> =>
   service.call("POST", "/v1/stop", { key, body: { reason: "drill" } });
 
-it("a stop gets past a full queue and a spent rate limit, and what waited there is denied", async () => {
+it("a stop is placed despite a full queue and an exhausted rate limit, and the queued submissions are denied", async () => {
   let open = true;
   let held = 0;
   const service = await startService({
@@ -60,7 +60,7 @@ it("a stop gets past a full queue and a spent rate limit, and what waited there 
 });
 
 describe("on two processes and one Postgres", { skip: withoutPostgres }, () => {
-  it("nothing that stands behind a stop was let go, whichever process was asked", async () => {
+  it("no process allows an action that the ledger records after a stop", async () => {
     const server = await startPostgres();
     const url = await server.database();
     const key = newKey();

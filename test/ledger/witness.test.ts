@@ -8,7 +8,12 @@ import { formatVkey, signCheckpoint, type NoteSigner } from "../../src/domain/ch
 import { formatCosignature, verifyCosignatures, formatWitnessVkey } from "../../src/domain/cosignature.ts";
 import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
-import { createWitness, witnessFolder, type Witness, type WitnessState } from "../../src/ledger/witness/witness.ts";
+import {
+  createWitness,
+  witnessFolder,
+  type Witness,
+  type WitnessStateStore,
+} from "../../src/ledger/witness/witness.ts";
 import { Witnesses, witnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
@@ -35,7 +40,7 @@ let folder: string;
 beforeEach(() => (folder = temporaryFolder("assent-witness-")));
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const witnessOn = (state: WitnessState = witnessFolder(folder)): Witness =>
+const witnessOn = (state: WitnessStateStore = witnessFolder(folder)): Witness =>
   createWitness({ logs: [logVkey], state, signer: cosigner, clock: () => 1_700_000_000_000, verify: verifyEd25519 });
 
 describe("a witness", () => {

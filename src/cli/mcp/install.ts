@@ -143,7 +143,7 @@ function writing<T>(work: () => T): T {
   }
 }
 
-/** Outside the project, because it can hold the secrets of servers. */
+/** Returns the path of the backup. The backup is outside the project, because it can contain secrets of servers. */
 function backupFile(path: string): string {
   const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
   if (state === null)

@@ -170,8 +170,8 @@ export interface GrantEntry {
 }
 
 /**
- * A user lets another user approve in their place, or that ended. It also ends without an entry: at its time, and with
- * either user.
+ * A delegation was created or ended: one user lets another approve in their place. A delegation also becomes inactive
+ * without an entry: from `until` on, and while either user's account is ended.
  */
 export interface DelegationEntry {
   type: "delegation";
@@ -225,7 +225,7 @@ export interface PermitKeyEntry {
   public_key: string;
   /** The previous key. */
   previous: string;
-  /** Until when permits signed by the previous key are accepted. */
+  /** End of the period in which permits signed by the previous key are accepted. */
   previous_until: string;
   /** Null, because only an operator on the host can rotate this key. */
   by: null;

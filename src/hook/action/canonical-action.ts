@@ -194,8 +194,8 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
 }
 
 /**
- * Returns the target of a path and all its names on the way, also without the invisible characters that some file
- * systems ignore.
+ * Returns the path's target and every path passed while its symbolic links are resolved. A path that contains invisible
+ * characters is also returned without them, because some file systems ignore them.
  */
 async function allNamesOf(path: string, { paths, workspace }: CallLocation): Promise<string[]> {
   const { target: end, names } = await paths.follow(path);

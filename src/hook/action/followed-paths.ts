@@ -23,8 +23,8 @@ export class LinkFollower {
   }
 
   /**
-   * Resolves an absolute path link by link. After a link, ".." leads elsewhere than in the text. Throws if a link
-   * cannot be read.
+   * Resolves an absolute path link by link, because ".." after a link is the parent of the link's target, not of the
+   * link. Throws if a link cannot be read.
    */
   async follow(path: string): Promise<FollowedPath> {
     const names: string[] = [];

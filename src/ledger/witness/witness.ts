@@ -25,7 +25,7 @@ export interface WitnessedTree {
   root: Uint8Array;
 }
 
-export interface WitnessState {
+export interface WitnessStateStore {
   /** Returns the last cosigned tree; null for a log that was never cosigned. */
   read(origin: string): Promise<WitnessedTree | null>;
   /** Stores the cosigned tree; it is durable when this resolves. */
@@ -41,7 +41,7 @@ export interface WitnessAnswer {
 export interface WitnessOptions {
   /** Verifier keys of the logs to witness. If several have the same origin, any of them is accepted. */
   logs: readonly string[];
-  state: WitnessState;
+  state: WitnessStateStore;
   signer: NoteSigner;
   /** Milliseconds. */
   clock(): number;
@@ -121,7 +121,7 @@ function firstThatOpens(
 }
 
 /** Stores one file for each log. Only one process at a time may use the folder. */
-export function witnessFolder(folder: string): WitnessState {
+export function witnessFolder(folder: string): WitnessStateStore {
   const pathOf = (origin: string): string => join(folder, `${sha256Hex(utf8(origin)).slice(0, 32)}.json`);
   return {
     async read(origin) {

@@ -40,7 +40,7 @@ export interface UpstreamCall {
   /** Additional headers, for servers that are called over HTTP. */
   headers?: Readonly<Record<string, string>>;
   context: JsonObject;
-  /** Returns what the server receives with other arguments, which an approver changed. Absent if it cannot be sent so. */
+  /** Returns what the server receives if an approver changed the arguments. Absent if the arguments cannot be changed. */
   withArguments?(changed: JsonObject): Pick<UpstreamCall, "params" | "headers">;
   /** Last check before the call starts. */
   recheck?: Recheck;

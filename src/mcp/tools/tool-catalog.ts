@@ -33,7 +33,7 @@ export interface Tool extends NamedItem<ListedItem> {
 
 type CheckedTool = Omit<Tool, "name" | "exposedName">;
 
-/** @param changed called when a list that was shown without a slow server's tools would now differ */
+/** @param changed called when a slow server's tools arrive after a list was returned without them, and they differ */
 export class ToolCatalog {
   private readonly store: DefinitionStore;
   private readonly log: (line: string) => void;

@@ -85,7 +85,7 @@ export function copyRow<T>(value: T, name = "value"): T {
   if (typeof value === "string" && /\p{Cs}/u.test(value))
     throw new TypeError(`${name} holds a lone surrogate, which has no UTF-8 form`);
   if (typeof value === "number" && !Number.isSafeInteger(value))
-    throw new TypeError(`${name} must be an integer that a double holds exactly, not ${value}`);
+    throw new TypeError(`${name} must be a safe integer, not ${value}`);
   if (value === undefined) throw new TypeError(`${name} is missing`);
   if (typeof value !== "object" || value === null) return value;
   if (value instanceof Uint8Array) return new Uint8Array(value) as T;

@@ -4,7 +4,7 @@ import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/sto
 import { foldAgentName } from "./open-actions.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
-import type { StatusMoves } from "./sums.ts";
+import type { StatusChangeCollector } from "./sums.ts";
 
 const EMPTY = sql.lit("");
 
@@ -40,7 +40,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
 }
 
 export function createActionWriter(
-  moves: StatusMoves,
+  moves: StatusChangeCollector,
   writes: ReturnType<typeof prepareActionWrites>,
   db: SqlExecutor,
 ): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {

@@ -9,7 +9,7 @@ export type Insert = Statement & { readonly into: string };
 export const INVALID_BUNDLE_MESSAGE = "a bundle follows the last one, is covered by the head, and is not empty";
 
 /** Columns of an entry that stay as they are when its bytes are moved into a bundle. */
-export const UNCHANGED_COLUMNS = [
+export const COLUMNS_UNCHANGED_BY_BUNDLING = [
   "seq",
   "leaf_hash",
   "type",

@@ -146,7 +146,7 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  /** Holds a row, which is inserted with others of its table before the next statement. */
+  /** Buffers a row. Buffered rows of one table are inserted together before the next statement. */
   private hold(insert: Insert, values: object, last?: SqlValue): void {
     if (this.over) throw new StorageError("unavailable", OVER);
     if (this.failure !== null) throw this.failure;

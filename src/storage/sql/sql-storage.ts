@@ -19,7 +19,7 @@ import { findAgentNameFaults } from "./open-actions.ts";
 import { createReader, prepareReads } from "./queries.ts";
 import type { Tables } from "./table-schema.ts";
 import { TransactionScope } from "./scope.ts";
-import { foldSums, statusMoves } from "./sums.ts";
+import { foldSums, createStatusChangeCollector } from "./sums.ts";
 import { bindValues, prepare, type SqlExecutor } from "./statement.ts";
 import { findBundleFaults, createBundler } from "./upkeep.ts";
 import { createTransaction, prepareWrites } from "./writes.ts";
@@ -239,7 +239,7 @@ export function createSqlStorage(
         access.transact(
           "write",
           async (db) => {
-            const moves = statusMoves(reads.sums, db);
+            const moves = createStatusChangeCollector(reads.sums, db);
             const limits = createTransactionLimits(reads, writes, db);
             const result = await work(createTransaction(reads, writes, db, bundles, moves, limits));
             await moves.apply();

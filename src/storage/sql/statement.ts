@@ -114,10 +114,13 @@ export function bindValues({ names, forms }: Statement, values: object, packed: 
   });
 }
 
-/** Postgres cannot store U+0000 in text, and SQLite libraries end a string there. U+0001 marks its replacement. */
-// oxlint-disable-next-line no-control-regex
+/**
+ * Characters that need a check or a replacement. Postgres cannot store U+0000 in text, and SQLite libraries end a string
+ * there; U+0001 marks its replacement. Lone surrogates (Cs) have no UTF-8 form and are rejected.
+ */
+// oxlint-disable-next-line no-control-regex -- the pattern is for control characters
 const UNUSUAL = /[\u0000\u0001\p{Cs}]/u;
-// oxlint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex -- the pattern is for control characters
 const ESCAPED = /\u0001([12])/g;
 
 function encode(value: unknown, name: string): SqlValue {
@@ -126,7 +129,7 @@ function encode(value: unknown, name: string): SqlValue {
       return UNUSUAL.test(value) ? escapeText(value, name) : value;
     case "number":
       if (Number.isSafeInteger(value)) return value;
-      throw new StorageError("invalid", `${name} must be an integer that a double holds exactly, not ${value}`);
+      throw new StorageError("invalid", `${name} must be a safe integer, not ${value}`);
     case "boolean":
       return value ? 1 : 0;
     case "object":

@@ -263,12 +263,12 @@ function bucketChanges() {
 }
 
 /** Collects the status changes of one transaction, and updates the sums of folded actions once at its end. */
-export interface StatusMoves {
+export interface StatusChangeCollector {
   add(id: string, from: string, to: string): void;
   apply(): Promise<void>;
 }
 
-export function statusMoves(statements: SumStatements, db: SqlExecutor): StatusMoves {
+export function createStatusChangeCollector(statements: SumStatements, db: SqlExecutor): StatusChangeCollector {
   const moves = new Map<string, [from: string, to: string][]>();
   return {
     add(id, from, to) {

@@ -18,7 +18,7 @@ import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
-import { statusMoves, type StatusMoves } from "./sums.ts";
+import { createStatusChangeCollector, type StatusChangeCollector } from "./sums.ts";
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
@@ -147,7 +147,7 @@ export function createTransaction(
   writes: Writes,
   db: SqlExecutor,
   bundles: Bundles,
-  moves: StatusMoves = statusMoves(reads.sums, db),
+  moves: StatusChangeCollector = createStatusChangeCollector(reads.sums, db),
   limits: TransactionLimits = createTransactionLimits(reads, writes, db),
 ): StorageTransaction {
   // Assign instead of spreading into one literal, which took 0.2 ms longer for each transaction.

@@ -23,7 +23,7 @@ test("the first agent key is bound and submits only for its agent", async () => 
   }
 });
 
-test("an unbound key, including the admin's, cannot submit, and says so when it is created", async () => {
+test("an unbound key, including the admin's, cannot submit, and the response that creates it contains a warning", async () => {
   const make = (body: object): Promise<Answer> =>
     service.call("POST", "/v1/api-keys", { key: service.admin, body: { preset: "agent", ...body } });
   const unbound = (await make({ name: "unbound" })).body;

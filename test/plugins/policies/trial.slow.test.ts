@@ -13,7 +13,12 @@ import { withAssumedUsage } from "../../../src/domain/policy/decide/limit-facts.
 import { backtest } from "../../../src/policies/backtest.ts";
 import { createBacktestReader } from "../../../src/storage/visible-reads.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "../../../src/policies/candidates.ts";
-import { createTrials, startTrialThread, type TrialOptions, type TrialService } from "../../../src/policies/trial.ts";
+import {
+  createTrialService,
+  startTrialThread,
+  type TrialOptions,
+  type TrialService,
+} from "../../../src/policies/trial.ts";
 import { createLogger } from "../../../src/serve/log.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
@@ -96,7 +101,7 @@ describe("the thread", () => {
 
   function trialsWith(options: Partial<TrialOptions> = {}): TrialService {
     const log = createLogger("info", (lines) => logged.push(lines));
-    const trials = createTrials({ storage: createBacktestReader(service.storage), log, ...options });
+    const trials = createTrialService({ storage: createBacktestReader(service.storage), log, ...options });
     started.push(trials);
     return trials;
   }

@@ -211,7 +211,7 @@ describe("a stop that two people must lift", () => {
   });
   after(() => service.close());
 
-  it("is lifted by no one alone, neither with two requests nor with a key that they created", async () => {
+  it("one person cannot lift it, neither with two requests nor with a key that they created", async () => {
     const other = (await service.runtime.createAdminKey("another person")).key;
     const made = await makeKey({ name: "made", scopes: ["stop:write"], owner: "somebody" });
     const { id } = (await place()).body;

@@ -168,7 +168,7 @@ describe("signatures", () => {
     await assertRefused(foreign("cluster-only"), /no applicable key/);
   });
 
-  test("keys in the token itself are never used, and their addresses never read", async () => {
+  test("keys in a token's header are never used, and key addresses in it are never fetched", async () => {
     const evil = await startTokenIssuer();
     const before = evil.reads;
     const [jwk] = evil.keys;
@@ -202,7 +202,7 @@ describe("signatures", () => {
 });
 
 describe("claims", () => {
-  test("another issuer, audience, type or subject", async () => {
+  test("a token with another issuer, audience, type or subject is rejected", async () => {
     const rows: [object, object, RegExp][] = [
       [{ iss: `${ISSUER}/` }, {}, /no issuer/],
       [{ iss: "https://evil.example.com" }, {}, /no issuer/],

@@ -14,7 +14,7 @@ import { List } from "./list.tsx";
 import { Batch, EmptyQueue, Overview } from "./overview.tsx";
 import { Pane } from "./pane.tsx";
 import { useQueue, type Item, type Queue } from "./queue.ts";
-import { approvalsGiven, standingOf, findOwnVote } from "./standing.ts";
+import { approvalsGiven, findVoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { SHORTCUTS, TABS, TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
@@ -65,10 +65,10 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
       if (target !== undefined && target.action.id !== id) open(target.action.id);
     },
     choose: (approve) => {
-      if (item !== null && standingOf(item) === "open") voteBar.current?.choose(approve);
+      if (item !== null && findVoteAvailability(item) === "open") voteBar.current?.choose(approve);
     },
     select: () => {
-      if (item !== null && standingOf(item) === "open") selection.toggle(item.action.id, false);
+      if (item !== null && findVoteAvailability(item) === "open") selection.toggle(item.action.id, false);
     },
     search: () => searchField.current?.focus(),
     help: () => setHelpOpen(true),
@@ -185,7 +185,7 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
 
 const isInTab = (item: Item, tab: Tab): boolean => {
   if (tab === "all") return true;
-  if (tab === "mine") return standingOf(item) === "open" && findOwnVote(item.action) === null;
+  if (tab === "mine") return findVoteAvailability(item) === "open" && findOwnVote(item.action) === null;
   return (item.action.approvals_needed ?? 1) > 1 && approvalsGiven(item.action) > 0;
 };
 
@@ -205,7 +205,7 @@ function matches({ action }: Item, search: string): boolean {
 function nextOpen(rows: readonly Item[], id: string): string | null {
   const place = rows.findIndex(({ action }) => action.id === id);
   const others = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
-  return others.find((item) => standingOf(item) === "open")?.action.id ?? null;
+  return others.find((item) => findVoteAvailability(item) === "open")?.action.id ?? null;
 }
 
 function changeOf(result: VoteResult): Partial<Item> {
@@ -250,7 +250,7 @@ function useSelection(rows: readonly Item[]): Selection {
   };
   return {
     ids,
-    chosen: rows.filter((item) => ids.has(item.action.id) && standingOf(item) === "open"),
+    chosen: rows.filter((item) => ids.has(item.action.id) && findVoteAvailability(item) === "open"),
     summary,
     set,
     toggle(id, isRange) {
@@ -259,7 +259,7 @@ function useSelection(rows: readonly Item[]): Selection {
       if (!isRange || from === undefined || to === undefined || from < 0 || to < 0) return set([id], !ids.has(id));
       const range = rows.slice(Math.min(from, to), Math.max(from, to) + 1);
       set(
-        range.filter((item) => standingOf(item) === "open").map(({ action }) => action.id),
+        range.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id),
         true,
       );
     },
@@ -293,7 +293,7 @@ interface ToolbarProps {
 
 function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
   const settled = queue.rows.filter(({ outcome }) => outcome !== null).length;
-  const open = rows.filter((item) => standingOf(item) === "open").map(({ action }) => action.id);
+  const open = rows.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
   return (
     <div class="toolbar">
       {may("approvals:decide") && open.length > 0 ? (

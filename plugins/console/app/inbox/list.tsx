@@ -3,11 +3,11 @@ import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { may } from "../core/me.ts";
 import { Age, Text, TimeLeft } from "../ui/elements.tsx";
-import { headlineOf } from "../ui/params.tsx";
+import { findHeadlineMember } from "../ui/params.tsx";
 import { Risk } from "../ui/request.tsx";
 import { uniqueLabel, OwnVote } from "./pane.tsx";
 import type { Item } from "./queue.ts";
-import { approvalsGiven, standingOf } from "./standing.ts";
+import { approvalsGiven, findVoteAvailability } from "./vote-availability.ts";
 
 /** Height of a row in pixels; the style sheet has the same. */
 const ROW = 64;
@@ -86,18 +86,20 @@ interface RowProps {
 
 function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const { action, outcome } = item;
-  const standing = standingOf(item);
+  const availability = findVoteAvailability(item);
   const label = uniqueLabel(action);
-  const value = action.erased_at ? null : headlineOf(action);
+  const value = action.erased_at ? null : findHeadlineMember(action);
   const { preview } = action;
   return (
-    <div class={`row-item is-${standing.replace(" ", "-")} ${isOpen ? "current" : ""} ${isSelected ? "selected" : ""}`}>
+    <div
+      class={`row-item is-${availability.replace(" ", "-")} ${isOpen ? "current" : ""} ${isSelected ? "selected" : ""}`}
+    >
       {may("approvals:decide") ? (
         <input
           type="checkbox"
           aria-label={`Select ${label}`}
-          checked={isSelected && standing === "open"}
-          disabled={standing !== "open"}
+          checked={isSelected && availability === "open"}
+          disabled={availability !== "open"}
           onClick={(event) => onSelect(event.shiftKey)}
         />
       ) : null}

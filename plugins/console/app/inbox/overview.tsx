@@ -4,7 +4,7 @@ import { Empty, Notice } from "../ui/elements.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { Item } from "./queue.ts";
 import { groupByShape } from "./shape.ts";
-import { standingOf } from "./standing.ts";
+import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
 import { GroupTable } from "./table.tsx";
 import { castVotes, summarize, type Counts, type VoteResult } from "./vote.ts";
@@ -22,7 +22,7 @@ interface OverviewProps {
 }
 
 export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps) {
-  const open = rows.filter((item) => standingOf(item) === "open").slice(0, MAX_GROUPED);
+  const open = rows.filter((item) => findVoteAvailability(item) === "open").slice(0, MAX_GROUPED);
   const groups = groupByShape(open.map(({ action }) => action)).filter((group) => group.rows.length > 1);
   return (
     <div class="pane overview">

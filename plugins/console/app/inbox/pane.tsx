@@ -10,7 +10,7 @@ import { COOKIE, key, userSignInAddress } from "../core/session.ts";
 import { Badge, Copy, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
-import { headline } from "../ui/params.tsx";
+import { formatHeadline } from "../ui/params.tsx";
 import { Who } from "../ui/person.tsx";
 import { Bound, Content, Metadata, Origin, Preview, Risk, Reviews, Unusual, Why } from "../ui/request.tsx";
 import { Questions } from "../ui/agent-questions.tsx";
@@ -20,7 +20,7 @@ import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
-import { approvalsGiven, standingOf, type Standing, findOwnVote } from "./standing.ts";
+import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
@@ -35,9 +35,9 @@ interface Props {
 
 export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
   const { action, outcome, error } = item;
-  const standing = standingOf(item);
+  const availability = findVoteAvailability(item);
   return (
-    <article class={`pane is-${standing.replace(" ", "-")}`} aria-label={uniqueLabel(action)} data-pane={action.id}>
+    <article class={`pane is-${availability.replace(" ", "-")}`} aria-label={uniqueLabel(action)} data-pane={action.id}>
       <div class="pane-scroll" tabIndex={0} role="region" aria-label="Request">
         <a class="back" href="#/approvals">
           <Icon name="arrow-left" /> All requests
@@ -58,10 +58,10 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
               {approvalsGiven(action)} of {action.approvals_needed} approvals
             </Chip>
           ) : null}
-          {standing === "open" || standing === "voted" ? <Waiting action={action} /> : null}
+          {availability === "open" || availability === "voted" ? <Waiting action={action} /> : null}
         </p>
         {outcome === null ? null : <Ended outcome={outcome} />}
-        {standing === "late" ? <Notice kind="busy">{TEXTS.late}</Notice> : null}
+        {availability === "expired" ? <Notice kind="busy">{TEXTS.expired}</Notice> : null}
         <section class="asked">
           <Edited action={action} />
           <h2 class="part">Why approval is required</h2>
@@ -70,9 +70,9 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           <Reviews action={action} level={2} />
           <Content action={action} level={2} />
           <Questions action={action} level={2}>
-            {standing === "open" ? <AskForm action={action} onAsked={onAsked} /> : undefined}
+            {availability === "open" ? <AskForm action={action} onAsked={onAsked} /> : undefined}
           </Questions>
-          {standing === "open" ? <EditForm action={action} onEdited={onAsked} /> : null}
+          {availability === "open" ? <EditForm action={action} onEdited={onAsked} /> : null}
           <h2 class="part">Votes</h2>
           <Votes action={action} />
         </section>
@@ -87,29 +87,35 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           </p>
         </details>
       </div>
-      <Answer {...{ item, standing, handle, onVoted, onLeave }} />
-      <Problem error={standing === "open" ? null : error} />
+      <Answer {...{ item, availability, handle, onVoted, onLeave }} />
+      <Problem error={availability === "open" ? null : error} />
     </article>
   );
 }
 
 /** Renders the vote bar, or the reason why there is none. It does not scroll with the request. */
-function Answer({ item, standing, handle, onVoted, onLeave }: Omit<Props, "onAsked"> & { standing: Standing }) {
+function Answer({
+  item,
+  availability,
+  handle,
+  onVoted,
+  onLeave,
+}: Omit<Props, "onAsked"> & { availability: VoteAvailability }) {
   const { action } = item;
   const left = (action.approvals_needed ?? 1) - approvalsGiven(action);
-  if (standing === "voted")
+  if (availability === "voted")
     return (
       <div class="pane-foot">
         <Notice kind="good">{TEXTS.recorded(left)}</Notice>
       </div>
     );
-  if (standing === "not yours")
+  if (availability === "not yours")
     return (
       <div class="pane-foot">
         <Notice kind="busy">{may("approvals:decide") ? TEXTS.notYours : TEXTS.readOnly}</Notice>
       </div>
     );
-  if (standing !== "open") return <LostReason id={action.id} />;
+  if (availability !== "open") return <LostReason id={action.id} />;
   if (requiresSignature(action) && key() !== COOKIE)
     return (
       <div class="pane-foot">
@@ -214,7 +220,7 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
 /** Returns a label that no other request has: "stripe refund by support-bot, amount 120, 7f3a21". */
 export function uniqueLabel(action: Action): string {
   const { tool, operation, agent_id, id } = action;
-  const value = action.erased_at ? "" : headline(action);
+  const value = action.erased_at ? "" : formatHeadline(action);
   return `${plain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
 }
 

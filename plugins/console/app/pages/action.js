@@ -8,7 +8,7 @@ import { plain } from "../ui/format.ts";
 import { outcomeOf } from "../inbox/outcome.tsx";
 import { Votes, Waiting } from "../inbox/pane.tsx";
 import { Rejection } from "../inbox/rejection.tsx";
-import { standingOf } from "../inbox/standing.ts";
+import { findVoteAvailability } from "../inbox/vote-availability.ts";
 import { castVote } from "../inbox/vote.ts";
 import { VoteBar } from "../inbox/vote-bar.tsx";
 import {
@@ -64,7 +64,7 @@ export function ActionDetail({ id }) {
       >${error === null ? html`<${Loading} what="the action" />` : html`<${Problem} error=${error} again=${reload} />`}<//
     >`;
   const { action, events } = data;
-  const stands = standingOf({ action, outcome: outcomeOf(action), isFull: true });
+  const availability = findVoteAvailability({ action, outcome: outcomeOf(action), isFull: true });
   const vote = async (approve, reason) => {
     const result = await castVote(action, approve, reason);
     setRefused(result.kind === "failed" ? result.error : null);
@@ -81,7 +81,7 @@ export function ActionDetail({ id }) {
     <${Problem} error=${error} again=${reload} />
     <p class="row">
       <${Badge} value=${action.status} />
-      ${stands === "settled" ? null : html`<${Left} at=${action.expires_at} time=${time} />`}
+      ${availability === "settled" ? null : html`<${Left} at=${action.expires_at} time=${time} />`}
       ${
         (action.status === "allowed" || action.status === "approved") && action.approved_until !== null
           ? html`<span class="quiet">may start until <${Time} at=${action.approved_until} /></span>`
@@ -104,7 +104,7 @@ export function ActionDetail({ id }) {
         action.status === "pending_approval"
           ? html`<p><${Waiting} action=${action} /></p>
               <${Votes} action=${action} />
-              ${stands === "open" ? html`<${VoteBar} subject=${action.id} cast=${vote} />` : null}`
+              ${availability === "open" ? html`<${VoteBar} subject=${action.id} cast=${vote} />` : null}`
           : null
       }
     </section>

@@ -2,7 +2,7 @@
 import { at, call, url } from "../core/api.ts";
 import { follow } from "../core/live.ts";
 import { ActionDetail } from "./action.js";
-import { headlineOf } from "../ui/params.tsx";
+import { findHeadlineMember } from "../ui/params.tsx";
 import { What } from "../ui/request.tsx";
 import {
   Badge,
@@ -198,7 +198,7 @@ function List({ query }) {
 
 /** The parameter that tells an action from others of its kind. @param {{ action: any }} props */
 function Value({ action }) {
-  const value = action.erased_at ? null : headlineOf(action);
+  const value = action.erased_at ? null : findHeadlineMember(action);
   return value === null
     ? null
     : html`<span class="quiet"><${Text} value=${value.name} /></span> <${Text} value=${value.value} />`;

@@ -1,7 +1,7 @@
 /** The ledger as it grows. */
 import { at, url } from "../core/api.ts";
 import { follow } from "../core/live.ts";
-import { AsJson } from "../ui/params.tsx";
+import { JsonDisclosure } from "../ui/params.tsx";
 import { Who } from "../ui/person.tsx";
 import { Badge, Empty, Live, Page, Text, Time, html, useEffect, useState } from "../ui.js";
 
@@ -174,5 +174,5 @@ function Event({ event }) {
       <${Time} at=${event.at} />
       ${entry.action_id === undefined ? null : html`<a href=${`#/actions/${at(entry.action_id)}`}>Action</a>`}
     </div>
-    <${AsJson} value=${entry} label=${`Entry ${event.seq}`} summary="Entry" />`;
+    <${JsonDisclosure} value=${entry} label=${`Entry ${event.seq}`} summary="Entry" />`;
 }

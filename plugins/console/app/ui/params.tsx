@@ -133,21 +133,29 @@ interface Described {
  * Returns the member that distinguishes an action from others of its kind, such as "amount" and "120"; null if there is
  * none.
  */
-export function headlineOf({ params, shown_first: first }: Described): { name: string; value: string } | null {
+export function findHeadlineMember({ params, shown_first: first }: Described): { name: string; value: string } | null {
   const node = outline(params, { root: "/params", lines: 1, ...(first === undefined ? {} : { first }) });
   const member = node.kind === "members" ? node.members[0] : undefined;
   if (member === undefined || !("text" in member.value)) return null;
   return { name: plain(member.name), value: plain(member.value.text.slice(0, 80)) };
 }
 
-/** As `headlineOf`, as text for labels: "amount 120", or "". */
-export function headline(action: Described): string {
-  const found = headlineOf(action);
+/** As `findHeadlineMember`, as text for labels: "amount 120", or "". */
+export function formatHeadline(action: Described): string {
+  const found = findHeadlineMember(action);
   return found === null ? "" : `${found.name} ${found.value.slice(0, 60)}`;
 }
 
 /** Renders a value as JSON once it is opened. */
-export function AsJson({ value, label, summary = "As JSON" }: { value: unknown; label: string; summary?: string }) {
+export function JsonDisclosure({
+  value,
+  label,
+  summary = "As JSON",
+}: {
+  value: unknown;
+  label: string;
+  summary?: string;
+}) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>

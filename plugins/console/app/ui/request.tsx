@@ -7,7 +7,7 @@ import { may } from "../core/me.ts";
 import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
 import { plain, who } from "./format.ts";
 import { Heading } from "./heading.tsx";
-import { AsJson, headlineOf, Params } from "./params.tsx";
+import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
 import { Key } from "./person.tsx";
 import { Edited } from "./edited.tsx";
 import { Questions } from "./agent-questions.tsx";
@@ -36,7 +36,7 @@ export function Risk({ risk }: { risk: string | null }) {
  */
 export function Preview({ action }: { action: Shown }) {
   if (typeof action.preview === "string" && action.preview !== "") return <p class="preview">{action.preview}</p>;
-  const value = action.erased_at ? null : headlineOf(action);
+  const value = action.erased_at ? null : findHeadlineMember(action);
   return (
     <div class="preview">
       <p class="preview-what">
@@ -210,7 +210,7 @@ export function Content({ action, level, lines = 40 }: { action: Shown; level: 2
         lines={lines}
         label={`Parameters of ${name}`}
       />
-      <AsJson value={action.params} label="Parameters as JSON" />
+      <JsonDisclosure value={action.params} label="Parameters as JSON" />
       {Object.keys(action.context).length === 0 ? null : (
         <>
           <Heading level={level}>Context</Heading>

@@ -89,7 +89,7 @@ export function evaluateConditionParts(
       if (iterRange === undefined) return;
       if (isBinding(kind.value)) {
         const value = add(accuInit as Expr, depth + 1, scope, accuVar);
-        // Without the value, every part of the body fails.
+        // Skip the body if the bound value failed to evaluate: everything that uses it would fail too.
         if (value !== undefined) visit(bound as Expr, depth + 1, addVariable(scope, accuVar, value as CelInput), null);
         return;
       }

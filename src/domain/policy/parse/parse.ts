@@ -68,7 +68,7 @@ interface ValueFault {
   kind?: FaultKind;
   /** Whether the key is at fault and not its value. */
   key?: boolean;
-  /** Offset in the text at the pointer, in UTF-16 code units. */
+  /** Offset within the string that `pointer` names, in UTF-16 code units. */
   offset?: number;
 }
 

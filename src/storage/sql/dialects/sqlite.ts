@@ -2,7 +2,7 @@
 import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
-import { UNCHANGED_COLUMNS, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
+import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import type { PackedForm } from "../forms.ts";
 import { createSqlBuilder } from "../table-schema.ts";
 
@@ -56,7 +56,7 @@ export const sqliteDialect: SqlDialect = {
     `drop trigger "entries_no_update"`,
     `create trigger "entries_no_update" before update on "entries" when not (${[
       "length(new.bytes) = 0 and length(old.bytes) > 0",
-      ...UNCHANGED_COLUMNS.map((column) => `new."${column}" is old."${column}"`),
+      ...COLUMNS_UNCHANGED_BY_BUNDLING.map((column) => `new."${column}" is old."${column}"`),
       `old.type not in (${FOLLOWED_TYPES.map((type) => `'${type}'`).join(", ")})`,
       "exists (select 1 from entry_bundles where start = old.seq - old.seq % 256)",
       "exists (select 1 from ledger_head where size >= old.seq - old.seq % 256 + 256)",

@@ -4,7 +4,7 @@ import type { Action } from "../core/api-types.ts";
 import { may, me } from "../core/me.ts";
 import type { Item } from "./queue.ts";
 
-export type Standing = "settled" | "late" | "voted" | "not yours" | "open";
+export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "open";
 
 type Vote = Action["approvals"][number];
 
@@ -17,9 +17,9 @@ export function approvalsGiven(action: Pick<Action, "approvals">): number {
   return action.approvals.filter(({ approve }) => approve).length;
 }
 
-export function standingOf({ action, outcome, isFull }: Item): Standing {
+export function findVoteAvailability({ action, outcome, isFull }: Item): VoteAvailability {
   if (outcome !== null) return "settled";
-  if (action.expires_at !== null && Date.parse(action.expires_at) <= now()) return "late";
+  if (action.expires_at !== null && Date.parse(action.expires_at) <= now()) return "expired";
   if (findOwnVote(action) !== null) return "voted";
   return !may("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
 }
