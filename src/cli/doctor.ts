@@ -229,7 +229,9 @@ function checkKey({ key, scopes }: Me): Finding[] {
   const details = [
     `"${key.name}"`,
     key.agent_id === null ? null : `for the agent ${key.agent_id}`,
-    privileges.length === 0 ? "cannot vote, change policies or manage keys" : `may ${privileges.join(", ")}`,
+    privileges.length === 0
+      ? "cannot vote, change policies, manage keys or receive credentials"
+      : `may ${privileges.join(", ")}`,
   ].filter((detail) => detail !== null);
   const findings: Finding[] = [{ check, state: "ok", text: details.join(", ") }];
   const left = key.expires_at === null ? Infinity : Date.parse(key.expires_at) - Date.now();

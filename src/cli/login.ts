@@ -19,9 +19,9 @@ export const login: Command = {
 Asks for an API key, checks it with the service, and stores both in ~/.config/assent/login.json, which only this user can
 read. Commands use them when ASSENT_URL and ASSENT_API_KEY are not set. On a pipe, the key is read from standard input.
 
-Stores only a key that cannot vote, change policies or make keys: a coding agent that runs as this user can read the
-file, and could approve its own requests. Commands that need such a key (approve, deny, keys, stop, erase) ask for it on
-the terminal each time, or read ASSENT_API_KEY.
+Stores only a key that cannot vote, change policies, make keys or receive credentials: a coding agent that runs as this
+user can read the file, and could approve its own requests. Commands that need such a key (approve, deny, keys, stop,
+erase) ask for it on the terminal each time, or read ASSENT_API_KEY.
 
   --url URL    the service; ASSENT_URL or http://127.0.0.1:8000 when absent
 
@@ -42,7 +42,7 @@ examples:
     const privileges = privilegesIn(scopes);
     if (privileges.length > 0)
       throw new CommandError(
-        `the key "${safe(key.name)}" is not stored, because it has ${safe(privileges.join(", "))}: an agent that reads it could approve its own requests. Log in with a key of the preset agent or auditor; approve and the like ask for such a key each time`,
+        `the key "${safe(key.name)}" is not stored, because it has ${safe(privileges.join(", "))}: an agent that reads it could use that, for example to approve its own requests. Log in with a key of the preset agent or auditor; approve and the like ask for such a key each time`,
       );
     const path = writeLogin({ url, apiKey });
     io.out(`logged in to ${url} with the key "${safe(key.name)}", stored in ${path}`);

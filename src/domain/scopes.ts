@@ -73,9 +73,9 @@ export const PRESETS = {
 
 export type Preset = keyof typeof PRESETS;
 
-const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle)$/;
+const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive)$/;
 
-/** Returns the scopes with which an agent could approve its own requests or change what governs it. */
+/** Returns the scopes with which an agent could approve its own requests, change what governs it or receive credentials. */
 export function privilegesIn(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
 }

@@ -52,7 +52,7 @@ export async function checkKey({
   if (bound !== null && agent !== null && bound !== agent) faults.push(`the key is bound to ${bound}, not to ${agent}`);
   if (Array.isArray(me.scopes) && privilegesIn(me.scopes.map(String)).length > 0)
     faults.push(
-      "the key may do more than submit: an agent that reads it could approve its own calls; make one with --preset agent",
+      "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; make one with --preset agent",
     );
   return { agent: faults.length === 0 ? (bound ?? agent) : null, faults };
 }
