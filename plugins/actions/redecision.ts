@@ -114,13 +114,14 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
  */
 export function resolveOutcome(
   { decision }: Redecision,
-  { requirement, asked }: Pick<VerifiedHistory, "requirement" | "asked">,
+  { requirement, asked, edit }: Pick<VerifiedHistory, "requirement" | "asked" | "edit">,
   votes: readonly CountedVote[],
   now: number,
 ): RedecisionOutcome {
   if (decision.effect === "deny") return "denied";
   if (decision.approval === null) return "confirmed";
-  if (reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? [])) return "confirmed";
+  // A person has to approve what another person changed.
+  if (edit === null && reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? [])) return "confirmed";
   const isApproved = satisfiesPlans(decision.approval.approvers, votes, requirement?.since ?? now, now);
   return isApproved ? "confirmed" : "pending_approval";
 }

@@ -195,7 +195,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
     approvals: [],
     questions: [],
-    asked: requestForReview(first),
+    asked: requestForReview(first, false),
     commitment: first.commitment,
     edit: null,
     result: null,
@@ -271,7 +271,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       if (quorum === null || expires_at === null || approvers === null)
         return void faults.push("it is pending without a quorum, deadline or approvers");
       history.requirement = { approvers, since: at };
-      history.asked = requestForReview(entry);
+      history.asked = requestForReview(entry, entry.edit !== null || history.edit !== null);
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
       action.quorum = quorum;
@@ -312,17 +312,15 @@ function applyQuestion({ action, faults, questions }: ActionHistory, entry: Ques
   Object.assign(question, { answered_at: at, answer: text });
 }
 
-function requestForReview({
-  seq,
-  status,
-  decision,
-  ...entry
-}: (DecisionEntry | RedecisionEntry) & { seq: number }): RequestForReview | null {
+/** @param isEdited whether an approver changed the request, with this entry or an earlier one */
+function requestForReview(
+  { seq, status, decision }: (DecisionEntry | RedecisionEntry) & { seq: number },
+  isEdited: boolean,
+): RequestForReview | null {
   if (status !== "pending_approval") return null;
   const reviewers = decision.approval?.reviewers ?? [];
   // A person has to approve what another person changed.
-  const isEdit = entry.type === "redecision" && entry.edit !== null;
-  const asked = isEdit ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
+  const asked = isEdited ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
   return { seq, reviewers: asked, reviews: [] };
 }
 

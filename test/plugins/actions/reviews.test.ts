@@ -12,13 +12,18 @@ import { rawSqlite } from "../../support/raw-store.ts";
 import { approve, makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
-const rule = (name: string, reviewers: string, more = ""): string =>
-  `  - { name: ${name}, operation: ${name}, effect: require_approval${more}, approval: { notify: [desk], reviewers: [${reviewers}] } }\n`;
+const rule = (name: string, reviewers: string, more = "", terms = ""): string =>
+  `  - { name: ${name}, operation: ${name}, effect: require_approval${more}, approval: { notify: [desk], reviewers: [${reviewers}]${terms} } }\n`;
 const POLICY = `policy: reviewed
 rules:
 ${rule("scanned", "{ name: scan }")}${rule("triaged", "{ name: triage, may_approve: true }")}${rule(
   "both",
   "{ name: scan }, { name: triage, may_approve: true }",
+)}${rule(
+  "edited",
+  "{ name: triage, may_approve: true }",
+  "",
+  ", editable: [params.amount]",
 )}${rule("missing", "{ name: nowhere, may_approve: true }")}  - { name: asked, operation: asked, effect: require_approval }
 ---
 policy: stricter
@@ -205,6 +210,31 @@ describe("a machine reviewer", () => {
     assert.equal((await reviewed("both", {}, 2)).status, "pending_approval");
     answers["scan"] = always({ answer: "approve" });
     assert.equal((await reviewed("both", {}, 2)).status, "approved");
+  });
+
+  test("never approves what a person changed, also when it is asked again after the change", async () => {
+    answers["triage"] = always({ answer: "escalate" });
+    const { id, approval_token: token } = await reviewed("edited", { amount: 500 });
+    answers["triage"] = always({ answer: "approve" });
+    const post = (path: string, body: object, key = service.admin): Promise<Answer> =>
+      service.call("POST", path, { key, body });
+    const edited = await post(`/v1/actions/${id}/edit`, { token, changes: { "params.amount": 90 } });
+    assert.equal(edited.status, 200, JSON.stringify(edited.body));
+    const reviewsAre = (count: number): Promise<void> =>
+      until("the reviews are recorded", async () => (await read(id)).reviews.length === count);
+    await reviewsAre(2);
+    const { key: other } = await makeKey(service, { name: "bea", preset: "approver", owner: "bea" });
+    const shown = (await service.call("GET", `/v1/actions/${id}`, { key: other })).body;
+    const voted = await post(`/v1/actions/${id}/approval`, { token: shown.approval_token, approve: true }, other);
+    assert.equal(voted.body.status, "approved");
+    const approval = { approvers: [{ group: "security" }], reviewers: [{ name: "triage", may_approve: true }] };
+    const rules = [{ name: "other", operation: "edited", effect: "require_approval", approval }];
+    const activated = await post("/v1/policies?activate=true", { policy: "later", rules });
+    assert.equal(activated.status, 201, JSON.stringify(activated.body));
+    const start = { request_hash: edited.body.request_hash };
+    assert.equal((await post(`/v1/actions/${id}/start`, start, service.agent)).body.code, "MORE_APPROVALS_NEEDED");
+    await reviewsAre(3);
+    assert.equal((await read(id)).status, "pending_approval");
   });
 
   test("changes nothing once a person has voted", async () => {
