@@ -50,6 +50,8 @@ export function createDelegation(
       throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
     const { to, groups = null, agents = null, tools = null, comment = null } = terms;
     assertMayReceive(liveUser(tx.users, to), from);
+    const unknown = groups?.find((group) => !who.groups.includes(group) && !host.groups.rotas.has(group));
+    if (unknown !== undefined) throw invalid(`"${unknown}" is neither one of your groups nor a rota`);
     for (const end of ["from", "to"] as const) assertRoom(tx, end, end === "from" ? from : to);
     const delegation = { id, from, to, groups, agents, tools, ...readPeriod(terms, tx.now) };
     recordDelegation(tx, toActor(who.key, who.principal), "created", null, comment, delegation);

@@ -115,7 +115,12 @@ function findDelegators(to: User, { users, delegations, now }: DirectoryState, g
     const user = users.get(delegation.from);
     const rights = user === undefined ? null : rightsOfUser(user, groups);
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
-    const covered = rights.groups.filter((group) => delegation.groups?.includes(group) ?? true);
+    const isNamed = (group: string): boolean => delegation.groups?.includes(group) ?? true;
+    const covered = rights.groups.filter(isNamed);
+    // Without a group there are no limits, so a delegation of groups that the delegator is not in must give nothing.
+    const applies =
+      delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now).some(isNamed);
+    if (!applies) return [];
     const limits = limitsOfDelegation(delegation);
     const visibility = [
       groups.visibility(rights.groups),

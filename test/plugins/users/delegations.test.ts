@@ -28,6 +28,9 @@ before(async () => {
   service = await startPeople({
     policy: POLICY,
     change(config) {
+      config.rota = {
+        oncall: { members: ["zoe"], every: "24h", start: "2026-01-01T00:00", time_zone: "UTC" },
+      };
       config.groups = { limited: { members: [], tools: ["crm"] }, clerks: { members: ["ada"] } };
     },
   });
@@ -107,7 +110,7 @@ test("the delegate and the delegator are one person, in either order", async () 
 
 test("a delegation limited to groups, agents or tools covers no more, also in what the delegate sees", async () => {
   const id = await submit("finance");
-  for (const limit of [{ groups: ["legal"] }, { tools: ["crm"] }, { agents: ["other-*"] }])
+  for (const limit of [{ groups: ["oncall"] }, { tools: ["crm"] }, { agents: ["other-*"] }])
     await whileDelegated(ann, ben, limit, async () => {
       const { blocked } = await terms(id, ben);
       assert.equal(blocked.code, "APPROVER_NOT_ELIGIBLE", JSON.stringify(limit));
@@ -120,6 +123,23 @@ test("a delegation limited to groups, agents or tools covers no more, also in wh
     assert.deepEqual(said(await vote(id, cleo)), [200, "approved"]);
   });
   assert.equal((await cleo.call("GET", `/v1/actions/${id}`)).status, 404);
+});
+
+test("a delegation of groups gives nothing while the delegator is in none of them, nor on call", async () => {
+  const seen = async (id: string): Promise<boolean> => (await cleo.call("GET", `/v1/actions/${id}`)).status === 200;
+  const inGroups = (groups: string[]): Promise<Answer> =>
+    service.call("PATCH", `/v1/users/${ann.id}`, { key: service.admin, body: { groups } });
+  const [any, finance] = [await submit("two"), await submit("finance")];
+  await whileDelegated(ann, cleo, { groups: ["oncall"] }, async () => {
+    assert.equal(await seen(any), false, "someone else is on call");
+  });
+  await whileDelegated(ann, cleo, { groups: ["finance"] }, async () => {
+    assert.equal(await seen(any), true);
+    assert.equal((await inGroups(["support"])).status, 200);
+    assert.deepEqual([await seen(any), await seen(finance)], [false, false]);
+    await inGroups(["finance"]);
+    assert.deepEqual(said(await vote(finance, cleo)), [200, "approved"]);
+  });
 });
 
 test("nobody approves in the place of the person behind the agent, nor the delegate who is behind it", async () => {
@@ -211,6 +231,9 @@ test("only the user themselves delegates, in a session, to an approver, for at m
   assert.equal(await code(delegate(ann, ben, { until: until(-1) })), "USERS_DELEGATION_INVALID");
   assert.equal(await code(delegate(ann, ben, { starts_at: until(-1) })), "USERS_DELEGATION_INVALID");
   assert.equal(await code(delegate(ann, ben, { until: "tomorrow" })), "USERS_DELEGATION_INVALID");
+  const foreign = await delegate(ann, ben, { groups: ["finance", "legal"] });
+  assert.equal(foreign.body.code, "USERS_DELEGATION_INVALID");
+  assert.match(foreign.body.detail as string, /"legal" is neither one of your groups nor a rota/);
 });
 
 test("users list their own delegations, and callers who read users list all", async () => {
