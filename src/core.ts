@@ -53,6 +53,7 @@ export {
   commitEffective,
   decodeEdit,
   editMatches,
+  combineEditable,
   editRequest,
   type EditedValue,
   effectiveHash,

@@ -3,6 +3,8 @@
  * the same transaction, limits included. Earlier votes are void, and another person has to approve it.
  */
 import {
+  canSee,
+  combineEditable,
   combinePlans,
   commitEffective,
   commitFacts,
@@ -14,6 +16,7 @@ import {
   type EditedValue,
   effectiveRequest,
   encodeEdit,
+  encodeRequest,
   Evaluation,
   type LedgerTransaction,
   principalsBehindVote,
@@ -33,6 +36,7 @@ import {
   type Redecision,
   reevaluateAction,
 } from "./redecision.ts";
+import { findActiveRejection } from "./rejection.ts";
 import { newSalt } from "./salt.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { verifyTokenVoter, type Voter } from "./voter.ts";
@@ -63,7 +67,7 @@ export async function editAction(host: CoreHost, credential: Credential, id: str
     const before = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "edit", by: toActor(who.key, who.principal) } as const;
     if (before.decision.effect === "deny") return { row: await recordDenial(tx, row, before, cause), denied: true };
-    return { row: await changeRequest(tx, row, history, before, { ...edit, cause }), denied: false };
+    return { row: await changeRequest(host, tx, row, history, before, { ...edit, cause }), denied: false };
   });
   if (denied) throw noLongerAllowedError(row);
   return row;
@@ -75,7 +79,7 @@ function assertMayEdit(
   tx: LedgerTransaction,
   row: ActionRow,
   history: VerifiedHistory,
-  { actor, self, groups }: Voter,
+  { actor, self, groups, session }: Voter,
 ): void {
   const requirement = history.requirement ?? { approvers: [], since: tx.now };
   assertMayConfirm(
@@ -86,6 +90,9 @@ function assertMayEdit(
       stages,
     })),
   );
+  // A delegation lets the delegate vote in the delegator's place, not change the request.
+  if (session !== null && !canSee(session.visibility, row))
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool");
   if (history.edit !== null)
     throw editRefusal("an approver has changed the request already; reject it, and let the agent submit another one");
   if (history.mayHaveRun)
@@ -104,6 +111,7 @@ function assertMayEdit(
 }
 
 async function changeRequest(
+  host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
   { requirement, newest, first, basis }: VerifiedHistory,
@@ -112,14 +120,15 @@ async function changeRequest(
 ): Promise<ActionRow> {
   const proposed = effectiveRequest(row);
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
-  // Both the rules that asked and those of now must let approvers change it.
+  // Both the rules that asked and those of now must let approvers change it, each within its bounds.
   const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
-  const editable = (before.decision.approval?.editable ?? []).filter(({ path }) =>
-    asked.some((each) => each.path === path),
-  );
+  const editable = combineEditable([asked, before.decision.approval?.editable ?? []]);
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)
     throw new Refusal("EDIT_NOT_ALLOWED", `${request.path === "" ? "" : `${request.path}: `}${request.detail}`);
+  const rejection = await findActiveRejection(host, tx, encodeRequest(request).hash, tx.now);
+  if (rejection !== null)
+    throw editRefusal(`${rejection.approver} rejected the changed request at ${rejection.at}; nothing was changed`);
   // The action does not count against limits with both requests.
   await tx.releaseLimitUses(row.id);
   const facts = await collectFacts(tx, row, basis);

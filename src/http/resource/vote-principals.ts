@@ -1,4 +1,4 @@
-/** Determines which principals a vote counts for: the voter, and the creators of the voter's keys. */
+/** Determines which principals a vote counts for: the voter and, unless key creators are trusted, the creators of the key. */
 import type { CoreHost } from "../../contract/core-host.ts";
 import type { Actor } from "../../domain/entries.ts";
 import { listKeyMakers, principalsOfKeys } from "../../domain/standing.ts";
@@ -12,7 +12,7 @@ export function principalsBehindVote(
   vote: Pick<Actor, "principal" | "key_id">,
 ): string[] {
   const { principal, key_id } = vote;
-  return host.config.approvals.trust_key_makers
-    ? [principal]
-    : [principal, ...principalsOfKeys(listKeyMakers(key_id, (id) => host.keys.recordedKey(id)))];
+  const line = listKeyMakers(key_id, (id) => host.keys.recordedKey(id));
+  // The first is the voter's own key or user, whose name can be the owner of other keys.
+  return [principal, ...principalsOfKeys(host.config.approvals.trust_key_makers ? line.slice(0, 1) : line)];
 }

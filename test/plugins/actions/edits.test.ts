@@ -1,15 +1,17 @@
 /** Requests that an approver changes: what may be changed, who approves it, what may run, and what the record proves. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { admit, createAssent, govern } from "../../../src/client/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
-import { makeKey, plainVotes, startService, type Answer, type Service } from "../../support/service.ts";
+import { invite, startPeople, type Person } from "../../support/people.ts";
+import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
 policy: ask
 rules:
   - { name: never, tool: pay, when: 'params.amount > 900', effect: deny, reason: too much }
   - { name: twice, tool: pay, operation: twice, effect: require_approval, approval: { quorum: 2, editable: [params.amount] } }
+  - { name: held, tool: pay, operation: held, effect: require_approval, approval: { rejection_holds: 1h, editable: [params.amount] } }
   - { name: small, tool: pay, when: 'params.amount < 10', effect: allow }
   - name: pay
     tool: pay
@@ -28,7 +30,13 @@ let agent: string;
 let bob: string;
 let eve: string;
 before(async () => {
-  service = await startService({ policy: POLICY, change: plainVotes });
+  service = await startPeople({
+    policy: POLICY,
+    change(config) {
+      plainVotes(config);
+      config.groups = { limited: { members: [], tools: ["crm"] } };
+    },
+  });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   eve = (await makeKey(service, { name: "eve", owner: "eve", preset: "approver" })).key;
@@ -123,6 +131,64 @@ test("a change stays within the rules and bounds, and the policies decide it aga
   assert.equal(own.body.code, "SELF_APPROVAL");
   const foreign = await post(`/v1/actions/${other.id}/edit`, eve, { token, changes: { "params.amount": 1 } });
   assert.equal(foreign.body.code, "TOKEN_OTHER_APPROVER");
+});
+
+test("a change stays within the bounds of the rules that asked, also after those were widened", async () => {
+  const activate = async (bounds: object, method: string, path: string): Promise<void> => {
+    const approval = { editable: { "params.amount": bounds } };
+    const rules = [{ name: "bounded", tool: "bounded", effect: "require_approval", approval }];
+    const body = { policy: "bounds", rules };
+    const { status, body: answer } = await service.call(method, `${path}?activate=true`, { key: service.admin, body });
+    assert.ok(status < 300, JSON.stringify(answer));
+  };
+  await activate({ max: 100 }, "POST", "/v1/policies");
+  const { id } = (await post("/v1/actions", agent, { ...requestOf(), tool: "bounded" })).body;
+  await activate({ min: 50, max: 950 }, "PUT", "/v1/policies/bounds");
+  assert.match((await edit(id, { "params.amount": 200 })).body.detail, /at most 100/);
+  assert.match((await edit(id, { "params.amount": 10 })).body.detail, /at least 50/);
+  assert.equal((await edit(id, { "params.amount": 60 })).status, 200);
+});
+
+test("a request that a person rejected lately is not made by a change", async () => {
+  const rejected = await submit({}, "held");
+  assert.equal((await vote(rejected.id, eve, false)).body.status, "denied");
+  const { account } = rejected.params;
+  const { id } = await submit({ account, amount: 600 }, "held");
+  const { body } = await edit(id, { "params.amount": rejected.params.amount });
+  assert.equal(body.code, "EDIT_NOT_ALLOWED");
+  assert.match(body.detail, /eve rejected the changed request/);
+  assert.equal((await edit(id, { "params.amount": 400 })).status, 200);
+});
+
+describe("users", () => {
+  const editAs = async (who: Person, id: string): Promise<Answer> => {
+    const { approval_token: token } = (await who.call("GET", `/v1/actions/${id}`)).body;
+    return who.call("POST", `/v1/actions/${id}/edit`, { token, changes: { "params.amount": 90 } });
+  };
+
+  test("a delegate cannot change what only the delegator sees", async () => {
+    const ann = await invite(service, { name: "Ann", roles: ["approver"] });
+    const cleo = await invite(service, { name: "Cleo", roles: ["approver"], groups: ["limited"] });
+    const { id } = await submit();
+    const until = new Date(service.runtime.host.clock() + 3_600_000).toISOString();
+    const made = await ann.call("POST", `/v1/users/${ann.id}/delegations`, { to: cleo.id, until });
+    assert.equal(made.status, 201);
+    assert.equal((await editAs(cleo, id)).body.code, "APPROVER_NOT_ELIGIBLE");
+    assert.equal((await editAs(ann, id)).status, 200);
+  });
+
+  test("a user who changed a request does not approve it with an own key, nor the other way round", async () => {
+    const user = await invite(service, { name: "Bob", roles: ["approver"] });
+    const byUser = await submit();
+    assert.equal((await editAs(user, byUser.id)).status, 200);
+    assert.equal((await vote(byUser.id, bob)).body.code, "APPROVER_NOT_ELIGIBLE");
+    assert.equal((await vote(byUser.id, eve)).body.status, "approved");
+    const byKey = await submit();
+    assert.equal((await edit(byKey.id, { "params.amount": 90 })).status, 200);
+    const { approval_token: token } = (await user.call("GET", `/v1/actions/${byKey.id}`)).body;
+    const voted = await user.call("POST", `/v1/actions/${byKey.id}/approval`, { token, approve: true });
+    assert.equal(voted.body.code, "APPROVER_NOT_ELIGIBLE");
+  });
 });
 
 test("limits count the changed request instead of the proposed one", async () => {
