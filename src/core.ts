@@ -214,7 +214,7 @@ export {
 } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
-export { type Stop, type Stops, isStopActive, listActiveStops } from "./domain/stops.ts";
+export { type Stop, type Stops, isStopActive, listActiveStops, stopApplies } from "./domain/stops.ts";
 
 // Users
 export {

@@ -7,13 +7,15 @@ import {
   type CoreHost,
   createRepeatingTask,
   type LeaderLease,
-  matchesAnyName,
   openText,
   isStopActive,
+  stopApplies,
 } from "../../src/core.ts";
-import { type CredentialIssuer, type Document, toRfc3339 } from "../../src/plugin.ts";
+import { type CredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { CredentialEnd } from "./credential-entries.ts";
+import { reevaluateAction } from "./redecision.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
 import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } from "./issue-credential.ts";
 
 const PAGE = 100;
@@ -37,9 +39,27 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;
+  /** Entries arrived that the current sweep may have missed. */
+  let isStale = false;
 
   async function sweep(): Promise<number> {
     let ended = 0;
+    let failures = 0;
+    do {
+      isStale = false;
+      const due = await listDue();
+      // Issuers in parallel, so that one that does not answer delays no other.
+      const results = await Promise.all([...due.byIssuer.values()].map((credentials) => endAll(credentials)));
+      ended += results.reduce((sum, result) => sum + result.ended, 0);
+      failures = due.failures + results.reduce((sum, result) => sum + result.failures, 0);
+    } while (isStale && !stopped);
+    if (failures > 0) throw new Error(`${failures} credentials could not be ended yet`);
+    return ended;
+  }
+
+  /** Lists the credentials that have to end now, by issuer. One that cannot be judged counts as a failure. */
+  async function listDue(): Promise<{ byIssuer: Map<string, DueCredential[]>; failures: number }> {
+    const byIssuer = new Map<string, DueCredential[]>();
     let failures = 0;
     for (let after = CREDENTIAL_PREFIX; !stopped;) {
       const page = await host.documents.list({ prefix: CREDENTIAL_PREFIX, after, limit: PAGE });
@@ -48,15 +68,29 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
       if (!(await lease.isLeader())) break;
       for (const document of page) {
         const open = document.value as unknown as OpenCredential;
-        const cause = await findEnd(host, open);
-        if (cause === null) continue;
-        if (await endCredential(host, document, open, cause)) ended++;
-        else failures++;
+        try {
+          const cause = await findEnd(host, open);
+          if (cause !== null)
+            byIssuer.set(open.issuer, [...(byIssuer.get(open.issuer) ?? []), { document, open, cause }]);
+        } catch (error) {
+          failures++;
+          host.log.error("it cannot be found out whether a credential has to end", {
+            action: open.action_id,
+            error: String(error),
+          });
+        }
       }
       after = page.at(-1)?.key ?? after;
     }
-    if (failures > 0) throw new Error(`${failures} credentials could not be revoked yet`);
-    return ended;
+    return { byIssuer, failures };
+  }
+
+  /** Ends the credentials of one issuer. Stops at the first failure, because each call of a failing issuer can take long. */
+  async function endAll(due: readonly DueCredential[]): Promise<{ ended: number; failures: number }> {
+    for (const [ended, { document, open, cause }] of due.entries())
+      if (stopped || !(await endCredential(host, document, open, cause).catch(() => false)))
+        return { ended, failures: due.length - ended };
+    return { ended: due.length, failures: 0 };
   }
 
   const rounds = createRepeatingTask({
@@ -65,13 +99,19 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
     afterFailureMs: AFTER_FAILURE_MS,
     onFailure: (error) => host.log.warn("could not end all credentials; retrying", { error: String(error) }),
   });
+  /** `run` joins a sweep that is ending, so it is called again if that sweep did not see the change. */
+  async function sweepSoon(): Promise<void> {
+    isStale = true;
+    await rounds.run();
+    if (isStale && !stopped) await rounds.run();
+  }
 
   return {
     sweep,
     start() {
       if (host.credentialIssuers.length > 0)
         unsubscribe = host.subscribe((entries) => {
-          if (entries.some(({ type }) => CAUSES.has(type))) void rounds.run();
+          if (entries.some(({ type }) => CAUSES.has(type))) void sweepSoon();
         });
       rounds.start();
     },
@@ -82,6 +122,13 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
       await lease?.release().catch(() => undefined);
     },
   };
+}
+
+/** A credential that has to end. */
+interface DueCredential {
+  document: Document;
+  open: OpenCredential;
+  cause: CredentialEnd;
 }
 
 /** Returns why the credential has to end now; null if it does not. */
@@ -95,16 +142,23 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
   return (await hasLostAccess(host, row)) ? "access_lost" : null;
 }
 
-/** Whether a stop covers the action. The decision on the action names the policy that a stop can select. */
+/** Whether a stop covers the action. A stop that names a policy covers what that policy takes part in, as a start does. */
 async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {
   const { open } = await host.stops.list();
-  return open.some(
-    (stop) =>
-      isStopActive(stop, now) &&
-      (stop.agent === null || matchesAnyName([stop.agent], row.agent_id)) &&
-      (stop.tool === null || matchesAnyName([stop.tool], row.tool)) &&
-      (stop.policy === null || stop.policy === row.policy),
-  );
+  const applying = open.filter((stop) => isStopActive(stop, now) && stopApplies(stop, row));
+  if (applying.length === 0) return false;
+  if (applying.some(({ policy }) => policy === null)) return true;
+  try {
+    await host.ledger.transact(async (tx) => {
+      const current = (await tx.action(row.id)) ?? row;
+      const { first } = await verifyAgainstLedger(host, tx, current);
+      await reevaluateAction(host, tx, current, first);
+    });
+    return false;
+  } catch (error) {
+    if (error instanceof Refusal && error.code === "STOPPED") return true;
+    throw error;
+  }
 }
 
 async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {

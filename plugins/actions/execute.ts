@@ -7,6 +7,7 @@ import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
 import { decideStart, hashText, prefetchStart, type StartResult } from "./start.ts";
 
+/** @param releaseQueueSlot called before an issuer is called, which can take seconds */
 export async function startAction(
   host: CoreHost,
   credential: Credential,
@@ -16,6 +17,7 @@ export async function startAction(
     attempt = null,
     request_hash: requestHash = null,
   }: { [name in keyof StartBody]: StartBody[name] | null },
+  releaseQueueSlot: () => void = () => undefined,
 ): Promise<StartResult & { issued: PreparedCredential | null }> {
   const decideWith = (prepared: PreparedCredential | null): Promise<StartResult> => {
     const call = { id, permit, attempt: hashText(attempt), requestHash, credential: prepared };
@@ -27,15 +29,17 @@ export async function startAction(
   let started = await decideWith(null);
   let issued: PreparedCredential | null = null;
   if (started.needs !== undefined) {
+    // A slow issuer must not fill the queue that all decisions share.
+    releaseQueueSlot();
     issued = await issueCredential(host, started.needs);
     try {
       started = await decideWith(issued);
     } catch (error) {
       // The start may have been recorded although its commit failed; its caller then repeats it, and gets a new credential.
-      await discardCredential(host, issued);
+      await discardCredential(host, issued, issued.credential.revocation);
       throw error;
     }
-    if (started.row.status !== "executing") await discardCredential(host, issued);
+    if (started.row.status !== "executing") await discardCredential(host, issued, issued.credential.revocation);
   }
   const { row } = started;
   // Thrown only after the commit, because a refusal inside the job would roll the record back.

@@ -81,8 +81,8 @@ export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Ro
         "ACTION_ERASED",
         "RECORD_ALTERED",
       ],
-      async handle({ credential, params, body }) {
-        const { row, isRetry, issued } = await startAction(host, credential, params.id, body);
+      async handle({ credential, params, body, releaseQueueSlot }) {
+        const { row, isRetry, issued } = await startAction(host, credential, params.id, body, releaseQueueSlot);
         return actionReply(host, row, credential, { issued, ...(isRetry ? { headers: REPLAYED_HEADERS } : {}) });
       },
     }),

@@ -35,6 +35,8 @@ export const ISSUER_TIMEOUT = 10_000;
 const MAX_SECRET_BYTES = 16_384;
 const MAX_REVOCATION_BYTES = 8_192;
 const MAX_LIFETIME = 86_400_000;
+/** Starts that are repeated get a new credential each, at most this many. */
+const MAX_OPEN_CREDENTIALS = 10;
 export const CREDENTIAL_PREFIX = "credential/";
 
 /** A start that needs a credential before it can be recorded. */
@@ -107,7 +109,6 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
   let answer: Promise<IssuedCredential> | null = null;
   try {
     const credential = await withTimeout((signal) => (answer = issuer.issue(structuredClone(action), signal)));
-    answer = null;
     const fault = findCredentialFault(credential, issuer, host.clock());
     if (fault !== null) throw new Error(fault);
     return { ...request, credential, digest: sha256Hex(utf8(canonicalText(credential.secret))) };
@@ -118,26 +119,25 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
       issuer: issuer.name,
       error: String(error),
     });
-    void revokeLateAnswer(host, request, answer);
+    void revokeUnusedAnswer(host, request, answer);
     throw new Refusal(
       "CREDENTIAL_NOT_ISSUED",
-      `the issuer "${issuer.name}" did not issue a credential, so the action has not started; start it again later`,
+      `the issuer "${issuer.name}" did not issue a credential, so the action must not run; start it again later, with the same \`attempt\` if you named one`,
     );
   }
 }
 
-/** Revokes what an issuer returns after its time limit. */
-async function revokeLateAnswer(
+/** Revokes a credential that is not used: the issuer returned it after its time limit, or with an invalid member. */
+async function revokeUnusedAnswer(
   host: CoreHost,
   request: CredentialRequest,
   answer: Promise<IssuedCredential> | null,
 ): Promise<void> {
   try {
     const credential = await answer;
-    if (credential === null || findCredentialFault(credential, request.issuer, host.clock()) !== null) return;
-    await discardCredential(host, { ...request, credential, digest: "" });
+    if (isValidRevocation(credential?.revocation)) await discardCredential(host, request, credential.revocation);
   } catch {
-    // Ignore the result: the error was already logged.
+    // The issuer's error was logged.
   }
 }
 
@@ -166,10 +166,14 @@ function findCredentialFault(credential: unknown, issuer: CredentialIssuer, now:
     return `\`secret\` must be an object of at most ${MAX_SECRET_BYTES} bytes as JSON`;
   if (!Number.isSafeInteger(expires_at) || expires_at <= now || expires_at > now + MAX_LIFETIME)
     return "`expires_at` must be a time in milliseconds, at most a day ahead";
-  if (revocation !== null && (typeof revocation !== "string" || revocation.length > MAX_REVOCATION_BYTES))
+  if (revocation !== null && !isValidRevocation(revocation))
     return `\`revocation\` must be null or text of at most ${MAX_REVOCATION_BYTES} characters`;
   if (revocation !== null && issuer.revoke === undefined) return "`revocation` is set, but the issuer has no `revoke`";
   return null;
+}
+
+function isValidRevocation(revocation: unknown): revocation is string {
+  return typeof revocation === "string" && revocation.length <= MAX_REVOCATION_BYTES;
 }
 
 /** Records the credential, in the transaction of the start. Throws CREDENTIAL_NOT_ISSUED if the request has changed. */
@@ -185,6 +189,13 @@ export async function recordCredential(
       "CREDENTIAL_NOT_ISSUED",
       "the request changed while its credential was issued; start the action again",
     );
+  const documents = host.documents.within(tx);
+  const others = await documents.list({ prefix: `${CREDENTIAL_PREFIX}${row.id}/`, limit: MAX_OPEN_CREDENTIALS });
+  if (others.length >= MAX_OPEN_CREDENTIALS)
+    throw new Refusal(
+      "CREDENTIAL_NOT_ISSUED",
+      `${MAX_OPEN_CREDENTIALS} credentials were issued for the action already; report its result and submit it again`,
+    );
   const { expires_at, revocation } = credential;
   const open: OpenCredential = {
     action_id: row.id,
@@ -193,7 +204,7 @@ export async function recordCredential(
     expires_at,
     revocation: revocation === null ? null : sealText(host.vault, revocationOwner(row.id, digest), revocation),
   };
-  const written = await host.documents.within(tx).put(credentialKey(row.id, digest), { ...open }, null);
+  const written = await documents.put(credentialKey(row.id, digest), { ...open }, null);
   if (written === null) throw new Error(`the issuer "${issuer.name}" issued the same credential twice`);
   tx.record(
     {
@@ -209,12 +220,12 @@ export async function recordCredential(
   );
 }
 
-/** Revokes a credential whose start was not recorded. A failure is logged: nobody has the credential, and it expires. */
+/** Revokes a credential that nobody received. A failure is logged, and the credential expires. */
 export async function discardCredential(
   host: CoreHost,
-  { issuer, credential, action }: PreparedCredential,
+  { issuer, action }: CredentialRequest,
+  revocation: string | null,
 ): Promise<void> {
-  const { revocation } = credential;
   if (revocation === null) return;
   try {
     await withTimeout(async (signal) => issuer.revoke?.(revocation, signal));

@@ -15,8 +15,16 @@ export function findPolicyFault(policy: Readonly<Record<string, unknown>>): stri
   if (!Array.isArray(policy["Statement"])) return "needs a list `Statement`";
   const text = JSON.stringify(policy);
   if (text.length > MAX_POLICY) return `is longer than ${MAX_POLICY} characters, the limit of STS`;
+  if (hasPlaceholderKey(policy as JsonObject))
+    return "has a placeholder in the name of a member; placeholders are for values";
   const other = text.replaceAll(PLACEHOLDER, "").match(/\{params[^}]*\}?/);
   return other === null ? null : `has the placeholder ${other[0]}; write {params.name}`;
+}
+
+function hasPlaceholderKey(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.some(hasPlaceholderKey);
+  if (value === null || typeof value !== "object") return false;
+  return Object.entries(value).some(([key, item]) => key.includes("{params") || hasPlaceholderKey(item));
 }
 
 /**

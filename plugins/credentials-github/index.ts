@@ -124,7 +124,7 @@ interface InstallationToken {
 
 /** Whether the token reaches these repositories and no others, with no other permissions. */
 function isLimited(
-  { permissions: granted = {}, repositories: reached = [] }: InstallationToken,
+  { permissions: granted, repositories: reached = [] }: InstallationToken,
   repositories: readonly string[],
   permissions: GitHubIssuerOptions["permissions"],
 ): boolean {
@@ -132,6 +132,7 @@ function isLimited(
   return (
     names.length === repositories.length &&
     repositories.every((name) => names.includes(name.toLowerCase())) &&
+    granted !== undefined &&
     // `metadata: read` comes with every other permission.
     Object.entries(granted).every(
       ([name, level]) => permissions[name] === level || (name === "metadata" && level === "read"),

@@ -13,6 +13,7 @@ import { scramVerifier } from "./scram-verifier.ts";
 const STATEMENT_TIMEOUT = 5_000;
 /** How long to wait until a connection of an ended role has closed. Milliseconds. */
 const CLOSE_TIMEOUT = 2_000;
+const MAX_ROUNDS = 3;
 const CLEANUP_INTERVAL = 3_600_000;
 const CLEANUP_LIMIT = 50;
 /** Login roles of this plugin: the action's id and a random suffix. */
@@ -52,8 +53,8 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
       await tx.unsafe(`GRANT ${role} TO ${login}`);
       await tx.unsafe(`ALTER ROLE ${login} SET role = ${role}`);
     });
-    const { host, port, database } = address;
-    const url = `postgres://${user}:${password}@${host}:${port}/${encodeURIComponent(database)}`;
+    const { host, port, database, search } = address;
+    const url = `postgres://${user}:${password}@${host}:${port}/${encodeURIComponent(database)}${search}`;
     return { secret: { url, host, port, database, user, password }, expires_at, revocation: user };
   }
 
@@ -70,7 +71,10 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
       where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
         and pg_has_role(rolname, ${options.role}, 'member')
       limit ${CLEANUP_LIMIT}`;
-    for (const { rolname } of expired) await revoke(rolname);
+    for (const { rolname } of expired)
+      await revoke(rolname).catch((error: unknown) =>
+        log.warn("could not drop an expired login role", { issuer: name, role: rolname, error: String(error) }),
+      );
   }
 
   return {
@@ -100,7 +104,7 @@ async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Pro
   // Disable the login first, so that no login can follow the end of the open connections.
   await sql.unsafe(`ALTER ROLE ${login} NOLOGIN`);
   await sql.unsafe(`GRANT ${login} TO CURRENT_USER`);
-  await sql`select pg_terminate_backend(pid, ${CLOSE_TIMEOUT}) from pg_stat_activity where usename = ${user}`;
+  await closeConnections(sql, user);
   try {
     await sql.unsafe(`DROP ROLE ${login}`);
   } catch (error) {
@@ -114,9 +118,27 @@ async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Pro
   }
 }
 
-function targetOf({ url, host, port }: RoleIssuerOptions): { host: string; port: number; database: string } {
+/** Closes the connections of a login role. Repeats, because a login that had begun before NOLOGIN can appear late. */
+async function closeConnections(sql: postgres.Sql, user: string): Promise<void> {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const closed = await sql<{ closed: boolean }[]>`
+      select pg_terminate_backend(pid, ${CLOSE_TIMEOUT}) as closed from pg_stat_activity where usename = ${user}`;
+    if (closed.length === 0) return;
+  }
+  throw new Error(`a connection of ${user} does not close`);
+}
+
+function targetOf({ url, host, port }: RoleIssuerOptions): {
+  host: string;
+  port: number;
+  database: string;
+  search: string;
+} {
   const parsed = new URL(url);
+  const sslmode = parsed.searchParams.get("sslmode");
   return {
+    // The tool must not connect with less protection than the service.
+    search: sslmode === null ? "" : `?sslmode=${encodeURIComponent(sslmode)}`,
     host: host ?? decodeURIComponent(parsed.hostname),
     port: port ?? Number(parsed.port === "" ? 5432 : parsed.port),
     database: decodeURIComponent(parsed.pathname.slice(1)) || "postgres",

@@ -1,6 +1,6 @@
 /**
  * The contract of credential issuers. An issuer creates a short-lived credential for one action at its start, so that no
- * agent holds a lasting one. The core hands the credential to the key that started the action, once, and records its
+ * agent holds a lasting one. The core hands the credential to the key that started the action and records its
  * digest. It ends the credential when the action ends, expires, is stopped, or its agent or key loses access.
  */
 import type { JsonObject } from "../domain/json.ts";
@@ -15,7 +15,10 @@ export interface CredentialAction {
 }
 
 export interface IssuedCredential {
-  /** The secret for the tool, such as a user name and a password. Stored nowhere, at most 16 KiB as JSON. */
+  /**
+   * The secret for the tool, such as a user name and a password. At most 16 KiB as JSON. Contains at least 128 random bits,
+   * because the ledger has its SHA-256.
+   */
   readonly secret: JsonObject;
   /** When the credential stops working by itself. Milliseconds since the epoch, at most a day ahead. */
   readonly expires_at: number;

@@ -8,8 +8,10 @@ import { until } from "../../support/wait.ts";
 
 const POLICY = `policy: open
 rules:
-  - { name: go, tool: [vault, both, free], effect: allow }
+  - { name: go, tool: [vault, both, free, slow], effect: allow }
 `;
+/** Also allows what the policy above allows, and decides nothing alone. */
+const SECOND = "policy: second\nrules:\n  - { name: also, tool: vault, operation: watched, effect: allow }\n";
 const MINUTE = 60_000;
 
 /** A provider of credentials that lists what is valid, and can fail. */
@@ -27,9 +29,9 @@ class Provider {
     if (this.behaviour === "fails") throw new Error("provider down, password hunter2");
     const password = `secret-${++this.issued}`;
     const answer = { secret: { password }, expires_at: now + 10 * MINUTE, revocation: password };
-    if (this.behaviour === "expired") return { ...answer, expires_at: now };
     if (this.behaviour === "no object") return "secret" as unknown as IssuedCredential;
     this.valid.add(password);
+    if (this.behaviour === "expired") return { ...answer, expires_at: now };
     await this.beforeAnswer?.();
     return answer;
   }
@@ -56,6 +58,8 @@ before(async () => {
         credentialIssuers: [
           { name: "vault", tools: ["vault", "both"], operations, issue, revoke },
           { name: "other", tools: ["both"], operations, issue, revoke },
+          // Never confirms a revocation.
+          { name: "hanging", tools: ["slow"], operations, issue, revoke: () => new Promise<void>(() => undefined) },
         ],
       };
     },
@@ -153,8 +157,20 @@ describe("a credential", () => {
       }
       assert.equal(await statusOf(id), "allowed");
       assert.deepEqual(await credentialEvents(id), []);
+      if (behaviour === "expired")
+        await until("the unused credential is revoked", () => !provider.valid.has(`secret-${provider.issued}`));
       assert.equal((await post(id, "start", { permit })).status, 200);
     });
+
+  test("is issued at most ten times for one action", async () => {
+    const { id, permit } = await submit();
+    const body = { permit, attempt: `attempt-${id}` };
+    for (let i = 0; i < 10; i++) assert.equal((await post(id, "start", body)).status, 200);
+    const { status, body: refused } = await post(id, "start", body);
+    assert.deepEqual([status, refused.code], [502, "CREDENTIAL_NOT_ISSUED"]);
+    assert.ok(!provider.valid.has(`secret-${provider.issued}`), "the eleventh is revoked");
+    await post(id, "result", { success: true });
+  });
 
   test("is issued again when a start is repeated, and both end with the action", async () => {
     const { id, permit } = await submit();
@@ -204,6 +220,32 @@ describe("a credential ends", () => {
     await untilEnded(id);
     assert.ok(!provider.valid.has(password));
     assert.equal((await credentialEvents(id))[1]?.data["cause"], "stopped");
+  });
+
+  test("at a stop of any policy that takes part in the decision, and at no stop of another policy", async () => {
+    const stored = await service.call("POST", "/v1/policies?activate=true", {
+      key: service.admin,
+      raw: SECOND,
+      headers: { "content-type": "application/yaml" },
+    });
+    assert.equal(stored.status, 201, JSON.stringify(stored.body));
+    const watched = await start({ operation: "watched" });
+    const other = await start();
+    await service.call("POST", "/v1/stop", { key: service.admin, body: { policy: "second", reason: "test" } });
+    await untilEnded(watched.id);
+    assert.equal((await credentialEvents(watched.id))[1]?.data["cause"], "stopped");
+    assert.ok(provider.valid.has(other.password));
+    await post(other.id, "result", { success: true });
+  });
+
+  test("although another issuer does not answer", async () => {
+    const slow = await start({ tool: "slow" });
+    await post(slow.id, "result", { success: true });
+    const { id, password } = await start();
+    await post(id, "result", { success: true });
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+    assert.equal((await credentialEvents(slow.id)).length, 1, "it is still open");
   });
 
   test("when the key that started the action is revoked", async () => {

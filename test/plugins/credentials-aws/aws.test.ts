@@ -142,6 +142,7 @@ describe("the issuer of AWS sessions", () => {
     assert.match(findPolicyFault({}) ?? "", /Statement/);
     assert.match(findPolicyFault({ Statement: [], x: "y".repeat(2048) }) ?? "", /2048/);
     assert.match(findPolicyFault({ Statement: ["{params.a.b}"] }) ?? "", /\{params\.a\.b\}/);
+    assert.match(findPolicyFault({ Statement: [{ "x/{params.a}": "y" }] }) ?? "", /name of a member/);
     assert.equal(findPolicyFault(POLICY), null);
   });
 

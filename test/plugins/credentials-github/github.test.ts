@@ -94,6 +94,7 @@ describe("the issuer of GitHub tokens", () => {
       { repositories: [{ name: "payroll" }] },
       { permissions: { contents: "write", administration: "write" } },
       { permissions: { contents: "admin" } },
+      { permissions: undefined },
     ]) {
       github.received.length = 0;
       answer(201, { ...TOKEN, ...more });
