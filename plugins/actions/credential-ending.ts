@@ -19,8 +19,7 @@ import { verifyAgainstLedger } from "./verify-record.ts";
 import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } from "./issue-credential.ts";
 
 const PAGE = 100;
-const EVERY_MS = 15_000;
-const AFTER_FAILURE_MS = 5_000;
+const EVERY_MS = 5_000;
 /** Time after the expiry of a credential at which a missing or failing issuer is no longer retried. Milliseconds. */
 const GIVE_UP_AFTER = 7 * 86_400_000;
 /** Entries after which a credential may have to end immediately. */
@@ -28,10 +27,6 @@ const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
 
 interface CredentialEnding {
   start(): void;
-  /**
-   * Ends every credential that has to end now. Resolves to the number of ended credentials. Rejects if the store fails.
-   */
-  sweep(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -41,26 +36,27 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   let lease: LeaderLease | null = null;
   /** Entries arrived that the current sweep may have missed. */
   let isStale = false;
+  /** Work on the credentials of each issuer. Not awaited by sweeps, so that an issuer that does not answer delays no other. */
+  const ending = new Map<string, Promise<void>>();
 
-  async function sweep(): Promise<number> {
-    let ended = 0;
-    let failures = 0;
+  async function sweep(): Promise<void> {
     do {
       isStale = false;
-      const due = await listDue();
-      // Issuers in parallel, so that one that does not answer delays no other.
-      const results = await Promise.all([...due.byIssuer.values()].map((credentials) => endAll(credentials)));
-      ended += results.reduce((sum, result) => sum + result.ended, 0);
-      failures = due.failures + results.reduce((sum, result) => sum + result.failures, 0);
+      for (const [issuer, credentials] of await listDue())
+        if (!ending.has(issuer)) ending.set(issuer, endCredentialsOf(issuer, credentials));
     } while (isStale && !stopped);
-    if (failures > 0) throw new Error(`${failures} credentials could not be ended yet`);
-    return ended;
   }
 
-  /** Lists the credentials that have to end now, by issuer. One that cannot be judged counts as a failure. */
-  async function listDue(): Promise<{ byIssuer: Map<string, DueCredential[]>; failures: number }> {
-    const byIssuer = new Map<string, DueCredential[]>();
-    let failures = 0;
+  async function endCredentialsOf(issuer: string, credentials: readonly DueCredential[]): Promise<void> {
+    const isDone = await endAll(credentials);
+    ending.delete(issuer);
+    // More may have become due meanwhile.
+    if (isDone && !stopped) void sweepSoon();
+  }
+
+  /** Lists the credentials that have to end now, by issuer. */
+  async function listDue(): Promise<Map<string, DueCredential[]>> {
+    const due = new Map<string, DueCredential[]>();
     for (let after = CREDENTIAL_PREFIX; !stopped;) {
       const page = await host.documents.list({ prefix: CREDENTIAL_PREFIX, after, limit: PAGE });
       if (page.length === 0) break;
@@ -70,34 +66,38 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
         const open = document.value as unknown as OpenCredential;
         try {
           const cause = await findEnd(host, open);
-          if (cause !== null)
-            byIssuer.set(open.issuer, [...(byIssuer.get(open.issuer) ?? []), { document, open, cause }]);
+          if (cause !== null) due.set(open.issuer, [...(due.get(open.issuer) ?? []), { document, open, cause }]);
         } catch (error) {
-          failures++;
-          host.log.error("it cannot be found out whether a credential has to end", {
-            action: open.action_id,
-            error: String(error),
-          });
+          // One damaged action must not keep the other credentials alive.
+          const fields = { action: open.action_id, error: String(error) };
+          host.log.error("it cannot be determined whether a credential has to end; retrying", fields);
         }
       }
       after = page.at(-1)?.key ?? after;
     }
-    return { byIssuer, failures };
+    return due;
   }
 
-  /** Ends the credentials of one issuer. Stops at the first failure, because each call of a failing issuer can take long. */
-  async function endAll(due: readonly DueCredential[]): Promise<{ ended: number; failures: number }> {
-    for (const [ended, { document, open, cause }] of due.entries())
-      if (stopped || !(await endCredential(host, document, open, cause).catch(() => false)))
-        return { ended, failures: due.length - ended };
-    return { ended: due.length, failures: 0 };
+  /**
+   * Ends credentials of one issuer. Stops at the first failure and resolves to false, because each call of a failing issuer can
+   * take long. Never rejects.
+   */
+  async function endAll(due: readonly DueCredential[]): Promise<boolean> {
+    for (const [ended, { document, open, cause }] of due.entries()) {
+      if (stopped) return false;
+      if (await endCredential(host, document, open, cause).catch(() => false)) continue;
+      const fields = { issuer: open.issuer, credentials: due.length - ended };
+      host.log.warn("could not end all credentials of an issuer; retrying", fields);
+      return false;
+    }
+    return true;
   }
 
   const rounds = createRepeatingTask({
     task: sweep,
     everyMs: EVERY_MS,
-    afterFailureMs: AFTER_FAILURE_MS,
-    onFailure: (error) => host.log.warn("could not end all credentials; retrying", { error: String(error) }),
+    onFailure: (error) =>
+      host.log.warn("could not look for credentials that have to end; retrying", { error: String(error) }),
   });
   /** `run` joins a sweep that is ending, so it is called again if that sweep did not see the change. */
   async function sweepSoon(): Promise<void> {
@@ -107,7 +107,6 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   }
 
   return {
-    sweep,
     start() {
       if (host.credentialIssuers.length > 0)
         unsubscribe = host.subscribe((entries) => {
@@ -119,6 +118,7 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
       stopped = true;
       unsubscribe?.();
       await rounds.stop();
+      await Promise.all(ending.values());
       await lease?.release().catch(() => undefined);
     },
   };

@@ -238,16 +238,6 @@ describe("a credential ends", () => {
     await post(other.id, "result", { success: true });
   });
 
-  test("although another issuer does not answer", async () => {
-    const slow = await start({ tool: "slow" });
-    await post(slow.id, "result", { success: true });
-    const { id, password } = await start();
-    await post(id, "result", { success: true });
-    await untilEnded(id);
-    assert.ok(!provider.valid.has(password));
-    assert.equal((await credentialEvents(slow.id)).length, 1, "it is still open");
-  });
-
   test("when the key that started the action is revoked", async () => {
     const other = await createKey("tool-2", ["actions:execute", "credentials:receive"]);
     const { id, permit } = await submit();
@@ -287,5 +277,15 @@ describe("a credential ends", () => {
     await service.restart();
     await untilEnded(id);
     assert.ok(!provider.valid.has(password));
+  });
+
+  test("although another issuer does not answer", async () => {
+    const slow = await start({ tool: "slow" });
+    await post(slow.id, "result", { success: true });
+    const { id, password } = await start();
+    await post(id, "result", { success: true });
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+    assert.equal((await credentialEvents(slow.id)).length, 1, "it is still open");
   });
 });
