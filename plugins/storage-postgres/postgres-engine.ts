@@ -141,7 +141,7 @@ export class PostgresEngine implements SqlEngine {
     return this.opened().alone(findIndexFaults);
   }
 
-  findSchemaFaults(statements: readonly string[]): Promise<string[]> {
+  schemaFaults(statements: readonly string[]): Promise<string[]> {
     return this.opened().alone((one) => findSchemaFaults(one, statements));
   }
 

@@ -106,7 +106,7 @@ export class SqliteEngine implements SqlEngine {
     }
   }
 
-  async findSchemaFaults(statements: readonly string[]): Promise<string[]> {
+  async schemaFaults(statements: readonly string[]): Promise<string[]> {
     const { library, reader } = this.opened();
     return findSchemaFaults(library, reader, statements);
   }
