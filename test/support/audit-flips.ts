@@ -145,7 +145,7 @@ export async function flipBytes(audited: Audited, times: number, seed: number): 
     const was = place.row[place.column] as Exclude<RawValue, null>;
     const value = otherByte(was, random);
     // Everything but 1 is false.
-    const flag = ["approve", "self_approval"].includes(place.column) && was !== 1 && value !== 1;
+    const flag = ["approve", "self_approval", "break_glass"].includes(place.column) && was !== 1 && value !== 1;
     if (value === was || flag) continue;
     const faults = await withValue(raw, place, value, () => faultsOf(audited));
     if (faults === null) continue;
