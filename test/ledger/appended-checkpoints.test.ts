@@ -71,7 +71,9 @@ it("a restart adds no empty line, and a folder that was moved away is not create
     assert.deepEqual(
       readFileSync(path, "utf8")
         .split("\n")
-        .map((line) => (line === "" ? "" : (JSON.parse(line) as Line).size)),
+        .map((line) => (line === "" ? "" : (JSON.parse(line) as Line).size))
+        // A slow machine also appends the checkpoint of the empty log.
+        .filter((size) => size !== 0),
       [1, 2, 3, ""],
     );
     const ledger = await openLedgerOn(storage, { checkpointLog: { path, everyMs: 20 } });
