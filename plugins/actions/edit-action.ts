@@ -102,7 +102,7 @@ function assertMayEdit(
     principals: principalsBehindVote(host, actor),
     self: false,
     break_glass: false,
-    // Whoever approves the changed request signs it.
+    // The person who approves the changed request signs the vote.
     signed: true,
     at: tx.now,
   };

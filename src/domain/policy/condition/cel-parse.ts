@@ -18,8 +18,8 @@ export const NAMESPACES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Trees of recent sources. A policy is checked, typed, searched for contradictions and compiled one after the other, and
- * each of these reads the trees of all its conditions. Parsing takes longer than all of these.
+ * Cache of parsed conditions, by source. Checking, typing, the search for contradictions and compiling run one after the
+ * other, and each needs the trees of all conditions of a policy. Parsing takes longer than all of them together.
  */
 const recentTrees = new Map<string, ParsedExpression>();
 /** A tree uses some hundred bytes for each character of its source. */
