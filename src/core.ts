@@ -218,7 +218,6 @@ export { type Stop, type Stops, isStopActive, listActiveStops, stopApplies } fro
 
 // Users
 export {
-  activeDelegationsTo,
   type Delegation,
   type Delegations,
   type DelegationStatus,

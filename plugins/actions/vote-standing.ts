@@ -216,7 +216,7 @@ export function describeVoting(
     session !== null &&
     self === null &&
     credential.hasScope("approvals:break_glass") &&
-    canSee(session.visibility, row);
+    standings.standings.some(({ delegation }) => delegation === null);
   // Whether the vote will be signed is decided with the vote.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
   const chosen = chooseStanding(requirement, countedVotes(host, approvals), standings, terms);

@@ -11,8 +11,16 @@ import {
   toRfc3339,
   Type,
 } from "../../src/plugin.ts";
-import { createDelegation, maySee, revokeDelegation, visibleDelegation } from "./delegations.ts";
+import {
+  createDelegation,
+  delegableGroups,
+  listDelegates,
+  maySee,
+  revokeDelegation,
+  visibleDelegation,
+} from "./delegations.ts";
 import { TAG } from "./session-routes.ts";
+import { sessionRequired } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
 const Names = (description: string) =>
@@ -77,6 +85,14 @@ const DelegationRecord = Type.Object(
   },
   { title: "Delegation", ...closed },
 );
+const DelegateList = Type.Object(
+  {
+    delegates: Type.Array(Party, { description: "Users to whom the user can delegate, newest first." }),
+    groups: Type.Array(Type.String(), { description: "Groups and rotas that a delegation of the user can name." }),
+    next_cursor: orNull(Type.String()),
+  },
+  closed,
+);
 const DelegationList = Type.Object(
   { delegations: Type.Array(DelegationRecord), next_cursor: orNull(Type.String()) },
   closed,
@@ -126,6 +142,28 @@ export function delegationRoutes(host: CoreHost): Route[] {
       async handle({ params: { id }, credential }) {
         const delegation = visibleDelegation((await host.users.delegations()).get(id), id, credential);
         return { status: 200, json: await render(host, delegation) };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/users/:id/delegates",
+      tag: TAG,
+      summary: "List to whom and what a user can delegate",
+      description: "Only for the user themselves, in a session. Lists approvers by name and id.",
+      scope: "approvals:decide",
+      params: Params,
+      query: Type.Object(PAGE_QUERY, closed),
+      responses: { 200: { description: "A page of users, and all groups.", schema: DelegateList } },
+      errors: [ERRORS.SESSION_REQUIRED, "INVALID_CURSOR"],
+      async handle({ params: { id }, query, credential }) {
+        if (credential.session?.user.id !== id) throw sessionRequired();
+        const { rows, next_cursor } = slicePage("delegates", listDelegates(await host.users.list(), id), query);
+        const delegates = rows.map(({ id: user, name }) => ({ id: user, name }));
+        return {
+          status: 200,
+          json: { delegates, groups: delegableGroups(host, credential), next_cursor },
+          headers: nextLink(`/v1/users/${id}/delegates`, query, next_cursor),
+        };
       },
     }),
     defineRoute({

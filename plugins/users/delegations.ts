@@ -11,6 +11,7 @@ import {
   scopesOfRoles,
   toActor,
   type User,
+  type Users,
 } from "../../src/core.ts";
 import { ERRORS } from "./user-errors.ts";
 import { recordDelegation, recordDelegationEnd } from "./delegation-entries.ts";
@@ -50,7 +51,8 @@ export function createDelegation(
       throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
     const { to, groups = null, agents = null, tools = null, comment = null } = terms;
     assertMayReceive(liveUser(tx.users, to), from);
-    const unknown = groups?.find((group) => !who.groups.includes(group) && !host.groups.rotas.has(group));
+    const known = delegableGroups(host, who);
+    const unknown = groups?.find((group) => !known.includes(group));
     if (unknown !== undefined) throw invalid(`"${unknown}" is neither one of your groups nor a rota`);
     for (const end of ["from", "to"] as const) assertRoom(tx, end, end === "from" ? from : to);
     const delegation = { id, from, to, groups, agents, tools, ...readPeriod(terms, tx.now) };
@@ -92,10 +94,26 @@ export function maySee({ from, to }: Delegation, who: Credential): boolean {
   return user === from || user === to || who.hasScope("users:read") || who.hasScope("users:manage");
 }
 
+/** Returns the users to whom `from` can delegate, newest first. */
+export function listDelegates(users: Users, from: string): { id: string; name: string; created_at: number }[] {
+  return [...users.values()]
+    .filter((user) => user.id !== from && user.ended_at === null && mayApprove(user))
+    .map(({ id, name, created_at }) => ({ id, name, created_at: parseRfc3339(created_at) ?? 0 }))
+    .reverse();
+}
+
+/** Returns the groups that a delegation of this user can name: their own, and every rota, also while it is not their turn. */
+export function delegableGroups(host: CoreHost, { groups }: Credential): string[] {
+  return [...new Set([...groups, ...host.groups.rotas.keys()])].sort();
+}
+
+function mayApprove({ roles }: User): boolean {
+  return hasScope(scopesOfRoles(roles), "approvals:decide");
+}
+
 function assertMayReceive(to: User, from: string): void {
   if (to.id === from) throw invalid("you cannot delegate to yourself");
-  if (!hasScope(scopesOfRoles(to.roles), "approvals:decide"))
-    throw invalid(`${to.name} is no approver; an admin must give them the role first`);
+  if (!mayApprove(to)) throw invalid(`${to.name} is no approver; an admin must give them the role first`);
 }
 
 function assertRoom(tx: LedgerTransaction, end: "from" | "to", user: string): void {

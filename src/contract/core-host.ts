@@ -14,7 +14,7 @@ import type { Containment } from "./containment.ts";
 import type { CredentialIssuer } from "./credentials.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
-import type { Credential, Host, Workload } from "./host.ts";
+import type { Credential, Delegator, Host, Workload } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
@@ -109,6 +109,11 @@ export interface UserList {
   list(): Promise<Users>;
   /** Returns all delegations at the newest commit, ended ones included. Rejects with StorageError. */
   delegations(): Promise<Delegations>;
+  /**
+   * Returns the users in whose place this user can approve now, each with the delegation. Delegations that cover nothing
+   * now are left out, for example if the delegator is no approver any more. Rejects with StorageError.
+   */
+  delegatorsOf(id: string): Promise<readonly Delegator[]>;
   /** Returns the credential of a session whose secret was verified; null if the user does not exist or was ended. */
   credential(session: VerifiedSession): Promise<Credential | null>;
   /** Returns the passkeys of the credential's session; null for an API key, and for sessions without passkeys. */

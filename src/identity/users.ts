@@ -49,7 +49,7 @@ export function createUsers(options: {
 
   function createCredential(user: User, session: VerifiedSession, state: DirectoryState, epoch: number): Credential {
     const own = rightsOfUser(user, options.groups);
-    const delegators = own.hasScope("approvals:decide") ? findDelegators(user, state, options.groups) : [];
+    const delegators = delegatorsOf(user, state, options.groups);
     const known: Session = { id: session.id, user, visibility: own.visibility, delegators };
     verified.set(known, session);
     return { ...own, visibility: visibilityWith(own.visibility, delegators), epoch, session: known };
@@ -73,6 +73,11 @@ export function createUsers(options: {
     passkeys: ({ session }) => (session === undefined ? null : (verified.get(session)?.passkeys ?? null)),
     list: async () => (await current()).users,
     delegations: async () => (await current()).delegations,
+    async delegatorsOf(id) {
+      const { epoch: _, ...state } = await current();
+      const user = state.users.get(id);
+      return user === undefined ? [] : delegatorsOf(user, state, options.groups);
+    },
     credential,
     async refresh(known) {
       const session = verified.get(known);
@@ -109,8 +114,9 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
 /** Users and delegations at one moment. */
 type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
 
-/** Returns the users who delegated to this one and may still approve themselves. */
-function findDelegators(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
+/** Returns the users in whose place this one can approve now: both may approve, and the delegation covers something. */
+function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
+  if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
   return activeDelegationsTo(delegations, users, to.id, now).flatMap((delegation) => {
     const user = users.get(delegation.from);
     const rights = user === undefined ? null : rightsOfUser(user, groups);

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { startPeople } from "../support/people.ts";
 import { ROOT } from "../support/process.ts";
-import { startService } from "../support/service.ts";
 import { printOperations } from "../support/type-printer.ts";
 
 const FILE = join(ROOT, "plugins/console/app/core/api-types.ts");
@@ -16,7 +16,7 @@ const HEAD = `/**
 `;
 
 test("the console's types match the OpenAPI document", async () => {
-  const service = await startService();
+  const service = await startPeople();
   try {
     const { body: document } = await service.call("GET", "/openapi.json");
     const text = `${HEAD}\n${printOperations("Api", document)}`;

@@ -1,8 +1,8 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import {
-  activeDelegationsTo,
   type CoreHost,
   parseRfc3339,
+  principalOfUser,
   type Rights,
   type RightsReader,
   type User,
@@ -57,7 +57,6 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
   const now = host.clock();
   const since = now - days * DAY;
   const users = await host.users.list();
-  const delegations = await host.users.delegations();
   const reader: RightsReader = { key: (id) => host.storage.key(id), users, now };
   const { votes, users: activity } = await readActivity(host, since);
   const rows: ReviewRow[] = [];
@@ -65,14 +64,14 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
     const used = await lastUse(sessions, user, activity.get(user.id) ?? 0);
     rows.push({
       ...describeRights(await host.keys.rightsOf(reader, user.id)),
-      ...describeVotes(votes.get(`user:${user.id}`)),
+      ...describeVotes(votes.get(principalOfUser(user.id))),
       ...describeUse(used, parseRfc3339(user.created_at) ?? 0, since, user.ended_at),
       kind: "user",
       id: user.id,
       name: user.name,
-      principal: `user:${user.id}`,
+      principal: principalOfUser(user.id),
       roles: [...user.roles],
-      delegators: activeDelegationsTo(delegations, users, user.id, now).map(({ from }) => `user:${from}`),
+      delegators: await listDelegators(host, user.id),
       agent_id: null,
     });
   }
@@ -83,6 +82,12 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
   const open_reviews = [...(await host.breakGlass.list()).open.keys()];
   const period = { since: toRfc3339(since), until: toRfc3339(now) };
   return { ...period, open_reviews, rows: [...rows, ...otherVoters(rows, votes)] };
+}
+
+/** Returns the principals of the users in whose place a user can approve now, each once. */
+async function listDelegators(host: CoreHost, id: string): Promise<string[]> {
+  const delegators = await host.users.delegatorsOf(id);
+  return [...new Set(delegators.map(({ user }) => principalOfUser(user.id)))];
 }
 
 function describeKey(key: KeyRow, rights: Rights, votes: Votes | undefined, since: number): ReviewRow {

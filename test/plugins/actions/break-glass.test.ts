@@ -16,6 +16,7 @@ ${rule("plain", "{ quorum: 3 }")}
 ${rule("signed", "{ quorum: 2, signature: passkey }")}
 ${rule("own", "{ mode: self_confirm }")}
 ${rule("granting", "{ grants: { for: 8h, count: 5 } }")}
+${rule("changed", "{ editable: [params.n] }")}
 `;
 
 let service: Service;
@@ -116,6 +117,16 @@ test("it needs the role, a session, a reason and an approval, and is refused for
   assert.deepEqual(await openReviews(), []);
   const { status } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
   assert.equal(status, "pending_approval");
+});
+
+test("whoever changed the request cannot break the glass for it", async () => {
+  const id = await submit("changed");
+  const { body } = await bo.call("GET", `/v1/actions/${id}`);
+  const change = { token: body.approval_token, changes: { "params.n": 1000 } };
+  assert.equal((await bo.call("POST", `/v1/actions/${id}/edit`, change)).status, 200);
+  assert.equal((await bo.call("GET", `/v1/actions/${id}`)).body.approval_terms.may_break_glass, false);
+  assert.deepEqual(said(await breakGlass(id, bo)), [403, "APPROVER_NOT_ELIGIBLE"]);
+  assert.deepEqual(await openReviews(), []);
 });
 
 test("where a rule requires a signature, the emergency approval is signed, and the signature says what it is", async () => {

@@ -74,6 +74,35 @@ test("limits of groups and keys bound to an agent are shown, and users and keys 
   assert.notEqual(ended.ended_at, null);
 });
 
+test("a user's delegators are those in whose place they can approve now", async () => {
+  const [from, to] = [
+    await invite(service, { name: "Fay", roles: ["approver"], groups: ["finance"] }),
+    await invite(service, { name: "Tom", roles: ["approver"] }),
+  ];
+  const until = new Date(service.runtime.host.clock() + DAY).toISOString();
+  const body = { to: to.id, until, groups: ["finance"] };
+  const created = await from.call("POST", `/v1/users/${from.id}/delegations`, body);
+  assert.equal(created.status, 201, JSON.stringify(created.body));
+  const delegators = async (): Promise<string[]> => (await rowOf("Tom")).delegators;
+  const change = async (who: Person, more: object): Promise<void> => {
+    const { status } = await service.call("PATCH", `/v1/users/${who.id}`, { key: service.admin, body: more });
+    assert.equal(status, 200);
+  };
+  assert.deepEqual(await delegators(), [`user:${from.id}`]);
+  for (const [who, without, again] of [
+    [from, { groups: [] }, { groups: ["finance"] }],
+    [from, { roles: ["viewer"] }, { roles: ["approver"] }],
+    [to, { roles: ["viewer"] }, { roles: ["approver"] }],
+  ] as const) {
+    await change(who, without);
+    assert.deepEqual(await delegators(), [], JSON.stringify(without));
+    await change(who, again);
+    assert.equal((await delegators()).length, 1);
+  }
+  await from.call("POST", `/v1/delegations/${created.body.id}/revoke`, {});
+  assert.deepEqual(await delegators(), []);
+});
+
 test("a voter whose key was revoked is still listed, and the revoked key is not", async () => {
   const { id, key } = await makeKey(service, { name: "old key", preset: "approver", owner: "Olga" });
   const submitted = await service.call("POST", "/v1/actions", {

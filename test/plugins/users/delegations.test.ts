@@ -236,6 +236,23 @@ test("only the user themselves delegates, in a session, to an approver, for at m
   assert.match(foreign.body.detail as string, /"legal" is neither one of your groups nor a rota/);
 });
 
+test("a user finds approvers to delegate to and the groups to name, and nobody else's", async () => {
+  const vera = await invite(service, { name: "Vera", roles: ["viewer"] });
+  const gone = await invite(service, { name: "Gone", roles: ["approver"] });
+  await service.call("POST", `/v1/users/${gone.id}/end`, { key: service.admin, body: {} });
+  const { body } = await ann.call("GET", `/v1/users/${ann.id}/delegates?limit=200`);
+  const names = body.delegates.map(({ name }: { name: string }) => name);
+  assert.ok(names.includes("Ben") && names.includes("Cleo"), JSON.stringify(names));
+  for (const other of ["Ann", "Vera", "Gone"]) assert.ok(!names.includes(other), other);
+  assert.deepEqual(body.groups, ["finance", "oncall"]);
+  const [first] = (await ann.call("GET", `/v1/users/${ann.id}/delegates?limit=1`)).body.delegates;
+  assert.equal(first.name, names[0]);
+  assert.equal((await ben.call("GET", `/v1/users/${ann.id}/delegates`)).body.code, "USERS_SESSION_REQUIRED");
+  assert.equal((await vera.call("GET", `/v1/users/${vera.id}/delegates`)).body.code, "INSUFFICIENT_SCOPE");
+  const byKey = await service.call("GET", `/v1/users/${ann.id}/delegates`, { key: service.admin });
+  assert.equal(byKey.body.code, "USERS_SESSION_REQUIRED");
+});
+
 test("users list their own delegations, and callers who read users list all", async () => {
   const { body } = await delegate(cleo, ben, { tools: ["crm"] });
   const ids = async (answer: Promise<Answer>): Promise<string[]> =>

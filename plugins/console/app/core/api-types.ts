@@ -1273,6 +1273,38 @@ export interface BreakGlassApproval {
   } | null;
 }
 
+export interface Delegation {
+  id: string;
+  status: "scheduled" | "active" | "ended";
+  from: {
+    id: string;
+    name: string;
+  };
+  to: {
+    id: string;
+    name: string;
+  };
+  groups: string[] | null;
+  agents: string[] | null;
+  tools: string[] | null;
+  /** Start of its time. */
+  starts_at: string;
+  /** End of its time. */
+  until: string;
+  comment: string | null;
+  /** When it was created. */
+  created_at: string;
+  /** The end that was recorded. Null also if its time is over. */
+  ended: {
+    cause: "revoked" | "user_ended";
+    /** When. */
+    at: string;
+    /** Principal. */
+    by: string;
+    comment: string | null;
+  } | null;
+}
+
 export interface Delivery {
   /** The same for every attempt, so that receivers can detect duplicates. */
   id: string;
@@ -1299,6 +1331,30 @@ export interface Delivery {
   delivered_at: string | null;
   created_at: string;
   updated_at: string;
+}
+
+export interface User {
+  id: string;
+  name: string;
+  /** The user as records name them: `user:<id>`. */
+  principal: string;
+  roles: string[];
+  groups: string[];
+  identities: {
+    issuer: string;
+    subject: string;
+  }[];
+  passkeys: {
+    id: string;
+    name: string;
+    added_at: string;
+  }[];
+  /** Unused recovery codes. */
+  recovery_codes: number;
+  /** Expiry of the open enrolment link. */
+  link_expires_at: string | null;
+  managed_by: string | null;
+  ended_at: string | null;
 }
 
 export interface Event {
@@ -1729,6 +1785,18 @@ export interface Rota {
   } | null;
 }
 
+export interface Session {
+  id: string;
+  /** `passkey`, `link`, `recovery_code` or `oidc:<provider>`. */
+  method: string;
+  browser: string;
+  started_at: string;
+  /** Precise to a minute. */
+  seen_at: string;
+  /** Whether the request came with this session. */
+  current: boolean;
+}
+
 export interface Stop {
   id: string;
   /** ended: its own end has passed. */
@@ -1773,7 +1841,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -1789,6 +1857,52 @@ export interface Problem {
 }
 
 export interface Api {
+  "GET /v1/access-review": {
+    query: {
+      /** Length of the period that is reviewed; default 90. */
+      days?: number | undefined;
+      /** Form of the response; default `json`. */
+      format?: "json" | "csv" | undefined;
+    };
+    body: never;
+    response: {
+      since: string;
+      until: string;
+      /** Ids of emergency approvals that nobody has reviewed. */
+      open_reviews: string[];
+      rows: ({
+        /** `voter`: somebody who voted and is no user and no live key, such as the owner of a revoked key. */
+        kind: "user" | "key" | "voter";
+        id: string | null;
+        name: string;
+        /** Who the votes count as. Keys of one owner share it, and the votes. */
+        principal: string;
+        roles: string[];
+        groups: string[];
+        may_approve: boolean;
+        /** Agents and tools of the actions that they can approve; null if all, or none. */
+        limits: ({
+          agents: string[] | null;
+          tools: string[] | null;
+        })[] | null;
+        agent_id: string | null;
+        approvals: number;
+        rejections: number;
+        /** Approvals alone in an emergency. */
+        break_glass: number;
+        /** Principals of the users in whose place they can approve now. */
+        delegators: string[];
+        /** Share of approvals among the votes. */
+        approval_rate: number | null;
+        /** Median of the time from submission to vote. */
+        median_seconds: number | null;
+        last_used_at: string | null;
+        /** Live, older than the period, and not used in it. */
+        unused: boolean;
+        ended_at: string | null;
+      })[];
+    };
+  };
   "POST /v1/actions": {
     query: {
       /** Returns the open action of this key with the same request, if there is one, with the header `Action-Joined: true`. An action is open while it is pending, or allowed or approved and not started. It keeps the `meta` that it was created with. */
@@ -2117,7 +2231,7 @@ export interface Api {
       name: string;
       /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
-      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry")[] | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "users:provision")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
       /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
@@ -2228,6 +2342,37 @@ export interface Api {
     };
     response: BreakGlassApproval;
   };
+  "GET /v1/delegations": {
+    query: {
+      status?: "scheduled" | "active" | "ended" | undefined;
+      /** Delegations from or to this user. */
+      user_id?: string | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      delegations: Delegation[];
+      next_cursor: string | null;
+    };
+  };
+  "GET /v1/delegations/{id}": {
+    query: never;
+    body: never;
+    response: Delegation;
+  };
+  "POST /v1/delegations/{id}/revoke": {
+    query: never;
+    body: {
+      /** Recorded in the ledger. */
+      comment?: string | undefined;
+    };
+    response: Delegation;
+  };
   "GET /v1/deliveries": {
     query: {
       /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
@@ -2256,6 +2401,44 @@ export interface Api {
     query: never;
     body: never;
     response: Delivery;
+  };
+  "POST /v1/enrolment": {
+    query: never;
+    body: {
+      /** Token of an enrolment link, or a recovery code. */
+      token: string;
+      /** `PublicKeyCredential.toJSON()` of `navigator.credentials.create`. */
+      response: {
+        id: string;
+        rawId: string;
+        type: "public-key";
+        response: {
+          clientDataJSON: string;
+          attestationObject: string;
+        };
+        clientExtensionResults: Record<string, unknown>;
+      };
+      /** For lists, e.g. `YubiKey`. */
+      name?: string | undefined;
+    };
+    response: {
+      user: User;
+      session_id: string;
+      /** Shown this once; null if earlier ones are left. */
+      recovery_codes: string[] | null;
+    };
+  };
+  "POST /v1/enrolment/options": {
+    query: never;
+    body: {
+      /** Token of an enrolment link, or a recovery code. */
+      token: string;
+    };
+    response: {
+      /** Name of the user. */
+      user: string;
+      options: Record<string, unknown>;
+    };
   };
   "POST /v1/erasures": {
     query: never;
@@ -2294,7 +2477,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, permit_key, log_key, actions:credential_issued, actions:credential_ended, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2310,7 +2493,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, permit_key, log_key, actions:credential_issued, actions:credential_ended, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, permit_key, log_key, actions:credential_issued, actions:credential_ended, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2864,6 +3047,89 @@ export interface Api {
       rotas: Rota[];
     };
   };
+  "GET /v1/session": {
+    query: never;
+    body: never;
+    response: {
+      user: User;
+      /** Everything that the user may do now. */
+      scopes: string[];
+      session: Session;
+    };
+  };
+  "DELETE /v1/session": {
+    query: never;
+    body: never;
+    response: never;
+  };
+  "POST /v1/session/passkey": {
+    query: never;
+    body: {
+      /** `PublicKeyCredential.toJSON()` of `navigator.credentials.get`. */
+      response: {
+        id: string;
+        rawId: string;
+        type: "public-key";
+        response: {
+          clientDataJSON: string;
+          authenticatorData: string;
+          signature: string;
+        };
+        clientExtensionResults: Record<string, unknown>;
+      };
+    };
+    response: {
+      user: User;
+      session_id: string;
+    };
+  };
+  "POST /v1/session/passkey/options": {
+    query: never;
+    body: never;
+    response: {
+      options: Record<string, unknown>;
+    };
+  };
+  "GET /v1/sign-in-methods": {
+    query: never;
+    body: never;
+    response: {
+      passkey: {
+        available: boolean;
+        /** Why passkeys cannot be used at this address; null if they can. */
+        reason: string | null;
+      };
+      providers: {
+        id: string;
+        name: string;
+        /** Path that starts the sign-in; takes `return_to`. */
+        url: string;
+      }[];
+    };
+  };
+  "GET /v1/sign-in/{provider}": {
+    query: {
+      /** Path of this service to open after the sign-in. Anything else counts as `/`. */
+      return_to?: string | undefined;
+    };
+    body: never;
+    response: never;
+  };
+  "GET /v1/sign-in/{provider}/callback": {
+    query: {
+      code?: string | undefined;
+      state?: string | undefined;
+      iss?: string | undefined;
+      error?: string | undefined;
+    };
+    body: never;
+    response: never;
+  };
+  "POST /v1/sign-in/{provider}/logout": {
+    query: never;
+    body: never;
+    response: never;
+  };
   "GET /v1/stop": {
     query: never;
     body: never;
@@ -2900,6 +3166,181 @@ export interface Api {
       reason?: string | undefined;
     };
     response: Stop;
+  };
+  "GET /v1/users": {
+    query: {
+      status?: "live" | "ended" | undefined;
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      users: User[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/users": {
+    query: never;
+    body: {
+      /** Display name. It identifies no one: two users can have the same one. */
+      name: string;
+      /** The user has the scopes of all of these roles. */
+      roles?: ("viewer" | "approver" | "break_glass" | "policy_author" | "key_manager" | "auditor" | "admin")[] | undefined;
+      groups?: string[] | undefined;
+    };
+    response: {
+      user: User;
+      link: {
+        /** Give it to this person alone. It is shown this once and works once. */
+        url: string;
+        expires_at: string;
+      };
+    };
+  };
+  "GET /v1/users/{id}": {
+    query: never;
+    body: never;
+    response: User;
+  };
+  "PATCH /v1/users/{id}": {
+    query: never;
+    body: {
+      /** Display name. It identifies no one: two users can have the same one. */
+      name?: string | undefined;
+      /** The user has the scopes of all of these roles. */
+      roles?: ("viewer" | "approver" | "break_glass" | "policy_author" | "key_manager" | "auditor" | "admin")[] | undefined;
+      groups?: string[] | undefined;
+    };
+    response: User;
+  };
+  "GET /v1/users/{id}/delegates": {
+    query: {
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** For old clients. Use `cursor` instead, which stays fast and does not skip items. */
+      offset?: number | undefined;
+    };
+    body: never;
+    response: {
+      /** Users to whom the user can delegate, newest first. */
+      delegates: {
+        id: string;
+        name: string;
+      }[];
+      /** Groups and rotas that a delegation of the user can name. */
+      groups: string[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/users/{id}/delegations": {
+    query: never;
+    body: {
+      /** Id of the user who approves in your place. Must be an approver. */
+      to: string;
+      /** Your groups and rotas that votes count for; all when absent. */
+      groups?: string[] | undefined;
+      /** Globs of the agents that it covers; all when absent. */
+      agents?: string[] | undefined;
+      /** Globs of the tools that it covers; all when absent. */
+      tools?: string[] | undefined;
+      /** RFC 3339; now when absent. */
+      starts_at?: string | undefined;
+      /** RFC 3339, at most 90 days after the start. */
+      until: string;
+      /** Recorded in the ledger. */
+      comment?: string | undefined;
+    };
+    response: Delegation;
+  };
+  "POST /v1/users/{id}/end": {
+    query: never;
+    body: {
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+    };
+    response: {
+      user: User;
+      /** Ids of keys that the user made or owned. */
+      revoked_keys: string[];
+    };
+  };
+  "POST /v1/users/{id}/link": {
+    query: never;
+    body: never;
+    response: {
+      user: User;
+      link: {
+        /** Give it to this person alone. It is shown this once and works once. */
+        url: string;
+        expires_at: string;
+      };
+    };
+  };
+  "POST /v1/users/{id}/passkeys": {
+    query: never;
+    body: {
+      /** `PublicKeyCredential.toJSON()` of `navigator.credentials.create`. */
+      response: {
+        id: string;
+        rawId: string;
+        type: "public-key";
+        response: {
+          clientDataJSON: string;
+          attestationObject: string;
+        };
+        clientExtensionResults: Record<string, unknown>;
+      };
+      /** For lists, e.g. `YubiKey`. */
+      name?: string | undefined;
+    };
+    response: User;
+  };
+  "DELETE /v1/users/{id}/passkeys/{passkey_id}": {
+    query: never;
+    body: never;
+    response: User;
+  };
+  "POST /v1/users/{id}/passkeys/options": {
+    query: never;
+    body: never;
+    response: {
+      options: Record<string, unknown>;
+    };
+  };
+  "POST /v1/users/{id}/recovery-codes": {
+    query: never;
+    body: never;
+    response: {
+      recovery_codes: string[];
+    };
+  };
+  "POST /v1/users/{id}/resume": {
+    query: never;
+    body: never;
+    response: User;
+  };
+  "GET /v1/users/{id}/sessions": {
+    query: never;
+    body: never;
+    response: {
+      sessions: Session[];
+    };
+  };
+  "DELETE /v1/users/{id}/sessions": {
+    query: never;
+    body: never;
+    response: never;
+  };
+  "DELETE /v1/users/{id}/sessions/{session_id}": {
+    query: never;
+    body: never;
+    response: never;
   };
   "POST /v1/votes": {
     query: never;
