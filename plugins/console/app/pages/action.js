@@ -11,6 +11,7 @@ import { Rejection } from "../inbox/rejection.tsx";
 import { findVoteAvailability } from "../inbox/vote-availability.ts";
 import { castVote } from "../inbox/vote.ts";
 import { VoteBar } from "../inbox/vote-bar.tsx";
+import { Timeline } from "../ui/timeline.tsx";
 import {
   Badge,
   Data,
@@ -110,9 +111,15 @@ export function ActionDetail({ id }) {
     </section>
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">History</h2>
-      <ol class="timeline">
-        ${events.map((event) => html`<li key=${event.seq}><${Step} event=${event} /></li>`)}
-      </ol>
+      <${Timeline}
+        label="History"
+        steps=${events.map((event) => ({
+          key: event.seq,
+          at: event.at,
+          kind: kindOf(event.entry),
+          content: html`<${Step} event=${event} />`,
+        }))}
+      />
     </section>
     ${
       action.result === null
@@ -166,6 +173,15 @@ export function ActionDetail({ id }) {
   <//>`;
 }
 
+/** @param {any} entry */
+function kindOf({ status, decision, verdict }) {
+  return (
+    { allow: "good", deny: "bad", require_approval: "busy" }[decision?.effect] ??
+    { approve: "good" }[verdict] ??
+    { approved: "good", succeeded: "good", denied: "bad", failed: "bad", unknown: "bad", executing: "busy" }[status]
+  );
+}
+
 /** @param {{ event: { seq: number, type: string, at: string, hash: string, entry: any } }} props */
 function Step({ event }) {
   const { entry } = event;
@@ -196,7 +212,7 @@ function Step({ event }) {
             : html`${executionVerb(entry)} by <${Who} principal=${entry.by.principal} />`
         }${entry.comment === null ? "" : html`: <${Text} value=${entry.comment} />`}`,
   }[event.type];
-  return html`<${Time} at=${event.at} /> ${said === undefined ? html`<${Text} value=${event.type} />` : said()}
+  return html`${said === undefined ? html`<${Text} value=${event.type} />` : said()}
     <a class="quiet" href=${`#/provenance/${at(event.hash)}`} aria-label=${plain(`entry ${event.seq} in the ledger`)}
       >#${event.seq}</a
     >`;

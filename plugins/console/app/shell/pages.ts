@@ -4,6 +4,10 @@ import { may } from "../core/me.ts";
 import { LOADERS } from "../pages/javascript.js";
 import type { IconName } from "../ui/icons.tsx";
 
+/** Sections of the menu, in their order. The first has no heading. */
+export const SECTIONS = ["Work", "Control", "Record", "Service"] as const;
+export type Section = (typeof SECTIONS)[number];
+
 export type PageView = ComponentType<{ id: string | null; query: URLSearchParams }>;
 
 export interface PageEntry {
@@ -12,6 +16,7 @@ export interface PageEntry {
   /** Label in the menu. */
   title: string;
   icon: IconName;
+  section: Section;
   /** Loads its module when the page is opened for the first time. */
   load(): Promise<PageView>;
   /** Scopes of which one is enough to open it; none are needed if empty. */
@@ -24,6 +29,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "approvals",
     title: "Approvals",
     icon: "inbox",
+    section: "Work",
     load: () => import("../inbox/approvals.tsx").then((module) => module.Approvals),
     scopes: READ_ACTIONS,
   },
@@ -31,6 +37,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "actions",
     title: "Actions",
     icon: "activity",
+    section: "Work",
     load: LOADERS.actions,
     scopes: READ_ACTIONS,
   },
@@ -38,6 +45,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "policies",
     title: "Policies",
     icon: "scroll",
+    section: "Control",
     load: LOADERS.policies,
     scopes: ["policies:read"],
   },
@@ -45,6 +53,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "agents",
     title: "Agents",
     icon: "bot",
+    section: "Control",
     load: LOADERS.agents,
     scopes: ["agents:read"],
   },
@@ -52,6 +61,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "keys",
     title: "API keys",
     icon: "key",
+    section: "Control",
     load: LOADERS.keys,
     scopes: ["keys:manage"],
   },
@@ -59,6 +69,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "analytics",
     title: "Analytics",
     icon: "chart",
+    section: "Record",
     load: LOADERS.analytics,
     scopes: ["analytics:read"],
   },
@@ -66,6 +77,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "provenance",
     title: "Provenance",
     icon: "shield",
+    section: "Record",
     load: LOADERS.provenance,
     scopes: ["provenance:read"],
   },
@@ -73,6 +85,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "events",
     title: "Events",
     icon: "list",
+    section: "Record",
     load: LOADERS.events,
     scopes: ["events:read"],
   },
@@ -80,6 +93,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "deliveries",
     title: "Deliveries",
     icon: "send",
+    section: "Service",
     load: LOADERS.deliveries,
     scopes: ["deliveries:read"],
   },
@@ -87,6 +101,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "system",
     title: "System",
     icon: "server",
+    section: "Service",
     load: LOADERS.system,
     scopes: [],
   },

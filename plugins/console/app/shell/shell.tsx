@@ -9,7 +9,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Key } from "../ui/person.tsx";
 import { Palette } from "./palette.tsx";
-import { mayOpen, PAGES, type PageEntry } from "./pages.ts";
+import { mayOpen, PAGES, type PageEntry, type Section, SECTIONS } from "./pages.ts";
 import { currentRoute, type Route } from "./router.ts";
 import { SignIn } from "./sign-in.tsx";
 import { mayStop, StopDialog, Stops, useStops } from "./stops.tsx";
@@ -90,20 +90,14 @@ function Console() {
             </button>
           </div>
           <ul id="menu">
-            {pages.map((page) => (
-              <li key={page.name}>
-                <a href={`#/${page.name}`} {...(page.name === name ? { "aria-current": "page" as const } : {})}>
-                  <Icon name={page.icon} />
-                  {page.title}
-                </a>
-              </li>
+            {SECTIONS.map((section) => (
+              <MenuSection
+                key={section}
+                title={section}
+                pages={pages.filter((page) => page.section === section)}
+                current={name}
+              />
             ))}
-            <li>
-              <a href="/docs">
-                <Icon name="book" />
-                API
-              </a>
-            </li>
             {user !== null && mayStop() ? (
               <li class="apart">
                 <button type="button" class="halt" onClick={() => setStopping(true)}>
@@ -147,6 +141,35 @@ function Console() {
         />
       ) : null}
     </>
+  );
+}
+
+/** One section of the menu. The page of the API is not one of the console's, and ends the last section. */
+function MenuSection({ title, pages, current }: { title: Section; pages: readonly PageEntry[]; current: string }) {
+  const isLast = title === SECTIONS.at(-1);
+  if (pages.length === 0 && !isLast) return null;
+  return (
+    <li class="menu-section">
+      {title === SECTIONS[0] ? null : <span class="menu-title">{title}</span>}
+      <ul>
+        {pages.map((page) => (
+          <li key={page.name}>
+            <a href={`#/${page.name}`} {...(page.name === current ? { "aria-current": "page" as const } : {})}>
+              <Icon name={page.icon} />
+              {page.title}
+            </a>
+          </li>
+        ))}
+        {isLast ? (
+          <li>
+            <a href="/docs">
+              <Icon name="book" />
+              API
+            </a>
+          </li>
+        ) : null}
+      </ul>
+    </li>
   );
 }
 

@@ -1,0 +1,33 @@
+/** A page that loads its data: one place for the title, the loading state, the error state and the failed refresh. */
+import type { ComponentChildren } from "preact";
+import { Loading, Page, Problem } from "./elements.tsx";
+import type { Loaded } from "./hooks.ts";
+
+interface Props<T> {
+  title: string;
+  /** What is loaded, for "Loading …". */
+  what: string;
+  loaded: Loaded<T>;
+  /** Right of the title. */
+  side?: ComponentChildren;
+  children(data: T): ComponentChildren;
+}
+
+/**
+ * Renders the page once its data is loaded. If a later refresh fails, the page shows the error above the data that it has.
+ *
+ *   const loaded = useLoad((signal) => request("GET /v1/agents", { signal }), []);
+ *   return (
+ *     <LoadedPage title={TEXTS.title} what="agents" loaded={loaded}>
+ *       {({ agents }) => (agents.length === 0 ? <Empty text={TEXTS.empty} /> : <List agents={agents} />)}
+ *     </LoadedPage>
+ *   );
+ */
+export function LoadedPage<T>({ title, what, loaded: { data, error, reload }, side, children }: Props<T>) {
+  return (
+    <Page title={title} side={side}>
+      <Problem error={error} again={reload} />
+      {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
+    </Page>
+  );
+}

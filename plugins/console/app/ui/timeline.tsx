@@ -1,0 +1,56 @@
+/** What happened, oldest first, with the time between two steps drawn: for an action, an agent, a person or the system. */
+import type { ComponentChildren } from "preact";
+import { Time } from "./elements.tsx";
+import { duration } from "./format.ts";
+
+export interface Step {
+  key: string | number;
+  /** RFC 3339 time. */
+  at: string;
+  /** Colour of the mark. */
+  kind?: "good" | "bad" | "busy" | undefined;
+  content: ComponentChildren;
+}
+
+/** Shorter intervals are not drawn. Milliseconds. */
+const MIN_GAP_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** @param props.newestFirst the steps are in descending order of time */
+export function Timeline({
+  label,
+  steps,
+  newestFirst = false,
+}: {
+  label: string;
+  steps: readonly Step[];
+  newestFirst?: boolean;
+}) {
+  return (
+    <ol class="timeline" aria-label={label} {...(newestFirst ? { reversed: true } : {})}>
+      {steps.map(({ key, at, kind, content }, i) => {
+        const previous = steps[i - 1];
+        const gap = previous === undefined ? 0 : Math.abs(Date.parse(at) - Date.parse(previous.at));
+        return (
+          <li key={key} class={`step ${kind ?? ""}`}>
+            {gap < MIN_GAP_MS ? null : (
+              <p class={`gap ${gapSize(gap)}`}>
+                {duration(gap)} {newestFirst ? "earlier" : "later"}
+              </p>
+            )}
+            <p class="step-body">
+              <Time at={at} /> {content}
+            </p>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+/** Longer intervals are drawn longer, in three steps, so that a pause of days fits on the page. */
+function gapSize(ms: number): "minutes" | "hours" | "days" {
+  if (ms >= DAY_MS) return "days";
+  return ms >= HOUR_MS ? "hours" : "minutes";
+}
