@@ -178,7 +178,7 @@ export {
   findOpenGrants,
   isGrantFor,
 } from "./domain/grants.ts";
-export { type EarlierRequest, type ScopeSuggestion, suggestScopes } from "./domain/grant-suggestions.ts";
+export { type GrantSuggestions, suggestGrants } from "./policies/suggest-grants.ts";
 export {
   applyGrant,
   findGrantUsage,

@@ -130,7 +130,13 @@ export {
   type Notifier,
   type StopMessage,
 } from "./contract/notifier.ts";
-export { describeOutcome, messageFacts, messageTitle, requestSections } from "./delivery/approval-message-text.ts";
+export {
+  describeOutcome,
+  grantLines,
+  messageFacts,
+  messageTitle,
+  requestSections,
+} from "./delivery/approval-message-text.ts";
 export { describeStop, stopMessageFacts, stopMessageTitle } from "./delivery/stop-message-text.ts";
 
 // Machine reviewers

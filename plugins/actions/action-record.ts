@@ -9,6 +9,7 @@ import {
   effectiveHash,
   effectiveRequest,
   findDeniedBy,
+  type GrantTerms,
   makeToken,
   evaluatePlanProgress,
   strictestOversightMode,
@@ -79,7 +80,7 @@ async function readVoting(
     open_groups: [...new Set(open)],
     since: toRfc3339(since),
     editable: history.edit === null && !history.mayHaveRun ? editable : [],
-    grants: grants === undefined ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 },
+    grants: renderGrantLimits(grants),
   };
   if (!mayVote) {
     const none = { blocked: null, on_behalf_of: null, may_break_glass: false };
@@ -103,6 +104,11 @@ async function readVoting(
           ),
         }),
   };
+}
+
+/** Renders the largest grant that a decision allows; null if none. */
+export function renderGrantLimits(grants: GrantTerms | undefined): { count: number; for_seconds: number } | null {
+  return grants === undefined ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 };
 }
 
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));

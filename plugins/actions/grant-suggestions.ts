@@ -1,26 +1,23 @@
 /** The route that suggests scopes for a grant with the vote on a pending action. */
 import { Type } from "@sinclair/typebox";
-import {
-  closed,
-  type CompiledPolicySet,
-  type CoreHost,
-  count,
-  type EarlierRequest,
-  Evaluation,
-  findDeniedBy,
-  orNull,
-  effectiveRequest,
-  suggestScopes,
-  text,
-} from "../../src/core.ts";
+import { closed, type CoreHost, count, orNull, suggestGrants, text, time } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
-import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
-import { IdParams } from "./schemas.ts";
+import { ActionRecord, IdParams } from "./schemas.ts";
 import { recordAlteredError } from "./verify-record.ts";
 
 /** Earlier requests that each scope is tried on. */
 const MAX_EARLIER = 200;
+
+const Covered = Type.Object(
+  {
+    id: text("Action."),
+    status: ActionRecord.properties.status,
+    created_at: time("When it was submitted."),
+    summary: text("Its preview, or else its parameters, in one line. Hidden characters are marked."),
+  },
+  closed,
+);
 
 const Answer = Type.Object(
   {
@@ -30,6 +27,7 @@ const Answer = Type.Object(
         {
           scope: orNull(text("Condition in CEL; null covers every request of the agent, tool and operation.")),
           covered: count("Number of those requests that it would have covered."),
+          requests: Type.Array(Covered, { description: "The newest of them, at most five." }),
         },
         closed,
       ),
@@ -55,24 +53,14 @@ export function suggestionRoute(host: CoreHost, tag: string): Route {
       assertNotErased(row);
       if (row.status !== "pending_approval" || isOverdue(row, host.clock()))
         throw new Refusal("ACTION_NOT_PENDING", `the action is ${row.status}; only a pending action gets suggestions`);
-      const request = effectiveRequest(row);
-      if (request === null) throw recordAlteredError(row, ["request"]);
-      const { agent_id, tool, operation } = row;
-      const filter = { visibility: credential.visibility, agent_id, tool, operation, before_seq: row.decision_seq };
       await host.waitForReadSlot();
-      const rows = await host.storage.actions({ ...filter, limit: MAX_EARLIER });
       const { compiled } = await host.policies.current();
-      const earlier = rows.flatMap((each) => toEarlierRequest(compiled, each) ?? []);
-      return { status: 200, json: { considered: earlier.length, suggestions: suggestScopes(request, earlier) } };
+      const { visibility } = credential;
+      const answer = await suggestGrants(compiled, row, (filter) =>
+        host.storage.actions({ ...filter, visibility, limit: MAX_EARLIER }),
+      );
+      if (answer === null) throw recordAlteredError(row, ["request"]);
+      return { status: 200, json: answer };
     },
   });
-}
-
-/** Returns null for a request that was erased or cannot be read. */
-function toEarlierRequest(compiled: CompiledPolicySet, row: ActionRow): EarlierRequest | null {
-  const request = effectiveRequest(row);
-  if (request === null) return null;
-  const principal = { key_id: row.submitted_by, name: "", agent_id: row.submitted_agent, owner: row.submitted_owner };
-  const evaluation = new Evaluation(compiled, request, { principal }, row.created_at);
-  return { evaluation, isRejected: findDeniedBy(row) === "person" };
 }

@@ -3,7 +3,14 @@ import type { Static } from "@sinclair/typebox";
 import { type CoreHost, effectiveHash, effectiveRequest, presentRequest, requiresSignature } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
-import { readVotes, policySetFor, renderOriginalRequest, renderQuestions, renderVotes } from "./action-record.ts";
+import {
+  readVotes,
+  renderGrantLimits,
+  policySetFor,
+  renderOriginalRequest,
+  renderQuestions,
+  renderVotes,
+} from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
 import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
@@ -21,6 +28,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   return {
     approver,
     refusal: refusal?.message ?? null,
+    grants: renderGrantLimits(history?.newest.decision.approval?.grants),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,

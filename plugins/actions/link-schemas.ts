@@ -1,5 +1,6 @@
 /** Schemas of the routes with which a person votes by link. */
 import { Type, type Static } from "@sinclair/typebox";
+import { count, orNull } from "../../src/core.ts";
 import { ActionRecord, ApprovalBody, Nullable } from "./schemas.ts";
 
 export const LinkBody = Type.Object(
@@ -38,6 +39,15 @@ export const LinkAnswer = Type.Object(
     signature_required: Type.Boolean({
       description: "Whether the rule accepts only votes that are signed with a passkey, so that no link can vote.",
     }),
+    grants: orNull(
+      Type.Object(
+        { count: count("Maximum number of uses."), for_seconds: count("Maximum time.") },
+        {
+          additionalProperties: false,
+          description: "The largest grant that the rules allow with an approval; null if none. A link cannot grant.",
+        },
+      ),
+    ),
     action: Type.Pick(
       ActionRecord,
       [

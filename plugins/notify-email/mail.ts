@@ -5,6 +5,7 @@ import {
   type ClosedMessage,
   describeOutcome,
   describeStop,
+  grantLines,
   messageFacts,
   messageTitle,
   requestSections,
@@ -36,7 +37,9 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | StopMessag
   const { action } = message;
   const title = messageTitle(message);
   const facts = messageFacts(action);
+  const offers = grantLines(action);
   const request = requestSections(action);
+  if (offers.length > 0) request.push(["Your approval can also cover later requests", offers]);
   const asks = "link" in message;
   const opening = asks
     ? "An agent asks for your decision. It waits until somebody decides or the request expires."

@@ -8,6 +8,7 @@ import {
   type ClosedMessage,
   describeOutcome,
   describeStop,
+  grantLines,
   messageFacts,
   messageTitle,
   requestSections,
@@ -39,7 +40,7 @@ export function renderBlocks(message: ApprovalMessage | ClosedMessage, { brief =
   for (let i = 0; i < fields.length; i += MAX_FIELDS)
     blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
   blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
-  if ("link" in message) blocks.push(...decision(message));
+  if ("link" in message) blocks.push(...grantOffers(message), ...decision(message));
   return { text: within(title, MAX_TEXT), blocks };
 }
 
@@ -85,6 +86,14 @@ function decision({ link, person }: ApprovalMessage): object[] {
         : `The link is yours alone and decides as ${person}. Opening it decides nothing.`,
     ),
   ];
+}
+
+/** Lists the grants that the approval page offers. */
+function grantOffers({ action }: ApprovalMessage): object[] {
+  const lines = grantLines(action);
+  if (lines.length === 0) return [];
+  const text = ["Your approval can also cover later requests. The approval page offers:", ...lines].join("\n• ");
+  return [{ type: "section", text: plain(text, MAX_TEXT) }];
 }
 
 function code(message: ApprovalMessage | ClosedMessage): object[] {

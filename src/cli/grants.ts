@@ -24,12 +24,15 @@ export interface GrantView {
 export const grants: Command = {
   summary: "list grants, or revoke one",
   help: `usage: assent grants [ID] [--all] [--agent AGENT] [--json]
+       assent grants --suggest ACTION [--json]
        assent grants --revoke ID [--reason TEXT] [--json]
 
 A grant allows later actions of an agent in advance. Create one with "assent approve ID --for 8h --count 20".
 
   --all            also list grants that have ended
   --agent AGENT    only grants for this agent
+  --suggest ACTION suggest scopes for a grant with the approval of a pending action, and the earlier requests that each
+                   would have covered
   --revoke ID      end a grant at once, on every process
   --reason TEXT    recorded in the ledger
   --json           print JSON
@@ -42,13 +45,20 @@ examples:
     const { values, positionals } = parse(args, {
       all: { type: "boolean" },
       agent: { type: "string" },
+      suggest: { type: "string" },
       revoke: { type: "string" },
       reason: { type: "string" },
       json: { type: "boolean" },
     });
-    const { all = false, agent, revoke, reason, json = false } = values;
+    const { all = false, agent, suggest, revoke, reason, json = false } = values;
     const [id, ...more] = positionals;
     if (more.length > 0) throw usage("assent grants takes one grant id");
+    if (suggest !== undefined) {
+      if (all || agent !== undefined || id !== undefined || revoke !== undefined || reason !== undefined)
+        throw usage("--suggest takes only --json");
+      await showSuggestions(io, suggest, json);
+      return EXIT.ok;
+    }
     if (revoke !== undefined) {
       if (all || agent !== undefined || id !== undefined) throw usage("--revoke takes only --reason");
       const body = reason === undefined ? {} : { reason };
@@ -88,6 +98,32 @@ async function listGrants(
   if (page.grants.length === 0) io.out(all ? "there are no grants" : "no grant is active");
   for (const grant of page.grants) showGrant(io, grant, false);
   if (page.next_cursor !== null) io.out("there are more; narrow the list with --agent");
+}
+
+interface Suggestions {
+  considered: number;
+  suggestions: {
+    scope: string | null;
+    covered: number;
+    requests: { id: string; status: string; created_at: string; summary: string }[];
+  }[];
+}
+
+/** Prints the suggested scopes, each with the requests that it would have covered and the command that grants it. */
+async function showSuggestions(io: Output, action: string, json: boolean): Promise<void> {
+  const service = await privilegedClient();
+  const path = `/v1/actions/${encodeURIComponent(action)}/grant-suggestions`;
+  const { considered, suggestions } = await withServiceErrors(() => service.call<Suggestions>("GET", path));
+  if (json) return io.out(JSON.stringify({ considered, suggestions }));
+  if (suggestions.length === 0) io.out("a person rejected a similar request, so there is no scope to suggest");
+  for (const { scope, covered, requests } of suggestions) {
+    io.out(
+      `${scope === null ? "every request" : safe(scope)}: would have covered ${covered} of the last ${considered}`,
+    );
+    for (const { created_at, status, summary } of requests) io.out(`  ${created_at}  ${status}  ${safe(summary)}`);
+    const flag = scope === null ? "" : ` --scope '${safe(scope).replaceAll("'", `'\\''`)}'`;
+    io.out(`  assent approve ${action} --for 8h --count 20${flag}`);
+  }
 }
 
 /** Prints a grant. */

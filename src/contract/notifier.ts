@@ -32,6 +32,19 @@ export interface MessageAction {
   edited_by: string | null;
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
+  /**
+   * Grants that an approver could give together with the approval, the narrowest first; empty if the rules allow none.
+   * The approval page offers them.
+   */
+  grants: readonly {
+    /** CEL; null covers every request of the agent, tool and operation. */
+    scope: string | null;
+    /** How many of the last `considered` requests of this kind it would have covered, and the newest of those. */
+    covered: number;
+    considered: number;
+    /** Each in one line that is safe to display. */
+    requests: readonly string[];
+  }[];
   /** Number of people who must approve. */
   quorum: number;
   votes: readonly {

@@ -117,6 +117,23 @@ export function requestSections({
   ];
 }
 
+const MAX_NAMED = 3;
+const MAX_SCOPE = 200;
+
+/**
+ * Returns one line for each grant that the approval page offers, with the requests that it would have covered. Empty if
+ * the rules allow none.
+ * @example
+ * grantLines(message.action); // ['params.repo == "web": 12 of the last 40 requests, such as Deploy "web" to "test"']
+ */
+export function grantLines({ grants }: Pick<MessageAction, "grants">): string[] {
+  return grants.map(({ scope, covered, considered, requests }) => {
+    const named = requests.slice(0, MAX_NAMED).join("; ");
+    const condition = scope === null ? "every request of this kind" : renderText(scope, MAX_SCOPE);
+    return `${condition}: ${covered} of the last ${considered} requests${named === "" ? "" : `, such as ${named}`}`;
+  });
+}
+
 /** `ada` for owner:ada, `key 0193…` for a key without an owner. */
 export function formatPrincipal(principal: string): string {
   if (principal.startsWith("owner:")) return renderText(principal.slice(6), MAX_FACT);

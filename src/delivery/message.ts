@@ -1,8 +1,14 @@
 /** Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for this person. */
 import type { Message, MessageAction, MessageBase } from "../contract/notifier.ts";
-import type { ActionRow, ApprovalRow, DeliveryRow, Storage } from "../contract/storage.ts";
+import {
+  type ActionRow,
+  type ApprovalRow,
+  type DeliveryRow,
+  nullIfCorrupt,
+  type Storage,
+} from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { decodeEntry, type StopEntry } from "../domain/entries.ts";
+import { type DecisionEntry, decodeEntry, type RedecisionEntry, type StopEntry } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
 import { decodeEdit, effectiveHash, effectiveRequest } from "../domain/edited-request.ts";
@@ -11,6 +17,7 @@ import { toHex } from "../domain/hash.ts";
 import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type Mac } from "../domain/tokens.ts";
+import { suggestGrants } from "../policies/suggest-grants.ts";
 
 /** A message that no longer needs to be sent, with the reason. */
 export interface ObsoleteMessage {
@@ -54,11 +61,12 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
     if (action === null) return { obsoleteReason: "the action does not exist" };
     if (action.erased_at !== null) return { obsoleteReason: "the request was erased" };
     const votes = await storage.approvals(action.id);
+    const set = await policies();
     const common = {
       ...base,
       channel: row.channel ?? "",
       person: row.person,
-      action: describe(action, votes, await policies()),
+      action: describe(action, votes, set),
     };
     if (row.kind === "outcome_unknown") {
       if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
@@ -72,11 +80,19 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
     }
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
       return { obsoleteReason: "the action is no longer waiting" };
+    const grants = row.kind === "approval_reminder" ? [] : await readGrantOffers(storage, action, set);
     const principal = row.person === null ? null : principalOfOwner(row.person);
     if (votes.some((vote) => vote.principal === principal)) return { obsoleteReason: "this person has voted" };
     if (row.kind === "approval_reminder" && request?.state !== "delivered")
       return { obsoleteReason: "the request itself was not delivered" };
-    return { ...common, kind: row.kind, link: link(action, principal), reference: request?.reference ?? null };
+    const asked = { ...common.action, grants };
+    return {
+      ...common,
+      action: asked,
+      kind: row.kind,
+      link: link(action, principal),
+      reference: request?.reference ?? null,
+    };
   }
 
   function link(action: ActionRow, principal: string | null): string {
@@ -133,6 +149,35 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
   return { build };
 }
 
+/** Earlier requests that the scopes in a message are tried on. Fewer than on the page, because bursts send many messages. */
+const MAX_EARLIER = 40;
+
+/**
+ * Returns the grants that the approval page offers for a pending action. Everyone who may see it may see the earlier
+ * requests of the same agent and tool.
+ */
+async function readGrantOffers(
+  storage: Pick<Storage, "actions" | "entriesOfAction">,
+  row: ActionRow,
+  set: CompiledPolicySet,
+): Promise<MessageAction["grants"]> {
+  // A store that was tampered with must not suppress the notification.
+  const entries = (await nullIfCorrupt(storage.entriesOfAction(row.id))) ?? [];
+  const newest = entries.filter(({ type }) => type === "decision" || type === "redecision").at(-1);
+  if (newest === undefined) return [];
+  const { decision } = decodeEntry<DecisionEntry | RedecisionEntry>(newest.bytes);
+  if (decision.approval?.grants === undefined) return [];
+  const offers = await suggestGrants(set, row, (filter) =>
+    storage.actions({ ...filter, visibility: { all: true }, limit: MAX_EARLIER }),
+  );
+  return (offers?.suggestions ?? []).map(({ scope, covered, requests }) => ({
+    scope,
+    covered,
+    considered: offers?.considered ?? 0,
+    requests: requests.map(({ summary }) => summary),
+  }));
+}
+
 function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPolicySet): MessageAction {
   const request = effectiveRequest(row) as ActionRequest;
   return {
@@ -156,6 +201,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
       question: question.text,
       answer: answer?.text ?? null,
     })),
+    grants: [],
     quorum: row.quorum ?? 1,
     votes: votes.map((vote) => ({
       approver: vote.principal,

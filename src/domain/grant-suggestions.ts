@@ -1,6 +1,6 @@
 /**
  * Suggests scopes for a grant from the parameters of one request. Values appear only as quoted literals, and each
- * suggestion says how many earlier requests it would have covered.
+ * suggestion has the earlier requests that it would have covered.
  */
 import type { ActionRequest } from "./actions.ts";
 import type { JsonObject } from "./json.ts";
@@ -14,11 +14,11 @@ export interface EarlierRequest {
   isRejected: boolean;
 }
 
-export interface ScopeSuggestion {
+export interface ScopeSuggestion<Request extends EarlierRequest> {
   /** CEL; null covers every request of the agent, tool and operation. */
   scope: string | null;
-  /** Number of earlier requests that it would have covered. */
-  covered: number;
+  /** The earlier requests that it would have covered, in their order. */
+  covered: readonly Request[];
 }
 
 const MAX_MEMBERS = 6;
@@ -45,30 +45,33 @@ const RESERVED = new Set([
  * and no restriction. Leaves out scopes that would have covered a request that a person rejected, and scopes that cover
  * no more requests than a narrower one.
  */
-export function suggestScopes(
+export function suggestScopes<Request extends EarlierRequest>(
   { params }: Pick<ActionRequest, "params">,
-  earlier: readonly EarlierRequest[],
-): ScopeSuggestion[] {
+  earlier: readonly Request[],
+): ScopeSuggestion<Request>[] {
   const conditions = conditionsOf(params);
   const all = conditions.join(" && ");
-  const singles = countCovered(conditions, earlier).sort((a, b) => b.covered - a.covered);
-  const whole = all.length > 0 && all.length <= MAX_SCOPE ? countCovered([all], earlier) : [];
-  const suggestions: ScopeSuggestion[] = [];
-  for (const candidate of [...whole, ...singles.slice(0, 1), ...countCovered([null], earlier)]) {
+  const singles = findCovered(conditions, earlier).sort((a, b) => b.covered.length - a.covered.length);
+  const whole = all.length > 0 && all.length <= MAX_SCOPE ? findCovered([all], earlier) : [];
+  const suggestions: ScopeSuggestion<Request>[] = [];
+  for (const candidate of [...whole, ...singles.slice(0, 1), ...findCovered([null], earlier)]) {
     const narrower = suggestions.at(-1);
-    if (narrower === undefined || candidate.covered > narrower.covered) suggestions.push(candidate);
+    if (narrower === undefined || candidate.covered.length > narrower.covered.length) suggestions.push(candidate);
   }
   return suggestions;
 }
 
-/** Returns the scopes that cover no rejected request, with the number of requests that each covers. */
-function countCovered(scopes: readonly (string | null)[], earlier: readonly EarlierRequest[]): ScopeSuggestion[] {
-  const suggestions: ScopeSuggestion[] = [];
+/** Returns the scopes that cover no rejected request, with the requests that each covers. */
+function findCovered<Request extends EarlierRequest>(
+  scopes: readonly (string | null)[],
+  earlier: readonly Request[],
+): ScopeSuggestion<Request>[] {
+  const suggestions: ScopeSuggestion<Request>[] = [];
   for (const scope of scopes) {
     const covered = earlier.filter(
       ({ evaluation }) => matchGrant({ id: scope ?? "", scope, sum: null }, evaluation) !== null,
     );
-    if (!covered.some(({ isRejected }) => isRejected)) suggestions.push({ scope, covered: covered.length });
+    if (!covered.some(({ isRejected }) => isRejected)) suggestions.push({ scope, covered });
   }
   return suggestions;
 }

@@ -267,6 +267,17 @@ describe("against a running service", () => {
     const deploy = (repo: string) => as(keys.agent, [...named, "--params", JSON.stringify({ repo })]);
     const pending = JSON.parse((await deploy("web")).out) as { id: string };
     const terms = ["--for", "8h", "--count", "2", "--scope", 'params.repo == "web"', "--sum", "1.5", "--at-most", "9"];
+    const earlier = JSON.parse((await deploy("it's")).out) as { id: string };
+    const other = JSON.parse((await deploy("it's new")).out) as { id: string };
+    const suggested = await as(key, ["grants", "--suggest", other.id]);
+    assert.equal(suggested.code, EXIT.ok, suggested.err);
+    const command = String.raw`assent approve ${other.id} --for 8h --count 20 --scope 'params.repo == "it'\''s new"'`;
+    assert.ok(suggested.out.includes(`\n  ${command}\n`), suggested.out);
+    assert.match(suggested.out, /every request: would have covered 2 of the last 2\n {2}20\S+ {2}pending_approval {2}/);
+    const { suggestions } = JSON.parse((await as(key, ["grants", "--suggest", other.id, "--json"])).out) as {
+      suggestions: { requests: { id: string }[] }[];
+    };
+    assert.equal(suggestions.at(-1)?.requests[0]?.id, earlier.id);
     const approved = await as(key, ["approve", pending.id, ...terms]);
     assert.equal(approved.code, EXIT.ok, approved.err);
     assert.match(approved.out, /\nactive {2}ci deploy by .*\n {2}scope {5}params.repo == "web"\n {2}used {6}0 of 2\n/s);
@@ -286,6 +297,7 @@ describe("against a running service", () => {
       [["approve", pending.id, "--for", "8h", "--count", "2", "--sum", "1"], /--sum and --at-most go together/],
       [["deny", pending.id, "--for", "8h"], /--for/],
       [["grants", "--revoke", "x", "--all"], /--revoke takes only --reason/],
+      [["grants", "--suggest", "x", "--all"], /--suggest takes only --json/],
     ] as [string[], RegExp][]) {
       const wrong = await as(key, args);
       assert.deepEqual([wrong.code, words.test(wrong.err)], [EXIT.usage, true], wrong.err);

@@ -151,6 +151,7 @@ const action: MessageAction = {
   preview: null,
   edited_by: null,
   questions: [],
+  grants: [],
   shown_first: ["/params/amount"],
   quorum: 1,
   votes: [],

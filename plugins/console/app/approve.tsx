@@ -8,10 +8,11 @@ import { ApiError, at, now, request } from "./core/api.ts";
 import type { LinkAnswer } from "./core/api-types.ts";
 import { loadMe } from "./core/me.ts";
 import { COOKIE, key, userSignInAddress } from "./core/session.ts";
+import type { GrantLimits, GrantTerms } from "./grants/offer.tsx";
+import { VoteWithGrant } from "./grants/vote-with-grant.tsx";
 import { readDraft } from "./inbox/drafts.ts";
 import { Chip, Votes } from "./inbox/pane.tsx";
 import { castVote } from "./inbox/vote.ts";
-import { VoteBar } from "./inbox/vote-bar.tsx";
 import { Badge, Banner, Notice, Problem, Text, TimeLeft } from "./ui/elements.tsx";
 import { who } from "./ui/format.ts";
 import { useNow } from "./ui/hooks.ts";
@@ -46,16 +47,18 @@ interface Lost {
 interface Signer {
   name: string;
   principal: string;
+  /** The largest grant that the rules allow with the vote; null if none. */
+  grants: GrantLimits | null;
 }
 
 /** Returns the user of this browser's session if they may vote on the action; null for anyone else. */
 async function findSigner(id: string): Promise<Signer | null> {
   if (key() !== COOKIE) return null;
   try {
-    const { approval_token } = await request("GET /v1/actions/{id}", { path: [id] });
+    const { approval_token, approval_terms } = await request("GET /v1/actions/{id}", { path: [id] });
     if (approval_token === undefined) return null;
     const { principal, key: user } = await loadMe();
-    return { name: user.name, principal };
+    return { name: user.name, principal, grants: approval_terms?.grants ?? null };
   } catch {
     // The session has ended, or its user cannot see the action. The link works without it.
     return null;
@@ -94,11 +97,11 @@ function Approve() {
         {error === null ? <p class="quiet">Loading…</p> : <Refused error={error} again={() => void refresh()} />}
       </main>
     );
-  const { action, approver, refusal, signature_required } = seen;
-  const cast = async (approve: boolean, reason: string): Promise<boolean> => {
+  const { action, approver, refusal, signature_required, grants } = seen;
+  const cast = async (approve: boolean, reason: string, grant: GrantTerms | null): Promise<boolean> => {
     setLost(null);
     try {
-      const status = await (signer === null ? voteByLink(approve, reason) : voteSigned(action, approve, reason));
+      const status = await (signer === null ? voteByLink(approve, reason) : voteSigned(action, approve, reason, grant));
       setDone(
         status === "pending_approval"
           ? "Your approval is recorded; it needs more approvals."
@@ -140,7 +143,8 @@ function Approve() {
           <Origin action={action} />
           <Bound action={action} />
           <Problem error={error} />
-          {isOpen ? <VoteBar subject={action.id} cast={cast} /> : null}
+          {isOpen ? <VoteWithGrant id={action.id} limits={signer?.grants ?? null} cast={cast} /> : null}
+          {isOpen && signer === null && grants !== null ? <SignInToGrant /> : null}
           {isPending && !isLate && signature_required && signer === null ? <SignInToSign /> : null}
         </article>
         <p class="quiet">
@@ -159,8 +163,13 @@ async function voteByLink(approve: boolean, reason: string): Promise<string> {
 }
 
 /** Returns the status after the vote. Rejects with an Error if the vote is not recorded. */
-async function voteSigned(action: LinkAnswer["action"], approve: boolean, reason: string): Promise<string> {
-  const result = await castVote(action, approve, reason);
+async function voteSigned(
+  action: LinkAnswer["action"],
+  approve: boolean,
+  reason: string,
+  grant: GrantTerms | null,
+): Promise<string> {
+  const result = await castVote(action, approve, reason, grant);
   if (result.kind === "failed") throw result.error;
   if (result.kind === "late") throw new Error(result.outcome.text);
   return result.action.status;
@@ -198,6 +207,19 @@ function SignInToSign() {
       </a>{" "}
       to vote here.
     </Notice>
+  );
+}
+
+/** A link is not a credential that could be checked at each use of a grant. */
+function SignInToGrant() {
+  return (
+    <p class="quiet">
+      The rule lets you also allow later requests like this.{" "}
+      <a href={userSignInAddress()} onClick={() => sessionStorage.setItem(LINK_STORE, token)}>
+        Sign in as a user
+      </a>{" "}
+      for that.
+    </p>
   );
 }
 

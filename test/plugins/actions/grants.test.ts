@@ -389,6 +389,7 @@ describe("suggestions", () => {
 
   test("suggestions range from all parameters, through the most frequent one, to no restriction, with the actions that each would have covered", async () => {
     const agent_id = freshAgent();
+    const ids: string[] = [];
     for (const params of [
       { repo: "web", amount: 5 },
       { repo: "web", amount: 50 },
@@ -396,17 +397,28 @@ describe("suggestions", () => {
       { repo: "api", amount: 500 },
       { other: true },
     ])
-      await submit({ agent_id, params });
+      ids.unshift((await submit({ agent_id, params })).body.id);
     const { body: action } = await submit({ agent_id, params: { repo: "web", amount: 60, list: [1] } });
     const answer = await suggest(action.id);
-    assert.deepEqual(answer, {
-      considered: 5,
-      suggestions: [
-        { scope: 'params.repo == "web" && params.amount <= 60', covered: 2 },
-        { scope: 'params.repo == "web"', covered: 3 },
-        { scope: null, covered: 5 },
+    const named = answer.suggestions.map((each: Answer["body"]) => ({
+      ...each,
+      requests: each.requests.map(({ id }: { id: string }) => ids.indexOf(id)),
+    }));
+    assert.deepEqual(
+      [answer.considered, named],
+      [
+        5,
+        [
+          { scope: 'params.repo == "web" && params.amount <= 60', covered: 2, requests: [3, 4] },
+          { scope: 'params.repo == "web"', covered: 3, requests: [2, 3, 4] },
+          { scope: null, covered: 5, requests: [0, 1, 2, 3, 4] },
+        ],
       ],
-    });
+    );
+    assert.deepEqual(
+      [answer.suggestions[0].requests[0].status, answer.suggestions[0].requests[0].summary],
+      ["pending_approval", '{"repo":"web","amount":50}'],
+    );
     const scope = answer.suggestions[1]?.scope;
     const terms = { for: "1h", count: 1, scope };
     assert.equal((await vote(action.id, { approve: true, grant: terms })).status, 200, "a suggestion can be granted");
@@ -423,6 +435,17 @@ describe("suggestions", () => {
       suggestions.map(({ scope }: { scope: string | null }) => scope),
       ['params.repo == "web" && params.force == false && params.n <= 1', "params.force == false"],
     );
+  });
+
+  test("suggestions mark hidden characters of earlier requests, and shorten long ones", async () => {
+    const agent_id = freshAgent();
+    await submit({ agent_id, params: { note: "x\u202Ey" } });
+    await submit({ agent_id, params: { note: "\u202E".repeat(5000) } });
+    const { body: action } = await submit({ agent_id, params: {} });
+    const { suggestions } = await suggest(action.id);
+    const [long, short] = suggestions.at(-1).requests.map(({ summary }: { summary: string }) => summary);
+    assert.equal(short, '{"note":"x[U+202E]y"}');
+    assert.ok(long.length <= 170 && !long.includes("\u202E"), long);
   });
 
   test("suggestions quote all text that the agent wrote", async () => {

@@ -58,6 +58,23 @@ const HOSTILE_LINES = [
 ];
 
 describe("messages", () => {
+  test("a request lists the grants that the page offers, with the requests that each would have covered, as plain text", async () => {
+    const grants = [
+      { scope: 'params.repo == "<!everyone>"', covered: 4, considered: 40, requests: ["a", "*b*", "c", "d"] },
+      { scope: null, covered: 0, considered: 40, requests: [] },
+    ];
+    await deliver(askedMessage("U0123456789", {}, { grants }));
+    const [offer] = newest().blocks.filter(({ text }) => /later requests/.test(text?.text ?? ""));
+    assert.equal(offer?.text?.type, "plain_text");
+    assert.deepEqual(offer?.text?.text.split("\n"), [
+      "Your approval can also cover later requests. The approval page offers:",
+      '• params.repo == "&lt;!everyone&gt;": 4 of the last 40 requests, such as a; *b*; c',
+      "• every request of this kind: 0 of the last 40 requests",
+    ]);
+    await deliver(askedMessage("U0123456789"));
+    assert.ok(!textsOf(newest()).some((text) => text.includes("later requests")));
+  });
+
   test("a request shows the action, with a button to the page, and returns a reference to its message", async () => {
     const { reference } = await deliver(askedMessage("U0123456789"));
     assert.equal(reference, `D0123456789:${newest().ts}`);
@@ -256,9 +273,9 @@ describe("in a whole service", () => {
     options,
     origin: "notify-slack",
   });
-  const start = async (): Promise<void> => {
+  const start = async (policy = ASKING): Promise<void> => {
     service = await startService({
-      policy: ASKING,
+      policy,
       plugins: [plugin({ token: TOKEN, api_url: slack.url })],
       change(config) {
         config.server.public_url = "https://assent.example";
@@ -324,6 +341,31 @@ describe("in a whole service", () => {
       const expired = await message("D0ANNA00000", "Expired");
       assert.match(expired.blocks[1].text.text, /^The request expired at/);
       assert.ok(!textsOf(expired).some((text) => text.startsWith("Denied")));
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("where a rule allows grants, the message has the scopes and the earlier requests that each would have covered", async () => {
+    await start(ASKING.replace("expires_in: 8h", "expires_in: 8h, grants: { for: 8h, count: 50 }"));
+    try {
+      const submit = (repo: string): Promise<unknown> =>
+        service.call("POST", "/v1/actions", { body: { ...ASKED, params: { repo } } });
+      await submit("web");
+      await submit("api");
+      await submit("web");
+      const offers = await eventually(
+        () => {
+          const texts = slack.messages.filter(({ channel }) => channel === "D0ANNA00000").map(textsOf);
+          const found = texts.flat().filter((text) => text.includes("later requests"));
+          return found.length === 3 ? found : undefined;
+        },
+        () => JSON.stringify(slack.messages),
+      );
+      assert.deepEqual(offers.at(-1)?.split("\n").slice(1), [
+        '• params.repo == "web": 1 of the last 2 requests, such as {"repo":"web"}',
+        '• every request of this kind: 2 of the last 2 requests, such as {"repo":"api"}; {"repo":"web"}',
+      ]);
     } finally {
       await service.close();
     }

@@ -38,6 +38,7 @@ const message: Message = {
     preview: null,
     edited_by: null,
     questions: [],
+    grants: [],
     shown_first: [],
     quorum: 1,
     votes: [],

@@ -1248,6 +1248,13 @@ export interface LinkAnswer {
   refusal: string | null;
   /** Whether the rule accepts only votes that are signed with a passkey, so that no link can vote. */
   signature_required: boolean;
+  /** The largest grant that the rules allow with an approval; null if none. A link cannot grant. */
+  grants: {
+    /** Maximum number of uses. */
+    count: number;
+    /** Maximum time. */
+    for_seconds: number;
+  } | null;
   action: LinkedAction;
 }
 
@@ -2058,6 +2065,16 @@ export interface Api {
         scope: string | null;
         /** Number of those requests that it would have covered. */
         covered: number;
+        /** The newest of them, at most five. */
+        requests: ({
+          /** Action. */
+          id: string;
+          status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
+          /** When it was submitted. */
+          created_at: string;
+          /** Its preview, or else its parameters, in one line. Hidden characters are marked. */
+          summary: string;
+        })[];
       })[];
     };
   };

@@ -15,6 +15,7 @@ import { Who } from "../ui/person.tsx";
 import { Bound, Content, Metadata, Origin, Preview, Risk, Reviews, Unusual, Why } from "../ui/request.tsx";
 import { Questions } from "../ui/agent-questions.tsx";
 import { Edited } from "../ui/edited.tsx";
+import { VoteWithGrant } from "../grants/vote-with-grant.tsx";
 import { AskForm } from "./ask.tsx";
 import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
@@ -23,7 +24,7 @@ import type { Item } from "./queue.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
 import { castVote, type VoteResult } from "./vote.ts";
-import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
+import type { VoteBarHandle } from "./vote-bar.tsx";
 
 interface Props {
   item: Item;
@@ -127,13 +128,14 @@ function Answer({
   return (
     <div class="pane-foot">
       <Problem error={item.error} />
-      <VoteBar
+      <VoteWithGrant
         key={action.id}
-        subject={action.id}
+        id={action.id}
+        limits={action.approval_terms?.grants ?? null}
         handle={handle}
         onLeave={onLeave}
-        cast={async (approve, reason) => {
-          const result = await castVote(action, approve, reason);
+        cast={async (approve, reason, grant) => {
+          const result = await castVote(action, approve, reason, grant);
           onVoted(result);
           return result.kind === "settled" || result.kind === "recorded";
         }}

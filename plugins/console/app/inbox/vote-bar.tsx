@@ -16,11 +16,13 @@ interface Props {
   cast(approve: boolean, reason: string): Promise<boolean>;
   /** Number of requests. Ctrl+Enter votes only if it is one. */
   count?: number;
+  /** Label of the button that approves. */
+  approve?: string;
   onLeave?(): void;
   handle?: Ref<VoteBarHandle>;
 }
 
-export function VoteBar({ subject, cast, count = 1, onLeave, handle }: Props) {
+export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "Approve", onLeave, handle }: Props) {
   const [reason, setReason] = useState(() => readDraft(subject));
   const [chosen, setChosen] = useState<boolean | null>(null);
   const [casting, setCasting] = useState<boolean | null>(null);
@@ -85,7 +87,7 @@ export function VoteBar({ subject, cast, count = 1, onLeave, handle }: Props) {
           disabled={casting !== null}
           onClick={() => void vote(true)}
         >
-          {casting === true ? "Approving…" : label("Approve")}
+          {casting === true ? "Approving…" : label(approveLabel)}
         </button>
         <button
           type="button"

@@ -1,6 +1,7 @@
 /** Casts votes. Each vote is bound to the request hash that the page showed. The votes of a session are signed. */
 import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
+import type { GrantTerms } from "../grants/offer.tsx";
 import { COOKIE, key } from "../core/session.ts";
 import { outcomeOf, type Outcome } from "./outcome.tsx";
 import { castSignedVotes, MAX_SIGNED_VOTES, type SignedResult } from "./signed-votes.ts";
@@ -25,9 +26,14 @@ const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it bel
 type Shown = Pick<Action, "id" | "request_hash" | "questions">;
 
 /** Votes on one request. Rejects only for programming errors. */
-export async function castVote(shown: Shown, approve: boolean, reason: string): Promise<VoteResult> {
+export async function castVote(
+  shown: Shown,
+  approve: boolean,
+  reason: string,
+  grant: GrantTerms | null = null,
+): Promise<VoteResult> {
   let result: VoteResult | undefined;
-  await castVotes([shown], approve, reason, (_, only) => (result = only));
+  await castVotes([shown], approve, reason, (_, only) => (result = only), grant);
   return result as VoteResult;
 }
 
@@ -40,6 +46,7 @@ export async function castVotes(
   approve: boolean,
   reason: string,
   onResult: (id: string, result: VoteResult) => void,
+  grant: GrantTerms | null = null,
 ): Promise<void> {
   const canSign = key() === COOKIE;
   const size = canSign ? MAX_SIGNED_VOTES : 1;
@@ -50,8 +57,8 @@ export async function castVotes(
       if (current !== null) open.push(current);
     }
     if (open.length === 0) continue;
-    if (canSign && (await voteSigned(open, approve, reason, onResult))) continue;
-    for (const action of open) onResult(action.id, await voteUnsigned(action, approve, reason));
+    if (canSign && grant === null && (await voteSigned(open, approve, reason, onResult))) continue;
+    for (const action of open) onResult(action.id, await voteUnsigned(action, approve, reason, grant));
   }
 }
 
@@ -72,9 +79,15 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
   }
 }
 
-async function voteUnsigned(action: Action, approve: boolean, reason: string): Promise<VoteResult> {
+async function voteUnsigned(
+  action: Action,
+  approve: boolean,
+  reason: string,
+  grant: GrantTerms | null,
+): Promise<VoteResult> {
   try {
-    const body = { token: action.approval_token as string, approve, ...(reason === "" ? {} : { reason }) };
+    const token = action.approval_token as string;
+    const body = { token, approve, ...(reason === "" ? {} : { reason }), ...(grant === null ? {} : { grant }) };
     return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), approve);
   } catch (error) {
     return refusedResult(action.id, asApiError(error));

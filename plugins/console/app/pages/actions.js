@@ -32,7 +32,7 @@ const STATUSES = [
   "succeeded",
   "failed",
 ];
-const FILTERS = ["status", "agent_id", "tool", "operation", "since", "until"];
+const FILTERS = ["status", "agent_id", "tool", "operation", "since", "until", "grant_id"];
 const PAGE = 50;
 /** Most rows that are loaded to fill a gap, such as after the computer slept. Beyond it the list begins anew. */
 const MOST_MISSED = 1000;
@@ -145,6 +145,7 @@ function List({ query }) {
         ["agent_id", "Agent"],
         ["tool", "Tool"],
         ["operation", "Operation"],
+        ["grant_id", "Grant"],
       ].map(
         ([name, label]) =>
           html`<div class="field">

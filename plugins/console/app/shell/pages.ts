@@ -42,6 +42,13 @@ export const PAGES: readonly PageEntry[] = [
     scopes: READ_ACTIONS,
   },
   {
+    name: "grants",
+    title: "Grants",
+    icon: "check",
+    load: () => import("../grants/grants.tsx").then((module) => module.Grants),
+    scopes: ["grants:write", "actions:read"],
+  },
+  {
     name: "policies",
     title: "Policies",
     icon: "scroll",

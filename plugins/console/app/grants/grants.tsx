@@ -1,0 +1,255 @@
+/** The page of grants: what is allowed in advance, by whom, until when, and how often it was used. */
+import { useState } from "preact/hooks";
+import type { Api } from "../core/api-types.ts";
+import { at, request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Badge, Copy, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { Field, values } from "../ui/forms.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { Who } from "../ui/person.tsx";
+import { TEXTS } from "./strings.ts";
+
+type Grant = Api["GET /v1/grants"]["response"]["grants"][number];
+
+const COMMAND = "assent grants --suggest ID";
+const HEAD = ["Covers", "Scope", "Used", "Granted by", "Until", "Status", ""];
+
+export function Grants() {
+  const [isActive, setActive] = useState(true);
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [revoking, setRevoking] = useState<Grant | null>(null);
+  const [result, setResult] = useState("");
+  const cursor = cursors.at(-1);
+  const { data, error, loading, reload } = useLoad(
+    (signal) => {
+      const query = { active: isActive, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
+      return request("GET /v1/grants", { query, signal });
+    },
+    [isActive, cursor],
+  );
+  const grants = data?.grants ?? [];
+  const show = (active: boolean): void => {
+    setActive(active);
+    setCursors([]);
+  };
+  return (
+    <Page title={TEXTS.title}>
+      <div role="status">
+        {result === "" ? null : (
+          <Notice kind="good">
+            <Text value={result} />
+          </Notice>
+        )}
+      </div>
+      <div class="filters">
+        <div class="field">
+          <label for="grant-status">Show</label>
+          <select
+            id="grant-status"
+            value={isActive ? "active" : "ended"}
+            onChange={(event) => show(event.currentTarget.value === "active")}
+          >
+            <option value="active">active</option>
+            <option value="ended">ended</option>
+          </select>
+        </div>
+      </div>
+      <Problem error={error} again={reload} />
+      {data === null && loading ? <Loading what="grants" /> : null}
+      {grants.length === 0 && data !== null && error === null ? <NoGrants isActive={isActive} /> : null}
+      {grants.length === 0 ? null : (
+        <Table label={TEXTS.title} head={HEAD}>
+          {grants.map((grant) => (
+            <Row key={grant.id} grant={grant} onRevoke={() => setRevoking(grant)} />
+          ))}
+        </Table>
+      )}
+      <p class="row">
+        {cursors.length === 0 ? null : (
+          <button type="button" onClick={() => setCursors(cursors.slice(0, -1))}>
+            Newer
+          </button>
+        )}
+        {data?.next_cursor ? (
+          <button type="button" onClick={() => setCursors([...cursors, data.next_cursor as string])}>
+            Older
+          </button>
+        ) : null}
+      </p>
+      {revoking === null ? null : (
+        <Revoke
+          grant={revoking}
+          onClose={() => setRevoking(null)}
+          onDone={() => {
+            setRevoking(null);
+            setResult(TEXTS.revoked(nameOf(revoking)));
+            reload();
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+const nameOf = ({ agent_id, tool, operation }: Grant): string => plain(`for ${agent_id}: ${tool} ${operation}`);
+
+function NoGrants({ isActive }: { isActive: boolean }) {
+  return (
+    <Empty text={isActive ? TEXTS.empty : TEXTS.emptyAll}>
+      <p>{TEXTS.emptyHelp}</p>
+      <p class="row">
+        <code>{COMMAND}</code> <Copy value={COMMAND} />
+      </p>
+      <p>
+        <a href="#/approvals">Open the pending requests</a>
+      </p>
+    </Empty>
+  );
+}
+
+function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
+  const { id, agent_id, tool, operation, scope, until, granted_by, granted_at, status, ended, comment } = grant;
+  return (
+    <tr>
+      <td>
+        <strong>
+          <Text value={`${tool} ${operation}`} />
+        </strong>
+        <br />
+        <span class="quiet">
+          by <Text value={agent_id} />
+        </span>
+      </td>
+      <td data-label="Scope">
+        {scope === null ? (
+          <span class="quiet">every request</span>
+        ) : (
+          <code>
+            <Text value={scope} />
+          </code>
+        )}
+      </td>
+      <td data-label="Used">
+        <Uses grant={grant} />
+      </td>
+      <td data-label="Granted by">
+        <Who principal={granted_by} />
+        <br />
+        <span class="quiet">
+          <Time at={granted_at} />
+          {comment ? (
+            <>
+              : “<Text value={comment} />”
+            </>
+          ) : null}
+        </span>
+      </td>
+      <td data-label="Until">
+        <Time at={ended?.at ?? until} />
+      </td>
+      <td data-label="Status">
+        <Badge value={status} label={status.replace("_", " ")} />
+        {ended === null ? null : <End ended={ended} />}
+      </td>
+      <td>
+        {ended === null && may("grants:write") ? (
+          <button
+            type="button"
+            class="danger small"
+            aria-label={`Revoke the grant ${nameOf(grant)}, ${id.slice(-6)}`}
+            onClick={onRevoke}
+          >
+            Revoke…
+          </button>
+        ) : null}
+      </td>
+    </tr>
+  );
+}
+
+/** Renders how much of a grant is used and left, with a link to its uses. */
+function Uses({ grant: { id, count, used, sum } }: { grant: Grant }) {
+  return (
+    <>
+      <a href={`#/actions?grant_id=${at(id)}`}>{used === null ? "uses" : `${used.count} of ${count}`}</a>
+      {used === null ? null : (
+        <>
+          <br />
+          <span class="quiet">{Math.max(0, count - used.count)} left</span>
+        </>
+      )}
+      {sum === null || used === null ? null : (
+        <>
+          <br />
+          <span class="quiet">
+            {used.sum ?? 0} of {sum.at_most} (<Text value={sum.of} />)
+          </span>
+        </>
+      )}
+    </>
+  );
+}
+
+function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ended"]> }) {
+  return (
+    <>
+      <br />
+      <span class="quiet">
+        {cause}
+        {by === null ? null : (
+          <>
+            {" "}
+            by <Who principal={by} />
+          </>
+        )}
+        {comment ? (
+          <>
+            : “<Text value={comment} />”
+          </>
+        ) : null}
+      </span>
+    </>
+  );
+}
+
+function Revoke({ grant, onClose, onDone }: { grant: Grant; onClose(): void; onDone(): void }) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const revoke = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
+    event.preventDefault();
+    const { reason = "" } = values(event.currentTarget);
+    setBusy(true);
+    try {
+      await request("POST /v1/grants/{id}/revoke", { path: [grant.id], body: reason === "" ? {} : { reason } });
+      onDone();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Revoke this grant?" onClose={onClose}>
+      <form onSubmit={(event) => void revoke(event)}>
+        <p>
+          <strong>
+            <Text value={`${grant.tool} ${grant.operation}`} />
+          </strong>{" "}
+          by <Text value={grant.agent_id} />
+        </p>
+        <p>{TEXTS.revokeHelp}</p>
+        <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={500} />
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="danger" disabled={isBusy}>
+            Revoke
+          </button>
+          <button type="button" onClick={onClose}>
+            Keep it
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

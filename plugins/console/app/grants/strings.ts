@@ -1,0 +1,33 @@
+/** Texts of grants. */
+import { counted } from "../ui/format.ts";
+
+export const TEXTS = {
+  title: "Grants",
+  offer: "Also allow later requests",
+  considered: (count: number) => `Tried on the agent's last ${counted(count, "request")} of this kind`,
+  onlyThis: "This request only",
+  everything: "Every request of this agent, tool and operation",
+  covered: (count: number) => `would have covered ${count.toLocaleString("en")}`,
+  newest: (count: number) => `Show the newest ${count.toLocaleString("en")}`,
+  noScope: "A person rejected a similar request, so there is no scope to suggest.",
+  count: (most: number) => `Enter a number from 1 to ${most.toLocaleString("en")}.`,
+  ends: "Policies and stops are evaluated at each use. You can revoke it under Grants; any rejection of the same kind ends it, too.",
+  approve: "Approve and grant",
+  empty: "No grants are active.",
+  emptyAll: "No one has granted anything.",
+  emptyHelp:
+    "A grant is an approval in advance. Where a rule has approval.grants, open a pending request, choose “Also allow later requests”, and approve. Or on the command line:",
+  revoked: (name: string) => `The grant ${name} is revoked.`,
+  revokeHelp:
+    "From now on, its agent has to ask again. Actions that it allowed and that have not started go back to approvers.",
+} as const;
+
+/** Durations that the service reads, the shortest first. */
+export const DURATIONS = [
+  { value: "30m", label: "30 minutes", seconds: 1800 },
+  { value: "1h", label: "1 hour", seconds: 3600 },
+  { value: "8h", label: "8 hours", seconds: 28_800 },
+  { value: "24h", label: "24 hours", seconds: 86_400 },
+  { value: "7d", label: "7 days", seconds: 604_800 },
+  { value: "30d", label: "30 days", seconds: 2_592_000 },
+] as const;

@@ -1,0 +1,32 @@
+/** The vote bar of one request, with the offer to allow later requests where the rules and the voter's scopes permit it. */
+import type { Ref } from "preact";
+import { useState } from "preact/hooks";
+import { may } from "../core/me.ts";
+import { VoteBar, type VoteBarHandle } from "../inbox/vote-bar.tsx";
+import { GrantOffer, type GrantLimits, type GrantTerms } from "./offer.tsx";
+import { TEXTS } from "./strings.ts";
+
+interface Props {
+  id: string;
+  /** Null if the rules allow no grants. */
+  limits: GrantLimits | null;
+  handle?: Ref<VoteBarHandle>;
+  onLeave?(): void;
+  cast(approve: boolean, reason: string, grant: GrantTerms | null): Promise<boolean>;
+}
+
+export function VoteWithGrant({ id, limits, cast, handle = null, onLeave = () => undefined }: Props) {
+  const [grant, setGrant] = useState<GrantTerms | null>(null);
+  return (
+    <>
+      {limits === null || !may("grants:write") ? null : <GrantOffer {...{ id, limits }} onChoose={setGrant} />}
+      <VoteBar
+        subject={id}
+        handle={handle}
+        onLeave={onLeave}
+        approve={grant === null ? "Approve" : TEXTS.approve}
+        cast={(approve, reason) => cast(approve, reason, approve ? grant : null)}
+      />
+    </>
+  );
+}

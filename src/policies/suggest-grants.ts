@@ -1,0 +1,85 @@
+/** Suggests scopes for a grant together with the vote on an action, with the earlier requests that each would have covered. */
+import type { ActionFilter, ActionRow } from "../contract/storage.ts";
+import { findDeniedBy } from "../domain/denied-by.ts";
+import { effectiveRequest } from "../domain/edited-request.ts";
+import { type EarlierRequest, suggestScopes } from "../domain/grant-suggestions.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { Evaluation } from "../domain/policy/decide/evaluation.ts";
+import { presentRequest } from "../domain/policy/decide/shown-first.ts";
+import { clipText } from "../domain/text.ts";
+import { toRfc3339 } from "../domain/time.ts";
+import { markedText } from "../domain/visible-text.ts";
+
+/** Earlier requests that a suggestion names. */
+const MAX_NAMED = 5;
+const MAX_SUMMARY = 160;
+
+export interface CoveredRequest {
+  id: string;
+  status: ActionRow["status"];
+  created_at: string;
+  /** The preview, or else the parameters, in one line that is safe to display. */
+  summary: string;
+}
+
+export interface GrantSuggestions {
+  /** Number of earlier requests of the agent with this tool and operation that the scopes were tried on. */
+  considered: number;
+  /** At most three, the narrowest first. */
+  suggestions: {
+    /** CEL; null covers every request of the agent, tool and operation. */
+    scope: string | null;
+    /** Number of those requests that it would have covered. */
+    covered: number;
+    /** The newest of them. */
+    requests: CoveredRequest[];
+  }[];
+}
+
+/**
+ * Tries scopes on earlier requests of the same agent, tool and operation. Returns null if the request of the action was
+ * erased.
+ * @param readEarlier reads the newest of them that the reader may see
+ */
+export async function suggestGrants(
+  compiled: CompiledPolicySet,
+  row: ActionRow,
+  readEarlier: (filter: Omit<ActionFilter, "visibility" | "limit">) => Promise<ActionRow[]>,
+): Promise<GrantSuggestions | null> {
+  const request = effectiveRequest(row);
+  if (request === null) return null;
+  const { agent_id, tool, operation } = row;
+  const rows = await readEarlier({ agent_id, tool, operation, before_seq: row.decision_seq });
+  const earlier = rows.flatMap((each) => toEarlierAction(compiled, each) ?? []);
+  const suggestions = suggestScopes(request, earlier).map(({ scope, covered }) => ({
+    scope,
+    covered: covered.length,
+    requests: covered.slice(0, MAX_NAMED).map((each) => describeRequest(compiled, each)),
+  }));
+  return { considered: earlier.length, suggestions };
+}
+
+interface EarlierAction extends EarlierRequest {
+  row: ActionRow;
+}
+
+/** Returns null for a request that was erased or cannot be read. */
+function toEarlierAction(compiled: CompiledPolicySet, row: ActionRow): EarlierAction | null {
+  const request = effectiveRequest(row);
+  if (request === null) return null;
+  const principal = { key_id: row.submitted_by, name: "", agent_id: row.submitted_agent, owner: row.submitted_owner };
+  const evaluation = new Evaluation(compiled, request, { principal }, row.created_at);
+  return { row, evaluation, isRejected: findDeniedBy(row) === "person" };
+}
+
+function describeRequest(compiled: CompiledPolicySet, { row, evaluation: { request } }: EarlierAction): CoveredRequest {
+  const { preview } = presentRequest(compiled, { ...row, params: request.params, context: request.context });
+  // The preview is marked already.
+  const summary = preview ?? markedText(clipText(JSON.stringify(request.params), MAX_SUMMARY));
+  return {
+    id: row.id,
+    status: row.status,
+    created_at: toRfc3339(row.created_at),
+    summary: clipText(summary, MAX_SUMMARY),
+  };
+}
