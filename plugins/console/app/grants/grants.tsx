@@ -4,11 +4,12 @@ import type { Api } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Copy, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
 import { Field, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Who } from "../ui/person.tsx";
+import { Snippet } from "../ui/snippet.tsx";
 import { TEXTS } from "./strings.ts";
 
 type Grant = Api["GET /v1/grants"]["response"]["grants"][number];
@@ -99,9 +100,7 @@ function NoGrants({ isActive }: { isActive: boolean }) {
   return (
     <Empty text={isActive ? TEXTS.empty : TEXTS.emptyAll}>
       <p>{TEXTS.emptyHelp}</p>
-      <p class="row">
-        <code>{COMMAND}</code> <Copy value={COMMAND} />
-      </p>
+      <Snippet label="Suggest scopes for a pending action" text={COMMAND} />
       <p>
         <a href="#/approvals">Open the pending requests</a>
       </p>

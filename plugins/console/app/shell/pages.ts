@@ -45,6 +45,7 @@ export const PAGES: readonly PageEntry[] = [
     name: "grants",
     title: "Grants",
     icon: "check",
+    section: "Control",
     load: () => import("../grants/grants.tsx").then((module) => module.Grants),
     scopes: ["grants:write", "actions:read"],
   },
