@@ -189,9 +189,21 @@ export {
   matchGrant,
 } from "./domain/policy/decide/grant.ts";
 
+// Suggested rules
+export {
+  appendResult,
+  exceedsFailureRate,
+  findRulesStopped,
+  findSuggestedFacts,
+  isInForce,
+  resultsMeta,
+  type SuggestedRule,
+  type SuggestedRules,
+} from "./domain/suggested-rules.ts";
+
 // Keys, agents and stops
 export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
-export { buildGrantEndEntry, buildKeyEntry, toPolicyChange } from "./domain/change-entries.ts";
+export { buildGrantEndEntry, buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {
   assertionCounter,
   findAssertionFault,

@@ -11,7 +11,7 @@ import {
   confirmWithScope,
   type CoreHost,
   countNeeded,
-  decideEvaluation,
+  decideForEntry,
   editRequest,
   type EditedValue,
   effectiveRequest,
@@ -134,13 +134,13 @@ async function changeRequest(
   const facts = await collectFacts(tx, row, basis);
   const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
   const uses = await readUses(tx, evaluation, facts);
-  const decision = decideEvaluation(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
+  const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);
   const approvers = combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
   const stored = { at: tx.now, by: cause.by.principal, comment: reason, request, salt: newSalt() };
   const effective = encodeEdit(stored);
-  const committed = commitFacts(uses.facts, newSalt, row.past);
+  const committed = commitFacts(decidedOn, newSalt, row.past);
   const redecision = { decision, policySet: tx.activePolicies.digest, ...committed };
   await recordEdit(tx, { ...row, effective }, redecision, cause, {
     edit: { previous: commitEffective(row), comment: reason },

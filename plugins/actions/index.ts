@@ -9,6 +9,7 @@ import { createCredentialEnding } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiry } from "./expiry.ts";
 import { grantRoutes } from "./grant-routes.ts";
+import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetention } from "./retention.ts";
 import { createReviewWorker } from "./review-worker.ts";
@@ -58,6 +59,7 @@ export default defineCorePlugin({
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
         ...grantRoutes(host, TAG),
+        ...suggestedRuleRoutes(host, TAG),
         rotaRoute(host, TAG),
         ...breakGlassRoutes(host, TAG),
       ],

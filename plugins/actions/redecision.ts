@@ -6,13 +6,14 @@ import {
   actionEntryFields,
   commitFacts,
   type CoreHost,
-  decideEvaluation,
+  decideForEntry,
   effectiveRequest,
   type Decision,
   type DecisionEntry,
   Evaluation,
   type Facts,
   findMatchedLimits,
+  findSuggestedFacts,
   findUsedBefore,
   type LedgerTransaction,
   type LimitFact,
@@ -73,10 +74,9 @@ export async function reevaluateAction(
     limits.push({ policy, limit, basis, used: findUsedBefore(counted, need) ?? (await readUse(tx, need)) });
   }
   const facts: Facts = { ...now, limits };
-  const decision = decideEvaluation(evaluation, { ...facts, ...tx.stopFacts(row) });
-  if (decision.reason_code === "STOPPED") throw stoppedError(row, decision);
-  const granted = await reapplyGrant(host, tx, row, evaluation, { decision, facts }, counted);
-  const final = granted ?? { decision, facts };
+  const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
+  if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
+  const final = (await reapplyGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
 }
 
@@ -92,6 +92,7 @@ export async function collectFacts(
     ...(await tx.agentFacts(row.agent_id)),
     ...(await keyFacts(tx, row.submitted_by)),
     ...(commit === undefined ? {} : { policy_commit: commit }),
+    ...findSuggestedFacts(tx.suggestedRules, tx.activePolicies.compiled),
   };
 }
 

@@ -13,6 +13,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { endGrantOnFailure } from "./grant-end.ts";
+import { countSuggestedResult } from "./suggested-rule-results.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, actionNotFound } from "./visible-action.ts";
 
@@ -45,7 +46,7 @@ export async function recordResult(
   const isStarter = row !== null && row.started_by === who.key.id;
   if (row === null || !(canSee(who.visibility, row) || isStarter)) throw actionNotFound(id);
   assertNotErased(row);
-  const { start, result: reported } = await verifyAgainstLedger(host, tx, row);
+  const { start, result: reported, first, newest } = await verifyAgainstLedger(host, tx, row);
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;
   const commitment = commitResult(row.salt, result);
   // Compare with the commitment in the ledger, because the text in the row could have been altered.
@@ -78,6 +79,7 @@ export async function recordResult(
     },
     row.submitted_by,
   );
+  await countSuggestedResult(tx, row, { first, newest }, result.success, toActor(who.key, who.principal));
   if (!result.success) endGrantOnFailure(tx, row, toActor(who.key, who.principal));
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status }, change));

@@ -6,6 +6,7 @@ import {
   type CoreHost,
   decide,
   decideEvaluation,
+  findSuggestedFacts,
   encodeRequest,
   Evaluation,
   type Facts,
@@ -241,6 +242,7 @@ async function prepareEvaluation(host: CoreHost, credential: Credential, request
   const facts = {
     ...credentialFacts(credential, await host.agents.facts(request.agent_id)),
     ...(await host.stops.facts(request)),
+    ...findSuggestedFacts(await host.suggestedRules.list(), compiled),
   };
   return { evaluation: new Evaluation(compiled, request, facts, now), facts, policySet: compiled, digest, now };
 }

@@ -16,6 +16,7 @@ import {
   findDeniedBy,
   findGrantUse,
   findMatchedLimits,
+  findSuggestedFacts,
   idempotencyConflict,
   idempotencyLookup,
   type IdempotentCall,
@@ -172,6 +173,7 @@ export async function decideSubmission(
   const baseFacts: Facts = {
     ...credentialFacts(credential, await tx.agentFacts(request.agent_id)),
     ...tx.stopFacts(request),
+    ...findSuggestedFacts(tx.suggestedRules, compiled),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);

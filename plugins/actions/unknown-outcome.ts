@@ -18,6 +18,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { endGrantOnFailure } from "./grant-end.ts";
+import { countSuggestedResult } from "./suggested-rule-results.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
 import { matchesLedger, verifyAgainstLedger } from "./verify-record.ts";
 
@@ -142,7 +143,7 @@ export function settleOutcome(
     const current = await confirmWithScope(tx, credential, "actions:settle");
     const row = await visibleAction(tx, id, current);
     assertNotErased(row);
-    await verifyAgainstLedger(host, tx, row);
+    const history = await verifyAgainstLedger(host, tx, row);
     if (row.status !== "unknown")
       throw new Refusal(
         "OUTCOME_NOT_UNKNOWN",
@@ -166,6 +167,7 @@ export function settleOutcome(
       },
       row.submitted_by,
     );
+    await countSuggestedResult(tx, row, history, success, toActor(current.key, current.principal));
     if (!success) endGrantOnFailure(tx, row, toActor(current.key, current.principal));
     const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
     if (!(await tx.updateAction(id, { status: "unknown" }, change)))

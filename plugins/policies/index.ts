@@ -69,7 +69,14 @@ function routes(host: CoreHost): Route[] {
         200: { ...policyResponse, description: "It was stored by an earlier request with this Idempotency-Key." },
         201: { ...policyResponse, description: "Stored." },
       },
-      errors: [...reads, "POLICY_NAME_TAKEN", "POLICY_MANAGED", "POLICY_NOT_FOUND", "IDEMPOTENCY_CONFLICT"],
+      errors: [
+        ...reads,
+        "SUGGESTED_RULE_UNTRIED",
+        "POLICY_NAME_TAKEN",
+        "POLICY_MANAGED",
+        "POLICY_NOT_FOUND",
+        "IDEMPOTENCY_CONFLICT",
+      ],
       async handle({ query, body, headers, credential, signal }) {
         const read = await parsePolicyBody(host, body, signal);
         const activate = query.activate === true;
@@ -95,7 +102,7 @@ function routes(host: CoreHost): Route[] {
       description:
         "Stores all policies or none. An existing name gets a new version, unless it is unchanged. Errors have a line and column.",
       responses: { 200: { description: "The outcome for each policy.", schema: schema.Imported } },
-      errors: [...reads, "POLICY_MANAGED"],
+      errors: [...reads, "SUGGESTED_RULE_UNTRIED", "POLICY_MANAGED"],
       async handle({ query, body, credential, signal }) {
         const activate = query.activate === true;
         const read = await host.policies.trials.read({ yaml: typeof body === "string" ? body : body.yaml }, signal);
@@ -149,7 +156,7 @@ function routes(host: CoreHost): Route[] {
       description:
         "Versions are immutable. An unchanged policy creates none; as YAML, a changed comment is a change. Send the `ETag` that you read as `If-Match` to reject the change if the policy has changed since.",
       responses: { 200: policyResponse },
-      errors: [...changed, ...reads],
+      errors: [...changed, ...reads, "SUGGESTED_RULE_UNTRIED"],
       handle: async ({ params, query, body, headers, credential, signal }) =>
         policyReply(
           host,
@@ -191,7 +198,7 @@ function routes(host: CoreHost): Route[] {
       description:
         "Default: the latest version. Activating an older one is a rollback. Each request is decided by either the old or the new set.",
       responses: { 200: policyResponse },
-      errors: [...changed, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID"],
+      errors: [...changed, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID", "SUGGESTED_RULE_UNTRIED"],
       handle: async ({ params, body, headers, credential }) =>
         policyReply(host, await activatePolicy(host, params.id, body.version ?? null, headers, credential)),
     }),

@@ -43,6 +43,20 @@ function assertCanActivate(who: Credential): void {
     );
 }
 
+/** Throws SUGGESTED_RULE_UNTRIED for a suggested policy that would be enforced without having been active in shadow mode. */
+function assertTriedInShadow(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit>): void {
+  const active = tx.activePolicies.compiled.document.policies;
+  for (const [name, { definition }] of edits) {
+    if (definition.suggested === undefined || definition.mode === "shadow") continue;
+    const isTried = active.some(({ policy, definition: { suggested } }) => policy === name && suggested !== undefined);
+    if (!isTried)
+      throw new Refusal(
+        "SUGGESTED_RULE_UNTRIED",
+        `the policy "${name}" was suggested and is not active in shadow mode; activate a version with \`mode: shadow\` first`,
+      );
+  }
+}
+
 interface Save {
   credential: Credential;
   activate: boolean;
@@ -136,6 +150,7 @@ async function saveAll(
   const edits = new Map<string, PolicyEdit>(
     activate ? plans.map((plan) => [plan.name, { version: plan.version, definition: plan.read.document }]) : [],
   );
+  assertTriedInShadow(tx, edits);
   const set = host.policies.plan(tx, edits);
   const changes: PolicyChange[] = [];
   for (const plan of plans) {
@@ -163,11 +178,10 @@ export function activatePolicy(
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
     const wanted = await findVersion(tx, row, version ?? row.latest_version);
-    const set = host.policies.plan(
-      tx,
-      new Map([[row.name, { version: wanted.version, definition: parseStoredDocument(wanted) }]]),
-    );
+    const edits = new Map([[row.name, { version: wanted.version, definition: parseStoredDocument(wanted) }]]);
+    const set = host.policies.plan(tx, edits);
     if (row.active_version === wanted.version) return row;
+    assertTriedInShadow(tx, edits);
     const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
     const after = { ...row, ...change };
     await tx.updatePolicy(row.id, change);

@@ -1,9 +1,11 @@
 /** Places and lifts stops. Each is one urgent job, which needs no policy. */
 import {
+  buildSuggestedRuleEntry,
   confirmWithScope,
   type CoreHost,
   countPeople,
   findCreatedResource,
+  findRulesStopped,
   type IdempotentCall,
   isStopActive,
   listActiveStops,
@@ -64,9 +66,23 @@ export function placeStop(
       needed: 0,
       by: toActor(who.key, who.principal),
     });
+    revertSuggestedRules(tx, { id, agent, tool, policy, reason }, toActor(who.key, who.principal));
     await recordCreatedResource(tx, who, call, id);
     return { stop: findStop(tx.stops, id), replayed: false };
   });
+}
+
+/** Reverts the suggested rules that the stop covers. They stay reverted when the stop is lifted. */
+function revertSuggestedRules(
+  tx: Tx,
+  stop: Pick<Stop, "id" | "agent" | "tool" | "policy" | "reason">,
+  by: ReturnType<typeof toActor>,
+): void {
+  for (const rule of findRulesStopped(tx.suggestedRules, stop)) {
+    const change = { change: "reverted", cause: "stop", related_stop: stop.id, comment: stop.reason, by } as const;
+    tx.record(buildSuggestedRuleEntry(rule, change, tx.now));
+    tx.bumpEpoch();
+  }
 }
 
 /** Lifts the stop once enough people have requested it, including this caller. Until then it stays active. */

@@ -12,6 +12,8 @@ import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
 import { questionsMatch } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
+import { decide } from "../domain/policy/decide/decide.ts";
+import type { JsonValue } from "../domain/json.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
 import type { GrantsAudit } from "./grants.ts";
 import {
@@ -128,6 +130,7 @@ async function auditAction(
     const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
     await checkUses(audit, counted, history, history.edit?.entry ?? decision, fault);
     await checkGrant(audit, row, request, decision, fault);
+    await checkSuggested(audit, row, request, decision, fault);
   }
   const { size } = audit.totals;
   return {
@@ -267,6 +270,22 @@ async function checkGrant(
   if (entry.facts.grant === undefined) return;
   const set = await compiled(entry.policy_set);
   if (set !== null) grants.checkUse({ entry, request, facts: restoreFacts(entry.facts, row.past), set }, fault);
+}
+
+/** Checks that the suggested rule allows the action that it allowed. */
+async function checkSuggested(
+  { compiled }: ActionsAudit,
+  row: ActionRow,
+  request: ActionRequest,
+  { facts, policy_set, at, decision }: DecisionEntry,
+  fault: ReportFault,
+): Promise<void> {
+  const [policy] = facts.suggested ?? [];
+  const set = policy === undefined ? null : await compiled(policy_set);
+  if (set === null) return;
+  const again = decide(set, request, restoreFacts(facts, row.past), parseEntryTime(at));
+  if (canonicalText(again as unknown as JsonValue) !== canonicalText(decision as unknown as JsonValue))
+    fault(`the suggested rule of ${policy} did not allow it: evaluating it again gives a different decision`);
 }
 
 function limitUseKey({ policy, limit, subject }: MatchedLimit, at: number) {

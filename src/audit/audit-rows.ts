@@ -27,6 +27,7 @@ import { effectiveRequest } from "../domain/edited-request.ts";
 import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAudit } from "./policies.ts";
 import type { GrantsAudit } from "./grants.ts";
+import type { SuggestedRulesAudit } from "./suggested-rules.ts";
 import type { StopsAudit } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META } from "./unrecorded.ts";
@@ -47,6 +48,7 @@ interface RowsAudit {
   policies: PoliciesAudit;
   stops: StopsAudit;
   grants: GrantsAudit;
+  suggested: SuggestedRulesAudit;
   /** Returns the log's keys. Null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
@@ -169,7 +171,7 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Repo
 }
 
 async function checkMeta(
-  { store, policies, keys, verify }: RowsAudit,
+  { store, policies, suggested, keys, verify }: RowsAudit,
   row: CopiedRow,
   fault: ReportFault,
 ): Promise<void> {
@@ -184,6 +186,8 @@ async function checkMeta(
   } else if (name.startsWith("policy_set_source:")) {
     if (policies.sets.get(name.slice("policy_set_source:".length))?.source !== value)
       report("it differs from the ledger");
+  } else if (name.startsWith("suggested_results:")) {
+    if (!suggested.hasResults(name.slice("suggested_results:".length))) report("no such rule was activated");
   } else if (name === "witnessed_checkpoint") {
     if (keys === null) return;
     const { size, root } = openLogCheckpoint(value, keys(), verify);

@@ -19,6 +19,7 @@ import { auditRows } from "./audit-rows.ts";
 import { createExceptionalVotesAudit } from "./exceptional-votes.ts";
 import { createGrantsAudit } from "./grants.ts";
 import { createStopsAudit } from "./stops.ts";
+import { createSuggestedRulesAudit } from "./suggested-rules.ts";
 import { createUsersAudit } from "./users.ts";
 import { auditLedger, reportUnreadable, type AuditReport } from "./ledger.ts";
 
@@ -60,6 +61,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const policies = new PoliciesAudit(store);
   const stops = createStopsAudit();
   const grants = createGrantsAudit(() => stops.stops());
+  const suggested = createSuggestedRulesAudit();
   const users = createUsersAudit(await readOrigin(store, options.vkey));
   const exceptional = createExceptionalVotesAudit(users.users);
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
@@ -86,6 +88,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       exceptional.fold(body);
       users.fold(body);
       grants.fold(body);
+      suggested.fold(body);
       signing.fold(row, body);
     } catch (error) {
       entryFault(
@@ -148,6 +151,15 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     (fault) => policies.check(fault, (done, total) => options.progress?.("policy sets", done, total)),
     catchUp,
   );
+  await retryWhileFaulty(
+    "the suggested rules",
+    createFaultCollector(faults),
+    async (fault) => {
+      const active = await policies.compiled((await store.head()).policy_set);
+      if (active !== null) await suggested.check(store, active.document, fault);
+    },
+    catchUp,
+  );
   const own = createFaultCollector(faults);
   await reportUnreadable("the integrity of the store", own, async () => (await store.inspect?.())?.forEach(own));
   const { copying } = store;
@@ -158,6 +170,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       policies,
       stops,
       grants,
+      suggested,
       keys: options.vkey === undefined ? null : signing.logKeys,
       verify: options.verify,
     };

@@ -3,6 +3,7 @@
  * `core: true`. Members marked "after start" throw if `setup` uses them, because the store is not open yet.
  */
 import type { BreakGlassUses } from "../domain/break-glass.ts";
+import type { SuggestedRules } from "../domain/suggested-rules.ts";
 import type { Delegations } from "../domain/delegations.ts";
 import type { PasskeyAssertion } from "../domain/gesture.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -98,6 +99,11 @@ export interface Groups {
 }
 
 /** Emergency approvals, as the ledger records them. */
+export interface SuggestedRuleList {
+  /** Returns the suggested rules at the newest commit that this process knows. Rejects with StorageError. */
+  list(): Promise<SuggestedRules>;
+}
+
 export interface BreakGlassList {
   /** Returns all of them at the newest commit, reviewed ones included. Rejects with StorageError. */
   list(): Promise<BreakGlassUses>;
@@ -232,6 +238,8 @@ export interface CoreHost extends Host {
   readonly grants: GrantList;
   /** After start. */
   readonly breakGlass: BreakGlassList;
+  /** Available after start. */
+  readonly suggestedRules: SuggestedRuleList;
   readonly containment: Containment;
   /** Available after start. */
   readonly vault: Vault;

@@ -2,6 +2,7 @@
 import type { ActionRequest } from "../domain/actions.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import type { BreakGlassUses } from "../domain/break-glass.ts";
+import type { SuggestedRules } from "../domain/suggested-rules.ts";
 import type { Delegations } from "../domain/delegations.ts";
 import type { Grants } from "../domain/grants.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
@@ -63,6 +64,8 @@ export interface LedgerTransaction extends Omit<
   readonly delegations: Delegations;
   /** All break-glass approvals, including changes made earlier in this batch. */
   readonly breakGlass: BreakGlassUses;
+  /** All suggested rules, including changes made earlier in this batch. */
+  readonly suggestedRules: SuggestedRules;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
   /** Invalidates the caches of other processes after a change of a key, user, agent, stop, grant or delegation. The job must also record an entry. */

@@ -1,6 +1,7 @@
-/** Builds the entries that record changes of keys, grants and policies. */
-import type { Actor, GrantEntry, KeyEntry, PolicyChange } from "./entries.ts";
+/** Builds the entries that record changes of keys, grants, policies and suggested rules. */
+import type { Actor, GrantEntry, KeyEntry, PolicyChange, SuggestedRuleEntry } from "./entries.ts";
 import type { Grant } from "./grants.ts";
+import type { SuggestedRuleTerms } from "./suggested-rules.ts";
 import { toRfc3339 } from "./time.ts";
 
 interface ChangedPolicy {
@@ -27,6 +28,30 @@ export function toPolicyChange(policy: ChangedPolicy, digest: string | null): Po
     digest,
     active: active_version,
     deleted: deleted_at !== null,
+  };
+}
+
+/**
+ * Returns the entry that records a change of a suggested rule.
+ * @param rule the rule before the change, or as it is activated
+ */
+export function buildSuggestedRuleEntry(
+  rule: SuggestedRuleTerms,
+  change: Pick<SuggestedRuleEntry, "change" | "by"> &
+    Partial<Pick<SuggestedRuleEntry, "cause" | "related_action" | "related_stop" | "comment">>,
+  at: number,
+): SuggestedRuleEntry {
+  const { policy, in_place_of, tool, operation, agents, max_failed } = rule;
+  return {
+    type: "suggested_rule",
+    v: 1,
+    at: toRfc3339(at),
+    cause: null,
+    related_action: null,
+    related_stop: null,
+    comment: null,
+    ...change,
+    rule: { policy, in_place_of, tool, operation, agents, max_failed },
   };
 }
 

@@ -26,6 +26,7 @@ import type {
   PermitKeyEntry,
   PolicySetEntry,
   StopEntry,
+  SuggestedRuleEntry,
   UserEntry,
 } from "./entries/service.ts";
 
@@ -66,6 +67,7 @@ type CoreEntry =
   | GrantEntry
   | DelegationEntry
   | BreakGlassEntry
+  | SuggestedRuleEntry
   | PermitKeyEntry
   | LogKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
@@ -87,6 +89,7 @@ export const ENTRY_TYPES = [
   "grant",
   "delegation",
   "break_glass",
+  "suggested_rule",
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];
@@ -101,6 +104,7 @@ export const FOLLOWED_TYPES = [
   "grant",
   "delegation",
   "break_glass",
+  "suggested_rule",
   "permit_key",
   "log_key",
 ] as const satisfies readonly EntryType[];

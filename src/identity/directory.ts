@@ -14,6 +14,7 @@ import {
   type KeyEntry,
   type PermitKeyEntry,
   type StopEntry,
+  type SuggestedRuleEntry,
   type UserEntry,
 } from "../domain/entries.ts";
 import { applyBreakGlassEntry, NO_BREAK_GLASS, type BreakGlassUses } from "../domain/break-glass.ts";
@@ -23,6 +24,7 @@ import { applyGrantEntries, NO_GRANTS, type Grants } from "../domain/grants.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
 import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
+import { applySuggestedRuleEntry, NO_SUGGESTED_RULES, type SuggestedRules } from "../domain/suggested-rules.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { applyUserEntry, userAsKey, type User, type Users } from "../domain/users.ts";
@@ -54,6 +56,7 @@ export class Directory {
     grant: 0,
     delegation: 0,
     break_glass: 0,
+    suggested_rule: 0,
     permit_key: 0,
   };
   // Replaced instead of changed when entries arrive, so that a batch or request keeps the users that it started with.
@@ -63,6 +66,7 @@ export class Directory {
   private stopMap: Stops = NO_STOPS;
   private delegationMap: Delegations = NO_DELEGATIONS;
   private breakGlassUses: BreakGlassUses = NO_BREAK_GLASS;
+  private suggestedRuleMap: SuggestedRules = NO_SUGGESTED_RULES;
   private readonly grantMap = createGrantFollower();
   private followed = -1;
   /** The recorded key that each row was found to match. */
@@ -105,6 +109,11 @@ export class Directory {
   /** Returns the break-glass approvals as of the last commit that was followed. */
   breakGlass(): BreakGlassUses {
     return this.breakGlassUses;
+  }
+
+  /** Returns the suggested rules as of the last commit that was followed. */
+  suggestedRules(): SuggestedRules {
+    return this.suggestedRuleMap;
   }
 
   /** Returns a key, or a user in the form of a key; null if there is none. */
@@ -160,6 +169,7 @@ export class Directory {
     else if (type === "user") this.takeUser(row);
     else if (type === "grant") this.grantMap.take(row);
     else if (type === "break_glass") this.takeBreakGlass(row);
+    else if (type === "suggested_rule") this.takeSuggestedRule(row);
     else if (type === "delegation") this.takeDelegation(row);
     else this.takePermitKey(row);
     this.next[type] = row.seq + 1;
@@ -192,6 +202,11 @@ export class Directory {
   private takeBreakGlass({ seq, bytes }: EntryRow): void {
     const entry = decodeEntry<BreakGlassEntry>(bytes);
     this.breakGlassUses = applied(seq, () => applyBreakGlassEntry(this.breakGlassUses, entry));
+  }
+
+  private takeSuggestedRule({ seq, bytes }: EntryRow): void {
+    const entry = decodeEntry<SuggestedRuleEntry>(bytes);
+    this.suggestedRuleMap = applied(seq, () => applySuggestedRuleEntry(this.suggestedRuleMap, entry));
   }
 
   private takePermitKey({ bytes }: EntryRow): void {

@@ -8,6 +8,7 @@ import { StorageError, type LedgerHead, type Storage, type StoredHead } from "..
 import { NO_BREAK_GLASS } from "../domain/break-glass.ts";
 import { NO_DELEGATIONS } from "../domain/delegations.ts";
 import { NO_GRANTS } from "../domain/grants.ts";
+import { NO_SUGGESTED_RULES } from "../domain/suggested-rules.ts";
 import { currentVkey, type LogKeyProof } from "../domain/log-keys.ts";
 import { NO_STOPS } from "../domain/stops.ts";
 import { NO_USERS } from "../domain/users.ts";
@@ -83,6 +84,8 @@ export interface LedgerOptions {
   delegations?: BatchContext["delegations"];
   /** If absent, there are no emergency approvals. */
   breakGlass?: BatchContext["breakGlass"];
+  /** If absent, there are no suggested rules. */
+  suggestedRules?: BatchContext["suggestedRules"];
   /** If absent, no one signs in. */
   confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
@@ -239,6 +242,7 @@ class ProcessLedger implements OpenLedger {
       grants: options.grants ?? (() => NO_GRANTS),
       delegations: options.delegations ?? (() => NO_DELEGATIONS),
       breakGlass: options.breakGlass ?? (() => NO_BREAK_GLASS),
+      suggestedRules: options.suggestedRules ?? (() => NO_SUGGESTED_RULES),
       confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("no one signs in here"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),

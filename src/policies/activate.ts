@@ -6,7 +6,8 @@ import type { PlannedPolicySet, PolicyEdit } from "../contract/policies.ts";
 import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import { toPolicyChange } from "../domain/change-entries.ts";
+import { toActor } from "../domain/actor.ts";
+import { buildSuggestedRuleEntry, toPolicyChange } from "../domain/change-entries.ts";
 import type { PolicyChange } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
@@ -19,6 +20,7 @@ import {
   precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
+import { listSuggestedTerms, resultsMeta, type SuggestedRuleTerms } from "../domain/suggested-rules.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
@@ -70,6 +72,35 @@ export async function commitPolicySet(
   await tx.putPolicySet({ digest, document: text, created_at: tx.now });
   await tx.putMeta(`policy_set_source:${digest}`, canonicalText(source));
   await tx.activatePolicySet(digest);
+  await recordSuggestedRules(tx, document, by);
+}
+
+/** Records the suggested rules that the new set activates, changes or deactivates. A reversal stays in effect. */
+async function recordSuggestedRules(
+  tx: LedgerTransaction,
+  document: PlannedPolicySet["document"],
+  by: Credential | null,
+): Promise<void> {
+  const actor = by === null ? null : toActor(by.key, by.principal);
+  const terms = listSuggestedTerms(document);
+  const record = (rule: SuggestedRuleTerms, change: "activated" | "deactivated"): void => {
+    tx.record(buildSuggestedRuleEntry(rule, { change, by: actor }, tx.now));
+    tx.bumpEpoch();
+  };
+  for (const rule of terms.values()) {
+    const before = tx.suggestedRules.get(rule.policy);
+    if (before?.active === true && isSameRule(before, rule)) continue;
+    record(rule, "activated");
+    await tx.putMeta(resultsMeta(rule.policy), "");
+  }
+  for (const rule of tx.suggestedRules.values())
+    if (rule.active && !terms.has(rule.policy)) record(rule, "deactivated");
+}
+
+function isSameRule(a: SuggestedRuleTerms, b: SuggestedRuleTerms): boolean {
+  const text = ({ policy, in_place_of, tool, operation, agents, max_failed }: SuggestedRuleTerms): string =>
+    canonicalText({ policy, in_place_of, tool, operation, agents, max_failed });
+  return text(a) === text(b);
 }
 
 /** Returns the source that last activated the set, or null if none is recorded. */

@@ -16,7 +16,7 @@ import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import { restoreFacts } from "../domain/past.ts";
 import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
-import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
+import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/policy-types.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
@@ -56,21 +56,28 @@ export function backtest(
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = restoreFacts(entry.facts, input.past);
-    const now = decide(compiled, request, withAssumedUsage(compiled, request, facts, at), at);
+    const now = decide(compiled, request, withAssumedActivation(compiled, request, facts, at), at);
     const uses = now.effect === "deny" ? [] : findUnrecordedLimits(compiled, request, facts, at);
     return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision), uses, at };
   });
 }
 
-/** Reports which recorded decisions would flip if a policy in shadow mode were enforced. Ignores decisions that it had no answer for. */
+/**
+ * Reports which recorded decisions would flip if a policy in shadow mode were enforced. Ignores decisions that it had no
+ * answer for.
+ * @param inPlaceOf the rule in whose place the policy allows actions; null unless it was suggested
+ */
 export function reportShadowPolicy(
   reader: BacktestReader,
   policy: string,
+  inPlaceOf: { policy: string; rule: string } | null,
   range: BacktestRange,
 ): Promise<BacktestReport> {
   return scan(reader, range, createYieldIfSlow(), ({ decision }) => {
     const shadow = decision.shadow.find((outcome) => outcome.policy === policy);
-    return shadow === undefined ? null : { to: withShadow(decision, shadow), otherwise: false };
+    if (shadow === undefined) return null;
+    const to = inPlaceOf === null ? withShadow(decision, shadow) : withSuggestion(decision, shadow, inPlaceOf);
+    return { to, otherwise: false };
   });
 }
 
@@ -81,6 +88,20 @@ const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];
 function withShadow(decision: Decision, shadow: ShadowOutcome): DecisionOutcome {
   const decides = UNMATCHED.includes(decision.reason_code) || STRICTNESS[shadow.effect] > STRICTNESS[decision.effect];
   return decides ? shadow : decision;
+}
+
+/** Other rules that required approval as well are not recorded, so this is what the decision named. */
+function withSuggestion(
+  decision: Decision,
+  shadow: ShadowOutcome,
+  { policy, rule }: { policy: string; rule: string },
+): DecisionOutcome {
+  const replaces =
+    decision.effect === "require_approval" &&
+    decision.reason_code === "POLICY_RULE" &&
+    decision.policy === policy &&
+    decision.rule === rule;
+  return replaces && shadow.effect === "allow" ? shadow : decision;
 }
 
 async function scan(

@@ -75,8 +75,10 @@ export class PolicyStore implements PolicyService {
     return this.options.sets.byDigest(digest);
   }
 
-  shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport> {
-    return reportShadowPolicy(this.options.visibleReads, policy, range);
+  async shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport> {
+    const { compiled } = await this.current();
+    const inPlaceOf = compiled.policies.find(({ name }) => name === policy)?.suggested ?? null;
+    return reportShadowPolicy(this.options.visibleReads, policy, inPlaceOf, range);
   }
 
   async orphans(): Promise<string[]> {

@@ -8,7 +8,7 @@ import { Refusal, type ErrorCode } from "../contract/errors.ts";
 import type { SerializedPolicySet } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
-import { withAssumedUsage } from "../domain/policy/decide/limit-facts.ts";
+import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
@@ -128,7 +128,7 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
       const set = await compileSet(serialized, turn);
       const decisionsOfSet: Decision[] = [];
       for (const { request, facts, now } of cases) {
-        decisionsOfSet.push(decide(set, request, withAssumedUsage(set, request, facts, now), now));
+        decisionsOfSet.push(decide(set, request, withAssumedActivation(set, request, facts, now), now));
         await turn.yieldIfSlow();
       }
       decisions.push(decisionsOfSet);

@@ -169,6 +169,9 @@ function createPrivileged(
     get breakGlass() {
       return part("breakGlass");
     },
+    get suggestedRules() {
+      return part("suggestedRules");
+    },
     get vault() {
       return part("vault");
     },

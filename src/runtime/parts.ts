@@ -1,6 +1,6 @@
 /** Opens the components of a runtime, in order. */
 import type { Config } from "../config/index.ts";
-import type { BreakGlassList, Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
+import type { BreakGlassList, Groups, Processes, SuggestedRuleList, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
@@ -51,6 +51,7 @@ export interface Parts {
   stops: StopList;
   grants: GrantList;
   breakGlass: BreakGlassList;
+  suggestedRules: SuggestedRuleList;
   vault: Vault;
   permits: PermitKeyService;
   /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
@@ -148,6 +149,13 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
       return directory.breakGlass();
     },
   };
+  const suggestedRules: SuggestedRuleList = {
+    async list() {
+      const { epoch } = await head();
+      await directory.follow(storage, epoch);
+      return directory.suggestedRules();
+    },
+  };
   const visibleReads = createBacktestReader(storage);
   const trials = createTrialService({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: () => trials.close() });
@@ -180,6 +188,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     grants: directory.grants,
     delegations: () => directory.delegations(),
     breakGlass: () => directory.breakGlass(),
+    suggestedRules: () => directory.suggestedRules(),
     confirmUser: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
@@ -206,6 +215,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     stops,
     grants,
     breakGlass,
+    suggestedRules,
     vault,
     permits,
     rotateLogKey: (rotation) => rotateLogKey({ ledger, book, ring, signsPermits: permits.signs, clock }, rotation),

@@ -6,7 +6,7 @@ import { Activation, compileCondition } from "../../src/domain/policy/condition/
 import { evaluateConditionParts, type ConditionPart } from "../../src/domain/policy/condition/condition-parts.ts";
 import { evaluateAllPolicies, decide } from "../../src/domain/policy/decide/decide.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
-import { withAssumedUsage } from "../../src/domain/policy/decide/limit-facts.ts";
+import { withAssumedActivation } from "../../src/domain/policy/decide/limit-facts.ts";
 import type {
   Effect,
   Facts,
@@ -91,7 +91,9 @@ describe("an explanation", () => {
           ...(random(30) === 0 ? { agent: { suspended: true, allowed_tools: null } } : {}),
         };
         const facts =
-          random(8) === 0 ? known : withAssumedUsage(compiled, request, known, NOW, { l0: random(4), l1: random(12) });
+          random(8) === 0
+            ? known
+            : withAssumedActivation(compiled, request, known, NOW, { l0: random(4), l1: random(12) });
         const found = explain(compiled, request, facts, NOW);
         const decision = decide(compiled, request, facts, NOW);
         assert.deepEqual(found.decision, decision);

@@ -8,7 +8,11 @@ import { decide, decideEvaluation } from "../../src/domain/policy/decide/decide.
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
 import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
-import { withAssumedUsage, findMatchedLimits, MICROS_PER_UNIT } from "../../src/domain/policy/decide/limit-facts.ts";
+import {
+  withAssumedActivation,
+  findMatchedLimits,
+  MICROS_PER_UNIT,
+} from "../../src/domain/policy/decide/limit-facts.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
 import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/decide/window.ts";
 import type { Facts, LimitFact, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
@@ -194,9 +198,9 @@ describe("a decision", () => {
 
   test("assumes no usage for policies that were not active, and keeps recorded usage", () => {
     const known = facts(counted, 2);
-    assert.equal(withAssumedUsage(counted, request(), known, NOW), known);
+    assert.equal(withAssumedActivation(counted, request(), known, NOW), known);
     assert.equal(
-      decide(counted, request(), withAssumedUsage(counted, request(), { principal: PRINCIPAL }, NOW), NOW).effect,
+      decide(counted, request(), withAssumedActivation(counted, request(), { principal: PRINCIPAL }, NOW), NOW).effect,
       "allow",
     );
   });
@@ -215,9 +219,9 @@ describe("a decision", () => {
       compile({ name: "l", per: "agent", count: 1, window: "1h" }),
       compile({ name: "l", per: "agent", count: 3, window: "7d" }),
     ];
-    assert.equal(withAssumedUsage(after, request(), facts(before, 2), NOW).limits?.[0]?.used, 2);
+    assert.equal(withAssumedActivation(after, request(), facts(before, 2), NOW).limits?.[0]?.used, 2);
     assert.deepEqual(
-      withAssumedUsage(
+      withAssumedActivation(
         compile({ name: "l", per: "params.customer", count: 1, window: "1h" }),
         request({ customer: "c" }),
         facts(before, 2),

@@ -7,7 +7,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { decodeEntry, type DecisionEntry, type StopEntry } from "../../src/domain/entries.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
-import { ALLOWED, quiet, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const submit = (service: Service, key = service.agent): Promise<Answer> =>
@@ -59,6 +59,38 @@ it("a stop is placed despite a full queue and an exhausted rate limit, and the q
   }
 });
 
+/** A reversal of a suggested rule holds on the other process from its answer on, and there only a person undoes it. */
+async function flagOnOneProcess(one: Service, two: Service): Promise<void> {
+  const { admin, agent } = one;
+  const pending = await one.call("POST", "/v1/actions", { key: agent, body: ASKED });
+  const { policy, rule } = pending.body;
+  const suggested = {
+    policy: "suggested",
+    suggested: { in_place_of: { policy, rule } },
+    rules: [{ name: "r", tool: ASKED.tool, operation: ASKED.operation, agent: ASKED.agent_id, effect: "allow" }],
+  };
+  await one.call("POST", "/v1/policies?activate=true", { key: admin, body: { ...suggested, mode: "shadow" } });
+  await two.call("PUT", "/v1/policies/suggested?activate=true", { key: admin, body: suggested });
+  const effectOn = async (service: Service): Promise<string> =>
+    (await service.call("POST", "/v1/actions", { key: agent, body: ASKED })).body.decision;
+  const use = (await one.call("POST", "/v1/actions", { key: agent, body: ASKED })).body;
+  assert.equal(use.decision, "allow");
+  const flag = { key: admin, body: { action_id: use.id, reason: "not this one" } };
+  for (const [here, there] of [
+    [one, two],
+    [two, one],
+  ] as const) {
+    assert.deepEqual([await effectOn(here), await effectOn(there)], ["allow", "allow"]);
+    const busy = Array.from({ length: 20 }, (_, i) => effectOn(i % 2 === 0 ? here : there));
+    assert.equal((await here.call("POST", "/v1/suggested-rules/suggested/flag", flag)).status, 200);
+    assert.deepEqual([await effectOn(there), await effectOn(here)], ["require_approval", "require_approval"]);
+    await Promise.all(busy);
+    const restored = { key: admin, body: { reason: "it was right" } };
+    assert.equal((await there.call("POST", "/v1/suggested-rules/suggested/restore", restored)).status, 200);
+  }
+  await one.call("POST", "/v1/policies/suggested/deactivate", { key: admin });
+}
+
 describe("on two processes and one Postgres", { skip: withoutPostgres }, () => {
   it("no process allows an action that the ledger records after a stop", async () => {
     const server = await startPostgres();
@@ -103,6 +135,7 @@ describe("on two processes and one Postgres", { skip: withoutPostgres }, () => {
         denied += holds ? 1 : 0;
       }
       assert.ok(denied >= 3);
+      await flagOnOneProcess(one, two);
     } finally {
       for (const service of services) await service.close();
       await server.stop();

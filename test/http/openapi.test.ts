@@ -460,6 +460,30 @@ describe("every operation", () => {
     assert.equal((await settle()).body.status, "succeeded");
   });
 
+  it("a suggested rule can be flagged and restored", async () => {
+    const asked = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
+    const suggested = {
+      policy: "suggested",
+      suggested: { in_place_of: { policy: asked.policy, rule: asked.rule } },
+      rules: [{ name: "r", tool: ASKED.tool, operation: ASKED.operation, agent: ASKED.agent_id, effect: "allow" }],
+    };
+    const early = await send("POST", "/v1/policies", { query: "?activate=true", body: suggested });
+    assert.equal(early.body.code, "SUGGESTED_RULE_UNTRIED");
+    await send("POST", "/v1/policies", { query: "?activate=true", body: { ...suggested, mode: "shadow" } });
+    await send("PUT", "/v1/policies/{id}", { at: { id: "suggested" }, query: "?activate=true", body: suggested });
+    const { id, decision } = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
+    assert.equal(decision, "allow");
+    const change = (verb: "flag" | "restore", policy: string, body: object): Promise<Sent> =>
+      send("POST", `/v1/suggested-rules/{policy}/${verb}`, { at: { policy }, body: { reason: "a drill", ...body } });
+    assert.equal((await change("flag", "unknown", { action_id: id })).body.code, "SUGGESTED_RULE_NOT_FOUND");
+    assert.equal((await change("flag", "suggested", { action_id: id })).body.status, "reverted");
+    assert.equal((await change("flag", "suggested", { action_id: id })).body.code, "SUGGESTED_RULE_REVERTED");
+    assert.equal((await send("GET", "/v1/suggested-rules", {})).body.suggested_rules.length, 1);
+    assert.equal((await change("restore", "suggested", {})).body.status, "active");
+    assert.equal((await change("restore", "suggested", {})).body.code, "SUGGESTED_RULE_NOT_REVERTED");
+    await send("POST", "/v1/policies/{id}/deactivate", { at: { id: "suggested" } });
+  });
+
   /** They need the session of a user: test/plugins/actions/signed-votes.test.ts and break-glass.test.ts. */
   const OF_SESSIONS = ["postVotes", "postVotesChallenge", "postBreakGlassByIdReview"];
 

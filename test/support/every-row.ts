@@ -154,6 +154,28 @@ export async function fillStore(
     const brief = (await call("POST", "/v1/grants", { ...terms, operation: "other" }, { key: anna })).id as string;
     await call("POST", `/v1/grants/${brief}/revoke`, { reason: "too wide" }, { key: ben });
 
+    const rule = {
+      name: "small",
+      tool: "ask",
+      operation: "do",
+      agent: "learner",
+      when: "params.amount < 2",
+      effect: "allow",
+    };
+    const suggested = {
+      policy: "suggested",
+      suggested: { in_place_of: { policy: "spending", rule: "ask" } },
+      rules: [rule],
+    };
+    await call("POST", "/v1/policies?activate=true", { ...suggested, mode: "shadow" });
+    await call("PUT", "/v1/policies/suggested?activate=true", suggested);
+    const use = (await submit("ask", { agent_id: "learner" })).id as string;
+    await run(use, true);
+    await call("POST", "/v1/suggested-rules/suggested/flag", { action_id: use, reason: "not this" }, { key: anna });
+    await call("POST", "/v1/suggested-rules/suggested/restore", { reason: "it was right" });
+    await run((await submit("ask", { agent_id: "learner" })).id as string, false);
+    await call("POST", "/v1/stop", { reason: "drill", agent: "learner", until: "2999-01-01T00:00:00Z" });
+
     await submit("pay", {}, once());
     await submit("unknown", {}, once());
     await run((await submit("pay")).id as string, null);

@@ -11,7 +11,7 @@ import {
   type PolicyExplanation,
   type RuleExplanation,
 } from "../../domain/policy/decide/explain.ts";
-import { withAssumedUsage, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
+import { withAssumedActivation, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
 import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
 import { DEFAULT_PRINCIPAL } from "../../domain/policy/test/run-tests.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
@@ -70,7 +70,13 @@ examples:
     const unknownLimit = findUnknownLimit(compiled, Object.keys(used));
     if (unknownLimit !== null) throw usage(`used: there is no limit "${unknownLimit}" in the policies of ${path}`);
     // No service is asked, so the recorded usage of limits is not known.
-    const facts = withAssumedUsage(compiled, request, { principal: { ...DEFAULT_PRINCIPAL, ...principal } }, now, used);
+    const facts = withAssumedActivation(
+      compiled,
+      request,
+      { principal: { ...DEFAULT_PRINCIPAL, ...principal } },
+      now,
+      used,
+    );
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...explanation }));
     else for (const line of text(explanation, action, now, io)) io.out(line);

@@ -216,6 +216,39 @@ export interface BreakGlassEntry {
   by: Actor;
 }
 
+/**
+ * A suggested rule changed: its policy was activated or deactivated, or the rule was reverted or restored. It allows
+ * actions only between its activation and its reversal or deactivation.
+ */
+export interface SuggestedRuleEntry {
+  type: "suggested_rule";
+  v: 1;
+  at: string;
+  /** `restored`: a person put the rule in force again. An activation leaves a reversal in effect. */
+  change: "activated" | "deactivated" | "reverted" | "restored";
+  /** The rule as it was activated. */
+  rule: {
+    /** Name of its policy, which identifies it. */
+    policy: string;
+    /** The rule that requires approval. */
+    in_place_of: { policy: string; rule: string };
+    tool: string;
+    operation: string;
+    agents: string[];
+    /** Largest share of failed results. */
+    max_failed: number;
+  };
+  /** Null unless the rule was reverted. */
+  cause: "flag" | "stop" | "failure" | null;
+  /** The action that was flagged or that failed. */
+  related_action: string | null;
+  /** The stop that reverted the rule. */
+  related_stop: string | null;
+  comment: string | null;
+  /** Null if a policy source activated or deactivated the policy. */
+  by: Actor | null;
+}
+
 /** A new key signs permits from this entry on. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";

@@ -106,6 +106,13 @@ export interface ToolSchemaDocument {
   params: JsonObject;
 }
 
+/** Marks a policy that was suggested from what people approved. Its one rule allows actions only in place of this rule. */
+export interface SuggestedTerms {
+  in_place_of: { policy: string; rule: string };
+  /** Largest share of failed results. */
+  max_failed?: number;
+}
+
 /** A validated policy, with the same shape as the YAML (design, section 5). */
 export interface PolicyDocument {
   policy: string;
@@ -119,6 +126,7 @@ export interface PolicyDocument {
   let?: JsonObject;
   /** Shared data by name, with the values of the service's environment. Conditions read `data.NAME.VALUE`. */
   data?: Record<string, JsonObject>;
+  suggested?: SuggestedTerms;
   rules: RuleDocument[];
   limits?: LimitDocument[];
   metadata?: JsonObject;
@@ -182,6 +190,11 @@ export interface Facts {
   rejection?: RejectionFact;
   /** Present if the policies require approval and this grant covers the action. */
   grant?: GrantFact;
+  /**
+   * Names of suggested policies that are in force: activated, and not reverted since. A decision records only the one
+   * that allowed the action.
+   */
+  suggested?: string[];
 }
 
 /** A grant that covers an action, and the standing of its grantor at this moment. `limits` has the usage of the grant. */

@@ -53,6 +53,7 @@ export const Facts = Type.Object(
     ),
     key_ended: Type.Optional(Type.Literal(true)),
     policy_commit: Type.Optional(Type.String()),
+    suggested: Type.Optional(Type.Array(Type.String())),
     limits: Type.Optional(
       Type.Array(
         Type.Object(

@@ -19,6 +19,7 @@ import type {
   RedecisionEntry,
   ReviewEntry,
   StopEntry,
+  SuggestedRuleEntry,
   UserEntry,
 } from "../../domain/entries.ts";
 import { DENIED_BY } from "../../domain/denied-by.ts";
@@ -393,6 +394,29 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     related_action: text("The action that was approved."),
     comment: text("Why it could not wait, or what the review found."),
     by: Actor,
+  }),
+  suggested_rule: entry<SuggestedRuleEntry>("SuggestedRuleEntry", "suggested_rule", {
+    at: time("Time of the entry."),
+    change: oneOfSchema("The change.", "activated", "deactivated", "reverted", "restored"),
+    rule: Type.Object(
+      {
+        policy: text("Its policy, which identifies the rule."),
+        in_place_of: Type.Object(
+          { policy: Type.String(), rule: Type.String() },
+          { description: "The rule that requires approval.", ...closed },
+        ),
+        tool: Type.String(),
+        operation: Type.String(),
+        agents: Type.Array(Type.String()),
+        max_failed: Type.Number({ description: "Largest share of failed results." }),
+      },
+      { description: "The rule as it was activated.", ...closed },
+    ),
+    cause: orNull(oneOfSchema("Why the rule was reverted; null otherwise.", "flag", "stop", "failure")),
+    related_action: orNull(text("The action that was flagged or that failed.")),
+    related_stop: orNull(text("The stop that reverted the rule.")),
+    comment: orNull(text("Comment of the person who flagged a use or restored the rule.")),
+    by: orNull(Actor),
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
     at: time("Time of the entry."),

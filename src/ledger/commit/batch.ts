@@ -15,6 +15,7 @@ import {
   type GrantEntry,
   type PluginEntry,
   type StopEntry,
+  type SuggestedRuleEntry,
   type UserEntry,
 } from "../../domain/entries.ts";
 import { applyBreakGlassEntry, type BreakGlassUses } from "../../domain/break-glass.ts";
@@ -23,6 +24,7 @@ import { applyGrantEntries, type Grants } from "../../domain/grants.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
+import { applySuggestedRuleEntry, type SuggestedRules } from "../../domain/suggested-rules.ts";
 import { applyUserEntry, type Users } from "../../domain/users.ts";
 import { includeBatchEntries } from "./own-entries.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
@@ -57,6 +59,8 @@ export interface BatchContext {
   delegations(): Delegations;
   /** Returns the break-glass approvals as of the head that the batch starts from. */
   breakGlass(): BreakGlassUses;
+  /** Returns the suggested rules as of the head that the batch starts from. */
+  suggestedRules(): SuggestedRules;
   /** Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` only knows keys. */
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
@@ -138,6 +142,7 @@ class Batch {
   private grants: Grants;
   private delegations: Delegations;
   private breakGlass: BreakGlassUses;
+  private suggestedRules: SuggestedRules;
   private prefetched: Prefetched | null = null;
   /**
    * True once a job of this batch changed an agent. Agent facts read from then on are uncommitted, so they must not be cached,
@@ -157,6 +162,7 @@ class Batch {
     this.grants = context.grants();
     this.delegations = context.delegations();
     this.breakGlass = context.breakGlass();
+    this.suggestedRules = context.suggestedRules();
     this.store = createJobTransaction({
       tx,
       entries: includeBatchEntries(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
@@ -225,6 +231,7 @@ class Batch {
     const grants = (): Grants => this.grants;
     const delegations = (): Delegations => this.delegations;
     const breakGlass = (): BreakGlassUses => this.breakGlass;
+    const suggestedRules = (): SuggestedRules => this.suggestedRules;
     return {
       now: context.now,
       activePolicies,
@@ -242,6 +249,9 @@ class Batch {
       },
       get breakGlass() {
         return breakGlass();
+      },
+      get suggestedRules() {
+        return suggestedRules();
       },
       stopFacts: (action) => findStopFacts(stops(), action, context.now),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
@@ -282,6 +292,8 @@ class Batch {
     if (entry.type === "grant") this.grants = applyGrantEntries(this.grants, [{ ...(entry as GrantEntry), seq }]);
     if (entry.type === "break_glass")
       this.breakGlass = applyBreakGlassEntry(this.breakGlass, { ...(entry as BreakGlassEntry), seq });
+    if (entry.type === "suggested_rule")
+      this.suggestedRules = applySuggestedRuleEntry(this.suggestedRules, entry as SuggestedRuleEntry);
     if (entry.type === "delegation")
       this.delegations = applyDelegationEntry(this.delegations, { ...(entry as DelegationEntry), seq });
     this.edge = appendToEdge(this.edge, seq, leafHash);

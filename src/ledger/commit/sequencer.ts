@@ -49,6 +49,7 @@ export interface SequencerOptions extends TrustedHistory {
   grants: BatchContext["grants"];
   delegations: BatchContext["delegations"];
   breakGlass: BatchContext["breakGlass"];
+  suggestedRules: BatchContext["suggestedRules"];
   confirmUser: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
@@ -304,7 +305,7 @@ export class Sequencer {
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
     const { clock, policies, confirm, agentFacts, stops, users, grants, delegations, breakGlass } = this.options;
-    const { confirmUser, outbox, jobMs, entryFault } = this.options;
+    const { suggestedRules, confirmUser, outbox, jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
@@ -315,6 +316,7 @@ export class Sequencer {
       grants,
       delegations,
       breakGlass,
+      suggestedRules,
       confirmUser,
       outbox,
       jobMs,

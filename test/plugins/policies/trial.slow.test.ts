@@ -9,7 +9,7 @@ import { StorageError } from "../../../src/contract/storage.ts";
 import type { TrialCase, SerializedPolicySet } from "../../../src/contract/trials.ts";
 import { emptyPolicySet } from "../../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../../src/domain/policy/decide/decide.ts";
-import { withAssumedUsage } from "../../../src/domain/policy/decide/limit-facts.ts";
+import { withAssumedActivation } from "../../../src/domain/policy/decide/limit-facts.ts";
 import { backtest } from "../../../src/policies/backtest.ts";
 import { createBacktestReader } from "../../../src/storage/visible-reads.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "../../../src/policies/candidates.ts";
@@ -140,7 +140,7 @@ describe("the thread", () => {
       assert.deepEqual(
         await trials.decide([compiled, set], cases, forever),
         [compiled, direct].map((each) =>
-          cases.map(({ request, now }) => decide(each, request, withAssumedUsage(each, request, facts, now), now)),
+          cases.map(({ request, now }) => decide(each, request, withAssumedActivation(each, request, facts, now), now)),
         ),
       );
       assert.deepEqual(

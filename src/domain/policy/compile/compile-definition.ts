@@ -18,6 +18,7 @@ import { parseMember } from "../condition/condition-members.ts";
 import { compileNamedValues } from "../condition/named-values.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
+import { findSuggestedFaults } from "../check/suggested-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
 import type { ApprovalTerms, EditableParameter, LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { parsePreview } from "../decide/preview.ts";
@@ -43,6 +44,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
   const faults: CompileFault[] = [];
   const name = definition.policy;
   const caseSensitive = definition.case_sensitive === true;
+  for (const { detail } of findSuggestedFaults(definition)) faults.push({ policy: name, rule: null, message: detail });
   for (const { rule, message } of findPatternFaults(definition)) faults.push({ policy: name, rule, message });
   const { named, faults: namedFaults } = compileNamedValues(definition);
   for (const { pointer, message } of namedFaults)
@@ -74,6 +76,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     limits: (definition.limits ?? []).flatMap(
       (limit, i) => compileLimit(limit, definition.rules.length + i, definition, context) ?? [],
     ),
+    suggested: definition.suggested?.in_place_of ?? null,
     named,
   };
   return { policy, faults };

@@ -11,6 +11,7 @@ import type {
   PolicySetDocument,
   RequiredApproval,
   Risk,
+  SuggestedTerms,
 } from "../policy-types.ts";
 
 export interface CompiledRule {
@@ -75,6 +76,8 @@ export interface CompiledPolicy {
   /** Rules for any tool (`globs` is null) or with globs. */
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
   limits: readonly CompiledLimit[];
+  /** The rule in whose place the policy allows actions; null unless the policy was suggested. */
+  suggested: SuggestedTerms["in_place_of"] | null;
   named: NamedValues;
 }
 
@@ -89,6 +92,8 @@ export interface CompiledPolicySet {
   readonly anyTool: readonly CompiledPolicy[];
   /** Whether some policy has limits. */
   readonly hasLimits: boolean;
+  /** Names of the enforced policies that were suggested. */
+  readonly suggested: readonly string[];
 }
 
 export interface CompileFault {

@@ -53,14 +53,32 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
   return combineFindings(evaluation, facts).decision;
 }
 
-/** Decides, and returns the facts to record: of the active stops, only the one that decided. */
+/**
+ * Decides, and returns the facts to record: of the active stops, only the one that decided, and of the suggested policies
+ * in force, only the one that allowed the action.
+ */
 export function decideForEntry(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
-  const { decision, stop } = combineFindings(evaluation, facts);
-  const { stops: _, ...others } = facts;
-  return { decision, facts: stop === undefined ? others : { ...others, stops: [stop] } };
+  const { decision, stop, suggested } = combineFindings(evaluation, facts);
+  const { stops: _, suggested: __, ...others } = facts;
+  return {
+    decision,
+    facts: {
+      ...others,
+      ...(stop === undefined ? {} : { stops: [stop] }),
+      ...(suggested === undefined ? {} : { suggested: [suggested] }),
+    },
+  };
 }
 
-function combineFindings(evaluation: Evaluation, facts: Facts): { decision: Decision; stop?: StopFact } {
+interface CombinedDecision {
+  decision: Decision;
+  /** The stop that decided. */
+  stop?: StopFact;
+  /** The suggested policy that allowed the action. */
+  suggested?: string;
+}
+
+function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision {
   const { compiled, request } = evaluation;
   const stop = facts.stops?.find(({ policy }) => policy === null);
   if (stop !== undefined) return { decision: denialByStop(stop, []), stop };
@@ -85,12 +103,43 @@ function combineFindings(evaluation: Evaluation, facts: Facts): { decision: Deci
     shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
   const answering = facts.stops?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
   if (answering !== undefined) return { decision: denialByStop(answering, shadow), stop: answering };
-  if (!hasAnswer(findings)) {
+  const { answers, suggested } = applySuggestion(findings, facts);
+  if (!hasAnswer(answers)) {
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  const decision = unlessRejected(strictest(findings, shadow, facts), facts, evaluation.now);
+  const decision = unlessRejected(strictest(answers, shadow, facts), facts, evaluation.now);
+  if (suggested !== null && decision.effect === "allow") return { decision, suggested };
   return { decision: applyGrant(decision, evaluation, facts) };
+}
+
+/**
+ * Returns the answers that count. A suggested policy never answers by itself: if it is in force, it replaces the one
+ * answer that requires approval, of the rule that it names. If anything else requires approval, a person is asked.
+ */
+function applySuggestion(
+  findings: readonly Finding[],
+  facts: Facts,
+): { answers: readonly Finding[]; suggested: string | null } {
+  const answers = findings.filter(({ policy }) => policy.suggested === null);
+  if (answers.length === findings.length) return { answers, suggested: null };
+  const asking = answers.filter(({ effect }) => effect === "require_approval");
+  const [asked] = asking;
+  const isReplaceable = asking.length === 1 && asked?.reason_code === "POLICY_RULE" && !isCritical(answers);
+  if (asked === undefined || !isReplaceable) return { answers, suggested: null };
+  const replacement = findings.find(
+    ({ policy: { name, suggested }, effect }) =>
+      effect === "allow" &&
+      suggested?.policy === asked.policy.name &&
+      suggested.rule === asked.rule.name &&
+      facts.suggested?.includes(name) === true,
+  );
+  if (replacement === undefined) return { answers, suggested: null };
+  // First, so that the decision names it if all others allow the action.
+  return {
+    answers: [replacement, ...answers.filter((answer) => answer !== asked)],
+    suggested: replacement.policy.name,
+  };
 }
 
 /**

@@ -133,26 +133,28 @@ export function findUsedBefore(
 }
 
 /**
- * Returns the facts with usage 0 for limits that they do not mention, to evaluate policies that were not active.
+ * Returns the facts as if the policies were active, to evaluate policies that were not: usage 0 for limits that the facts
+ * do not mention, and every suggested policy in force.
  * @param used usage by the limit's name instead of 0: number of actions, or the sum
  */
-export function withAssumedUsage(
+export function withAssumedActivation(
   compiled: CompiledPolicySet,
   request: ActionRequest,
   facts: Facts,
   now: number,
   used: Readonly<Record<string, number>> = {},
 ): Facts {
-  if (!compiled.hasLimits) return facts;
+  const assumedFacts = compiled.suggested.length === 0 ? facts : { ...facts, suggested: [...compiled.suggested] };
+  if (!compiled.hasLimits) return assumedFacts;
   const missing = findMatchedLimits(new Evaluation(compiled, request, facts, now)).filter(
     (need) => findUsedBefore(facts, need) === null,
   );
-  if (missing.length === 0) return facts;
+  if (missing.length === 0) return assumedFacts;
   const assumed = missing.map(({ policy, limit, basis, unit }): LimitFact => {
     const amount = Object.hasOwn(used, limit) ? (used[limit] as number) : 0;
     return { policy, limit, basis, used: Math.round(amount * (unit === "sum" ? MICROS_PER_UNIT : 1)) };
   });
-  return { ...facts, limits: [...(facts.limits ?? []), ...assumed] };
+  return { ...assumedFacts, limits: [...(facts.limits ?? []), ...assumed] };
 }
 
 /** Returns the first name that is not a limit of the set, or null. */

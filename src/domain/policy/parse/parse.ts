@@ -13,6 +13,7 @@ import { inferParamsType } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
 import { findReviewerFaults } from "../check/reviewer-faults.ts";
+import { findSuggestedFaults } from "../check/suggested-faults.ts";
 import { findPreviewFault } from "../check/preview-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
@@ -239,6 +240,7 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
       kind: "pattern" as const,
     })),
     ...namedFaults,
+    ...(faults.length === 0 ? findSuggestedFaults(value as PolicyDocument) : []),
     ...findSemanticFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen, { ...schemas, named, types }),
   ];
 }

@@ -361,6 +361,31 @@ export const PolicySchema = Type.Object(
         },
       ),
     ),
+    suggested: Type.Optional(
+      Type.Object(
+        {
+          in_place_of: Type.Object(
+            {
+              policy: Type.String({ minLength: 1, maxLength: 64, description: "Name of its policy." }),
+              rule: Type.String({ minLength: 1, maxLength: 100, description: "Name of the rule." }),
+            },
+            { additionalProperties: false, description: "The rule that requires approval." },
+          ),
+          max_failed: Type.Optional(
+            Type.Number({
+              minimum: 0,
+              maximum: 1,
+              description: "Reverts the rule if a larger share of its newest 50 results failed; 0.1 when absent.",
+            }),
+          ),
+        },
+        {
+          additionalProperties: false,
+          description:
+            "The policy was suggested from what people approved: its one rule allows actions only where this rule alone requires approval, until it is reverted.",
+        },
+      ),
+    ),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,
       description: "Rules in order: the first match decides. Can be empty only if the policy has limits.",

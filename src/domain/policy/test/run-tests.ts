@@ -4,7 +4,7 @@ import type { JsonObject } from "../../json.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../compile/compile.ts";
 import { evaluateAllPolicies, decide, type Finding } from "../decide/decide.ts";
-import { withAssumedUsage, findUnknownLimit } from "../decide/limit-facts.ts";
+import { withAssumedActivation, findUnknownLimit } from "../decide/limit-facts.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import { findDifferences } from "./expectations.ts";
 import type { Decision, Facts, PolicyDocument } from "../policy-types.ts";
@@ -59,7 +59,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, testCase: Policy
       decision: null,
       findings: [],
     };
-  const facts = withAssumedUsage(compiled, request, baseFacts, now, used);
+  const facts = withAssumedActivation(compiled, request, baseFacts, now, used);
   const decision = decide(compiled, request, facts, now);
   const differences = findDifferences(decision, testCase.expect);
   const failure = differences.length === 0 ? null : `${differences.join("; ")} (${decision.reason})`;

@@ -37,6 +37,7 @@ const LEDGER: Readonly<Record<string, Table>> = {
       entries_grant: ["type, seq", "type = 'grant'"],
       entries_delegation: ["type, seq", "type = 'delegation'"],
       entries_break_glass: ["type, seq", "type = 'break_glass'"],
+      entries_suggested_rule: ["type, seq", "type = 'suggested_rule'"],
       entries_permit_key: ["type, seq", "type = 'permit_key'"],
       entries_log_key: ["type, seq", "type = 'log_key'"],
     },

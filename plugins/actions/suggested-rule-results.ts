@@ -1,0 +1,36 @@
+/** Counts the results of what suggested rules allowed, and reverts a rule when too many of them are failures. */
+import {
+  type Actor,
+  appendResult,
+  buildSuggestedRuleEntry,
+  exceedsFailureRate,
+  isInForce,
+  type LedgerTransaction,
+  resultsMeta,
+} from "../../src/core.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import type { VerifiedHistory } from "./verify-record.ts";
+
+/** Returns the names of the suggested policies that allowed the action: at its decision, or when it was decided again. */
+export function suggestedPoliciesOf({ first, newest }: Pick<VerifiedHistory, "first" | "newest">): string[] {
+  return [...new Set([...(first.facts.suggested ?? []), ...(newest.facts.suggested ?? [])])];
+}
+
+/** Adds the result of an action to the results of the rules that allowed it. */
+export async function countSuggestedResult(
+  tx: LedgerTransaction,
+  { id }: Pick<ActionRow, "id">,
+  history: Pick<VerifiedHistory, "first" | "newest">,
+  success: boolean,
+  by: Actor,
+): Promise<void> {
+  for (const policy of suggestedPoliciesOf(history)) {
+    const rule = tx.suggestedRules.get(policy);
+    if (rule === undefined || !isInForce(rule)) continue;
+    const results = appendResult((await tx.meta(resultsMeta(policy))) ?? "", success);
+    await tx.putMeta(resultsMeta(policy), results);
+    if (success || !exceedsFailureRate(results, rule)) continue;
+    tx.record(buildSuggestedRuleEntry(rule, { change: "reverted", cause: "failure", related_action: id, by }, tx.now));
+    tx.bumpEpoch();
+  }
+}

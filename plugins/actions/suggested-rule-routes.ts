@@ -1,0 +1,217 @@
+/** Routes that list suggested rules, flag one of their uses, and restore a rule that was reverted. */
+import { Type, type Static } from "@sinclair/typebox";
+import {
+  buildSuggestedRuleEntry,
+  canSee,
+  closed,
+  confirmWithScope,
+  type CoreHost,
+  isInForce,
+  type LedgerTransaction,
+  orNull,
+  resultsMeta,
+  type SuggestedRule,
+  type SuggestedRules,
+  text,
+  time,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { suggestedPoliciesOf } from "./suggested-rule-results.ts";
+import { visibleAction } from "./visible-action.ts";
+import { verifyAgainstLedger } from "./verify-record.ts";
+
+const BODY_BYTES = 16_384;
+
+const Params = Type.Object(
+  { policy: Type.String({ minLength: 1, maxLength: 64, description: "Name of the rule's policy." }) },
+  { additionalProperties: false },
+);
+const Comment = Type.String({ minLength: 1, maxLength: 500, description: "Recorded in the ledger." });
+const FlagBody = Type.Object(
+  { action_id: Type.String({ format: "uuid", description: "An action that the rule allowed." }), reason: Comment },
+  closed,
+);
+const RestoreBody = Type.Object({ reason: Comment }, closed);
+
+const oneOf = <const Values extends readonly string[]>(description: string, ...values: Values) =>
+  Type.Unsafe<Values[number]>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      { description },
+    ),
+  );
+
+const RuleRecord = Type.Object(
+  {
+    policy: text("Its policy, which identifies the rule."),
+    status: oneOf(
+      "`active`: allows actions. `reverted`: requires approval again, until a person restores it. `inactive`: its policy is not active, or in shadow mode.",
+      "active",
+      "reverted",
+      "inactive",
+    ),
+    in_place_of: Type.Object(
+      { policy: Type.String(), rule: Type.String() },
+      { description: "The rule that requires approval.", ...closed },
+    ),
+    tool: Type.String(),
+    operation: Type.String(),
+    agents: Type.Array(Type.String()),
+    max_failed: Type.Number({ description: "Reverts above this share of failed results." }),
+    results: text(
+      "Newest results of its uses since it was put in force, oldest first: `s` for a success, `f` for a failure.",
+    ),
+    reverted: orNull(
+      Type.Object(
+        {
+          cause: oneOf("Why.", "flag", "stop", "failure"),
+          at: time("When."),
+          by: orNull(text("Principal.")),
+          action_id: orNull(text("The action that was flagged or that failed.")),
+          stop_id: orNull(text("The stop.")),
+          comment: orNull(Type.String()),
+        },
+        closed,
+      ),
+    ),
+  },
+  { title: "SuggestedRule", ...closed },
+);
+type RuleRecord = Static<typeof RuleRecord>;
+
+const RuleList = Type.Object({ suggested_rules: Type.Array(RuleRecord) }, closed);
+
+export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
+  const one = { description: "The rule.", schema: RuleRecord };
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/suggested-rules",
+      tag,
+      summary: "List suggested rules that were activated",
+      scope: "policies:read",
+      responses: { 200: { description: "The rules, by name of their policy.", schema: RuleList } },
+      async handle({ credential }) {
+        const rules = [...(await host.suggestedRules.list()).values()].filter((rule) => isVisible(credential, rule));
+        rules.sort((a, b) => (a.policy < b.policy ? -1 : 1));
+        return { status: 200, json: { suggested_rules: await Promise.all(rules.map((rule) => render(host, rule))) } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/suggested-rules/:policy/flag",
+      tag,
+      summary: "Flag a use of a suggested rule",
+      description:
+        "Records that an action should not have been allowed, and reverts the rule: its actions require approval again, on every process, before the response is sent.",
+      scope: "approvals:decide",
+      params: Params,
+      body: FlagBody,
+      bodyLimit: BODY_BYTES,
+      responses: { 200: one },
+      errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_REVERTED", "ACTION_NOT_FOUND", "RECORD_ALTERED"],
+      async handle({ params: { policy }, body: { action_id, reason }, credential }) {
+        const rule = await host.ledger.transact(async (tx) => {
+          const who = await confirmWithScope(tx, credential, "approvals:decide");
+          const before = findRule(tx.suggestedRules, policy, who);
+          const row = await visibleAction(tx, action_id, who);
+          if (!suggestedPoliciesOf(await verifyAgainstLedger(host, tx, row)).includes(policy))
+            throw new Refusal("VALIDATION_FAILED", `the rule of "${policy}" did not allow the action ${action_id}`, {
+              errors: [{ pointer: "/action_id", detail: "an action that the rule allowed" }],
+            });
+          if (before.reverted !== null)
+            throw new Refusal("SUGGESTED_RULE_REVERTED", `the rule of "${policy}" is already reverted`);
+          return recordChange(tx, before, who, {
+            change: "reverted",
+            cause: "flag",
+            related_action: action_id,
+            comment: reason,
+          });
+        });
+        return { status: 200, json: await render(host, rule) };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/suggested-rules/:policy/restore",
+      tag,
+      summary: "Restore a suggested rule that was reverted",
+      description:
+        "Puts the rule in force again and counts its results anew. Only a person can do this, with a key that is bound to no agent, or in a session. Activating policies leaves a reversal in effect.",
+      scope: "policies:activate",
+      params: Params,
+      body: RestoreBody,
+      bodyLimit: BODY_BYTES,
+      responses: { 200: one },
+      errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_NOT_REVERTED", "AGENT_MISMATCH"],
+      async handle({ params: { policy }, body: { reason }, credential }) {
+        const rule = await host.ledger.transact(async (tx) => {
+          const who = await confirmWithScope(tx, credential, "policies:activate");
+          if (who.key.agent_id !== null)
+            throw new Refusal(
+              "AGENT_MISMATCH",
+              `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; a person restores a rule, with a key that is bound to none`,
+            );
+          const before = findRule(tx.suggestedRules, policy, who);
+          if (before.reverted === null)
+            throw new Refusal("SUGGESTED_RULE_NOT_REVERTED", `the rule of "${policy}" is not reverted`);
+          await tx.putMeta(resultsMeta(policy), "");
+          return recordChange(tx, before, who, { change: "restored", comment: reason });
+        });
+        return { status: 200, json: await render(host, rule) };
+      },
+    }),
+  ];
+}
+
+function recordChange(
+  tx: LedgerTransaction,
+  rule: SuggestedRule,
+  { key, principal }: Credential,
+  change: Omit<Parameters<typeof buildSuggestedRuleEntry>[1], "by">,
+): SuggestedRule {
+  tx.record(buildSuggestedRuleEntry(rule, { ...change, by: toActor(key, principal) }, tx.now));
+  tx.bumpEpoch();
+  return tx.suggestedRules.get(rule.policy) as SuggestedRule;
+}
+
+/** Whether the credential may see actions of the rule. */
+function isVisible({ visibility }: Pick<Credential, "visibility">, { agents, tool }: SuggestedRule): boolean {
+  return agents.some((agent_id) => canSee(visibility, { agent_id, tool, submitted_by: null }));
+}
+
+function findRule(rules: SuggestedRules, policy: string, credential: Credential): SuggestedRule {
+  const rule = rules.get(policy);
+  if (rule === undefined || !isVisible(credential, rule))
+    throw new Refusal(
+      "SUGGESTED_RULE_NOT_FOUND",
+      `no suggested rule of a policy "${policy}" was activated, as far as this key may see`,
+    );
+  return rule;
+}
+
+async function render(host: CoreHost, rule: SuggestedRule): Promise<RuleRecord> {
+  const { policy, in_place_of, tool, operation, agents, max_failed, reverted } = rule;
+  return {
+    policy,
+    status: reverted !== null ? "reverted" : isInForce(rule) ? "active" : "inactive",
+    in_place_of,
+    tool,
+    operation,
+    agents,
+    max_failed,
+    results: (await host.storage.meta(resultsMeta(policy))) ?? "",
+    reverted:
+      reverted === null
+        ? null
+        : {
+            cause: reverted.cause,
+            at: toRfc3339(reverted.at),
+            by: reverted.by?.principal ?? null,
+            action_id: reverted.related_action,
+            stop_id: reverted.related_stop,
+            comment: reverted.comment,
+          },
+  };
+}

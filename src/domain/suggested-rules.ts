@@ -1,0 +1,143 @@
+/**
+ * Suggested rules: each policy with `suggested` allows, in place of one rule that requires approval, what people approved.
+ * Whether such a rule is in force is stored only as ledger entries and is rebuilt from them. A reversal takes the rule out
+ * of force until a person restores it, whatever policies are activated meanwhile.
+ */
+import type { Actor, SuggestedRuleEntry } from "./entries.ts";
+import type { CompiledPolicySet } from "./policy/compile/compile.ts";
+import { matchesAnyName } from "./policy/compile/name-patterns.ts";
+import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-types.ts";
+import { stopApplies, type Stop } from "./stops.ts";
+import { parseRfc3339 } from "./time.ts";
+
+/** What a reversal depends on, as of the activation. */
+export type SuggestedRuleTerms = SuggestedRuleEntry["rule"];
+
+export interface SuggestedRule extends SuggestedRuleTerms {
+  /** Whether the active policy set enforces the policy. */
+  active: boolean;
+  /** Null while no reversal is in effect. */
+  reverted: SuggestedRuleReversal | null;
+}
+
+export interface SuggestedRuleReversal {
+  cause: NonNullable<SuggestedRuleEntry["cause"]>;
+  /** Milliseconds. */
+  at: number;
+  by: Actor | null;
+  related_action: string | null;
+  related_stop: string | null;
+  comment: string | null;
+}
+
+/** By the name of the policy, including policies that are no longer active. */
+export type SuggestedRules = ReadonlyMap<string, SuggestedRule>;
+
+export const NO_SUGGESTED_RULES: SuggestedRules = new Map();
+
+/** Largest share of failed results if the policy does not say. */
+export const DEFAULT_MAX_FAILED = 0.1;
+/** Number of newest results that the share is computed from. */
+export const COUNTED_RESULTS = 50;
+/** Fewer failures never revert a rule. */
+export const MIN_FAILURES = 3;
+
+/** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier ones. */
+export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
+  const { change, rule, cause } = entry;
+  const at = parseRfc3339(entry.at);
+  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  const before = rules.get(rule.policy);
+  if ((change === "reverted") !== (cause !== null))
+    throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);
+  return new Map(rules).set(rule.policy, { ...rule, ...transition(before, entry, at) });
+}
+
+function transition(
+  before: SuggestedRule | undefined,
+  { change, rule: { policy }, cause, by, related_action, related_stop, comment }: SuggestedRuleEntry,
+  at: number,
+): Pick<SuggestedRule, "active" | "reverted"> {
+  if (change === "activated") return { active: true, reverted: before?.reverted ?? null };
+  if (before === undefined) throw new RangeError(`the suggested rule ${policy} was never activated`);
+  const { active, reverted } = before;
+  if (change === "deactivated") {
+    if (!active) throw new RangeError(`the suggested rule ${policy} is deactivated twice`);
+    return { active: false, reverted };
+  }
+  if (change === "reverted" && cause !== null) {
+    if (reverted !== null) throw new RangeError(`the suggested rule ${policy} is reverted twice`);
+    return { active, reverted: { cause, at, by, related_action, related_stop, comment } };
+  }
+  if (reverted === null) throw new RangeError(`the suggested rule ${policy} is not reverted`);
+  if (by === null || by.agent_id !== null) throw new RangeError(`no person restored the suggested rule ${policy}`);
+  return { active, reverted: null };
+}
+
+/** Whether the rule can allow actions: its policy is enforced, and no reversal is in effect. */
+export function isInForce(rule: SuggestedRule | undefined): boolean {
+  return rule !== undefined && rule.active && rule.reverted === null;
+}
+
+/** Returns the suggested policies of the set that are in force, as facts of a decision. */
+export function findSuggestedFacts(
+  rules: SuggestedRules,
+  { suggested }: Pick<CompiledPolicySet, "suggested">,
+): Pick<Facts, "suggested"> {
+  if (suggested.length === 0) return {};
+  const names = suggested.filter((name) => isInForce(rules.get(name)));
+  return names.length === 0 ? {} : { suggested: names };
+}
+
+/** Returns the rules in force that a stop reverts: those that the stop covers for one of their agents. */
+export function findRulesStopped(
+  rules: SuggestedRules,
+  { agent, tool, policy }: Pick<Stop, "agent" | "tool" | "policy">,
+): SuggestedRule[] {
+  return [...rules.values()].filter(
+    (rule) =>
+      isInForce(rule) &&
+      (policy === null || policy === rule.policy || policy === rule.in_place_of.policy) &&
+      rule.agents.some((id) => stopApplies({ agent, tool, policy }, { agent_id: id, tool: rule.tool })),
+  );
+}
+
+/** Returns the terms of a set's enforced suggested policies, by name. */
+export function listSuggestedTerms({ policies }: Pick<PolicySetDocument, "policies">): Map<string, SuggestedRuleTerms> {
+  return new Map(policies.flatMap(({ definition }) => termsOf(definition) ?? []).map((terms) => [terms.policy, terms]));
+}
+
+function termsOf({ policy, mode, suggested, rules }: PolicyDocument): SuggestedRuleTerms[] | null {
+  const [rule] = rules;
+  if (suggested === undefined || mode === "shadow" || rule === undefined) return null;
+  const { in_place_of, max_failed = DEFAULT_MAX_FAILED } = suggested;
+  const agents = [rule.agent ?? []].flat();
+  const [tool, operation] = [String(rule.tool), String(rule.operation)];
+  return [{ agents, in_place_of, max_failed, operation, policy, tool }];
+}
+
+/** Results of a rule's uses since it was last put in force, oldest first: `s` for a success, `f` for a failure. */
+export function appendResult(results: string, success: boolean): string {
+  return `${results}${success ? "s" : "f"}`.slice(-COUNTED_RESULTS);
+}
+
+/** Whether so many of the results are failures that the rule reverts. */
+export function exceedsFailureRate(results: string, { max_failed }: Pick<SuggestedRuleTerms, "max_failed">): boolean {
+  const failed = results.split("f").length - 1;
+  return failed >= MIN_FAILURES && failed > max_failed * results.length;
+}
+
+/** Name in `meta` of a rule's results. */
+export const resultsMeta = (policy: string): string => `suggested_results:${policy}`;
+
+/** Whether the names of an action are those of the rule, in any case. */
+export function isUseOf(
+  rule: Pick<SuggestedRuleTerms, "tool" | "operation" | "agents">,
+  action: { agent_id: string; tool: string; operation: string },
+): boolean {
+  return (
+    matchesAnyName([rule.tool], action.tool) &&
+    matchesAnyName([rule.operation], action.operation) &&
+    matchesAnyName(rule.agents, action.agent_id)
+  );
+}

@@ -1,0 +1,141 @@
+/** The audit checks the ledger against the suggested rules in it. */
+import assert from "node:assert/strict";
+import { beforeEach, describe, it } from "node:test";
+import { createSuggestedRulesAudit, type SuggestedRulesAudit } from "../../src/audit/suggested-rules.ts";
+
+const AT = "2026-01-01T12:00:00.000Z";
+const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const rule = {
+  policy: "suggested-1",
+  in_place_of: { policy: "work", rule: "pay" },
+  tool: "bank",
+  operation: "pay",
+  agents: ["bot"],
+  max_failed: 0.1,
+};
+const change = (name: string, more: object = {}) => ({
+  type: "suggested_rule",
+  v: 1,
+  at: AT,
+  change: name,
+  rule,
+  cause: null,
+  related_action: null,
+  related_stop: null,
+  comment: null,
+  by,
+  ...more,
+});
+const use = (action_id: string, more: object = {}) => ({
+  type: "decision",
+  at: AT,
+  action_id,
+  agent_id: "bot",
+  tool: "bank",
+  operation: "pay",
+  facts: { suggested: ["suggested-1"] },
+  decision: { effect: "allow", policy: "suggested-1" },
+  ...more,
+});
+const result = (action_id: string, success: boolean) => ({
+  type: "execution",
+  at: AT,
+  action_id,
+  phase: "result",
+  success,
+});
+const stop = (selector: object = {}) => ({
+  type: "stop",
+  at: AT,
+  change: "placed",
+  stop: { id: "s", agent: null, tool: null, policy: null, reason: "drill", until: null, ...selector },
+});
+const flag = change("reverted", { cause: "flag", related_action: "a" });
+const other = { type: "agent", at: AT };
+const meta = (value: string | null) => ({ meta: () => Promise.resolve(value) });
+
+let audit: SuggestedRulesAudit;
+beforeEach(() => {
+  audit = createSuggestedRulesAudit();
+  audit.fold(change("activated"));
+});
+
+async function faults(results: string | null, policies: object[]): Promise<string[]> {
+  const found: string[] = [];
+  await audit.check(meta(results), { policies } as never, (message) => found.push(message));
+  return found;
+}
+
+describe("the audit reports", () => {
+  it("an action that a rule allowed after its reversal or deactivation, or that it cannot allow", () => {
+    audit.fold(use("a"));
+    assert.throws(() => audit.fold(use("b", { agent_id: "stranger" })), /other agents/);
+    assert.throws(() => audit.fold(use("c", { decision: { effect: "deny", policy: null } })), /did not allow it/);
+    audit.fold(flag);
+    assert.throws(() => audit.fold(use("d")), /not in force/);
+    audit.fold(change("restored"));
+    audit.fold(use("e"));
+    audit.fold(change("deactivated"));
+    assert.throws(() => audit.fold(use("f")), /not in force/);
+    assert.throws(() => audit.fold(use("g", { facts: { suggested: ["unknown"] } })), /not in force/);
+  });
+
+  it("a reversal that is missing after a stop or after too many failures", () => {
+    audit.fold(stop({ tool: "b*" }));
+    assert.throws(() => audit.fold(other), /had to revert the suggested rule of suggested-1/);
+    for (const id of ["a", "b", "c"]) audit.fold(use(id));
+    audit.fold(result("a", false));
+    audit.fold(result("b", false));
+    audit.fold(other);
+    audit.fold(result("c", false));
+    assert.throws(() => audit.fold(other), /had to revert the suggested rule of suggested-1/);
+  });
+
+  it("a reversal that is missing as the newest entry", async () => {
+    audit.fold(stop());
+    assert.ok((await faults("", [])).some((fault) => fault.includes("newest entry had to revert")));
+  });
+
+  it("a reversal without its cause, and one by a flag of an action that the rule did not allow", () => {
+    assert.throws(() => audit.fold(flag), /did not allow/);
+    assert.throws(() => audit.fold(change("reverted", { cause: "stop", related_stop: "s" })), /without the cause/);
+    audit.fold(stop({ tool: "other" }));
+    assert.throws(() => audit.fold(change("reverted", { cause: "stop", related_stop: "s" })), /without the cause/);
+    assert.throws(() => audit.fold(change("reverted")), /without the cause/);
+  });
+
+  it("a rule that an agent's key or a policy source restored, or that was not reverted", () => {
+    assert.throws(() => audit.fold(change("restored")), /is not reverted/);
+    audit.fold(use("a"));
+    audit.fold(flag);
+    assert.throws(() => audit.fold(change("restored", { by: null })), /no person restored/);
+    assert.throws(() => audit.fold(change("restored", { by: { ...by, agent_id: "bot" } })), /no person restored/);
+    assert.throws(() => audit.fold(flag), /reverted twice/);
+    audit.fold(change("restored"));
+  });
+
+  it("an activation that changes a reverted rule leaves it reverted", () => {
+    audit.fold(use("a"));
+    audit.fold(flag);
+    audit.fold(change("activated", { rule: { ...rule, agents: ["bot", "bob"] } }));
+    assert.throws(() => audit.fold(use("b")), /not in force/);
+  });
+
+  it("results in the store that differ from the ledger, and rules whose activation is not recorded", async () => {
+    audit.fold(use("a"));
+    audit.fold(result("a", true));
+    const definition = {
+      policy: "suggested-1",
+      suggested: { in_place_of: rule.in_place_of },
+      rules: [{ name: "r", tool: "bank", operation: "pay", agent: "bot", effect: "allow" }],
+    };
+    assert.deepEqual(await faults("s", [{ definition }]), []);
+    assert.match((await faults("", [{ definition }])).join(), /results .* differ/);
+    assert.match((await faults(null, [{ definition }])).join(), /results .* differ/);
+    assert.match(
+      (await faults("s", [{ definition: { ...definition, policy: "suggested-2" } }, { definition }])).join(),
+      /no entry activated/,
+    );
+    assert.match((await faults("s", [])).join(), /recorded as active/);
+  });
+});
