@@ -1,20 +1,36 @@
-/** Lists pending actions by deadline. The list of all actions is newest first, so the most urgent would be last. */
-import { Type } from "@sinclair/typebox";
+/**
+ * Lists pending actions, by deadline unless another order is chosen. The list of all actions is newest first, so the most
+ * urgent would be last.
+ */
+import { type Static, Type } from "@sinclair/typebox";
 import { type CoreHost, invalidCursor, listReply, readPage } from "../../src/core.ts";
-import { decodeCursor, DEFAULT_LIMIT, defineRoute, nextLink, PAGE_QUERY, type Route } from "../../src/plugin.ts";
+import {
+  type Credential,
+  decodeCursor,
+  DEFAULT_LIMIT,
+  defineRoute,
+  nextLink,
+  PAGE_QUERY,
+  type Route,
+} from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { readRecord } from "./action-record.ts";
+import { compareKeys, findMatches, formatSortKey, isFiltered, parseSortKey, PendingFilter } from "./pending-filter.ts";
 import { contentBytes } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
 
 const LIST = "approvals";
 const { limit, cursor } = PAGE_QUERY;
-const Query = Type.Object({ limit, cursor }, { additionalProperties: false });
+const Query = Type.Object({ ...PendingFilter.properties, limit, cursor }, { additionalProperties: false });
+type Query = Static<typeof Query>;
 
 const Answer = Type.Object(
   {
     actions: Type.Array(ActionRecord),
-    total: Type.Integer({ minimum: 0, description: "Number of pending actions that this key may see, on all pages." }),
+    total: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+      description:
+        "Number of pending actions that this key may see and that pass the filters, on all pages. Null if more are pending than one request reads: 20,000, or 1,000 for `view=mine`.",
+    }),
     next_cursor: Type.Union([Type.String(), Type.Null()]),
   },
   { additionalProperties: false },
@@ -33,32 +49,70 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
     responses: { 200: { description: "A page.", schema: Answer } },
     errors: ["INVALID_CURSOR"],
     async handle({ query, credential, reserveResponseBytes }) {
-      const now = host.clock();
       const { compiled: set } = await host.policies.current();
-      const position = query.cursor === undefined ? null : decodePosition(query.cursor);
-      // Start after the current time: overdue actions are left out even if they are not marked as expired yet.
-      const after =
-        position !== null && position.expires_at > now
-          ? position
-          : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
+      const read = isFiltered(query)
+        ? await readMatches(host, query, credential)
+        : readByDeadline(host, query, credential);
       const [{ items, next_cursor }, total] = await Promise.all([
         readPage<ActionRow>(
           LIST,
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
           {
-            read: (last, limit) => host.storage.pendingActions(credential.visibility, positionOf(last) ?? after, limit),
+            read: read.page,
             size: contentBytes,
-            position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
+            position: read.position,
             render: (row) => readRecord(host, row, credential, { token: false, set }),
             turn: host.waitForReadSlot,
             hold: reserveResponseBytes,
           },
         ),
-        host.storage.pendingCount(credential.visibility, now),
+        read.total,
       ]);
       return listReply("actions", items, { total, next_cursor }, nextLink("/v1/approvals", query, next_cursor));
     },
   });
+}
+
+/** How one request reads its page. */
+interface PendingRead {
+  page(last: ActionRow | null, limit: number): Promise<ActionRow[]>;
+  /** Returns the position that the next cursor contains. */
+  position(row: ActionRow): string;
+  total: Promise<number | null> | number | null;
+}
+
+/** Reads from the store's own order, without filters. */
+function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential): PendingRead {
+  const now = host.clock();
+  const position = query.cursor === undefined ? null : decodePosition(query.cursor);
+  // Start after the current time: overdue actions are left out even if they are not marked as expired yet.
+  const after =
+    position !== null && position.expires_at > now
+      ? position
+      : { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
+  return {
+    page: (last, size) => host.storage.pendingActions(visibility, positionOf(last) ?? after, size),
+    position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
+    total: host.storage.pendingCount(visibility, now),
+  };
+}
+
+/** Finds all actions that pass the filters, and reads the rows of the page by their ids. */
+async function readMatches(host: CoreHost, query: Query, credential: Credential): Promise<PendingRead> {
+  const from = query.cursor === undefined ? null : parseSortKey(LIST, query, query.cursor);
+  const { matches, isComplete } = await findMatches(host, credential, query, host.clock());
+  const first = from === null ? 0 : matches.findIndex(({ key }) => compareKeys(key, from) > 0);
+  const remaining = first < 0 ? [] : matches.slice(first);
+  const places = new Map(remaining.map(({ id }, place) => [id, place]));
+  return {
+    async page(last, size) {
+      const start = last === null ? 0 : (places.get(last.id) ?? remaining.length) + 1;
+      const rows = await host.storage.actionsById(remaining.slice(start, start + size).map(({ id }) => id));
+      return rows.sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
+    },
+    position: (row) => formatSortKey(query, row),
+    total: isComplete ? matches.length : null,
+  };
 }
 
 function positionOf(row: ActionRow | null): PendingCursor | null {

@@ -119,11 +119,34 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("100 of 1,011 loaded").waitFor();
     const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
     assert.ok(nodes < 2000, `${nodes} nodes`);
+    // The service searches, sorts and selects requests that are on no loaded page.
+    const field = page.getByRole("searchbox", { name: "Search all pending requests" });
+    await page.keyboard.press("/");
+    await page.keyboard.type("REFUND 1009");
+    await page.getByText("1 matches", { exact: true }).waitFor();
+    assert.deepEqual(await idsIn(page), [last]);
+    assert.match(page.url(), /q=REFUND\+1009/);
+    await field.fill("");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByLabel("Sort").selectOption("Newest");
+    await rowOf(page, last).waitFor();
+    await page.getByLabel("Sort").selectOption("Earliest deadline");
+    await rowOf(page, urgent).waitFor();
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByRole("checkbox", { name: "Select all 50 loaded" }).check();
+    await page.getByRole("button", { name: "Select all 1,011 that match" }).click();
+    await page.getByRole("button", { name: "Approve 1,011", exact: true }).waitFor();
+    const selectedNodes = await page.evaluate(() => document.querySelectorAll("*").length);
+    assert.ok(selectedNodes < 2000, `${selectedNodes} nodes with all selected`);
+    await page.getByRole("button", { name: "Select none" }).click();
     // A link leads to a request that is on no loaded page.
-    await openRequest(page, last);
+    const pane = await openRequest(page, last);
+    await pane.getByText("History", { exact: true }).click();
+    await pane.getByRole("list", { name: "History" }).getByText("requires approval").waitFor();
     await vote(page, "Approve");
     await page.getByText("1,010 pending", { exact: true }).waitFor();
     assert.equal((await read(last)).status, "approved");
+
     await page.locator(".live.live").waitFor();
     // Decisions and votes of others, as fast as they come.
     let requests = 0;
@@ -263,7 +286,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Needs a second vote" }).click();
     await rowOf(page, one).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Mine" }).click();
-    await page.getByText("No loaded request matches.").waitFor();
+    await page.getByText("No pending request matches.").waitFor();
     // Also in a tab that is opened later.
     const later = await console_.visit(ada, "#/approvals");
     for (const id of twos) await rowOf(later.page, id).getByText("you approved").waitFor();

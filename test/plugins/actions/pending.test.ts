@@ -16,10 +16,12 @@ before(async () => {
 rules:
   - { name: free, operation: read, effect: allow }
   - { name: soon, operation: soon, effect: require_approval, approval: { expires_in: 1m } }
+  - { name: risky, operation: risky, effect: require_approval, risk: high, approval: { expires_in: 1h } }
+  - { name: two, operation: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }
   - { name: later, effect: require_approval, approval: { expires_in: 1h } }
 `,
   );
-  service = await startService({ policies: folder });
+  service = await startService({ policies: folder, change: (config) => (config.approvals.trust_key_makers = true) });
 });
 after(async () => {
   await service.close();
@@ -68,6 +70,66 @@ describe("pending actions", () => {
     await submit(ASKED);
     const { body } = await service.call("GET", "/v1/approvals", { key: bound.key });
     assert.deepEqual([idsOf(body), body.total], [[own], 1]);
+  });
+
+  it("are filtered, searched and sorted by the service, with the number of those that pass", async () => {
+    const { body: bot } = await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "filtered", preset: "agent", agent_id: "filter-bot", owner: "Bea" },
+    });
+    const { body: bea } = await service.call("POST", "/v1/api-keys", {
+      key: service.admin,
+      body: { name: "bea", preset: "approver", owner: "Bea" },
+    });
+    const send = (operation: string, params: object): Promise<string> =>
+      submit({ agent_id: "filter-bot", tool: "bank", operation, params }, bot.key);
+    const low = await send("pay", { to: 'Müller "GmbH"', amount: 5 });
+    const high = await send("risky", { to: "Schmidt", amount: 7000 });
+    const two = await send("two", { to: "Schmidt", amount: 9 });
+    const soon = await send("soon", { to: "Schmidt", amount: 1 });
+    const list = async (query: string, key = service.admin): Promise<string[]> => {
+      const { body } = await service.call("GET", `/v1/approvals?agent_id=filter-bot&${query}`, { key });
+      assert.equal(body.total, body.actions.length, query);
+      return idsOf(body);
+    };
+    const admin = service.admin;
+    assert.deepEqual(await list("q=schmidt"), [soon, high, two]);
+    assert.deepEqual(await list(`q=${encodeURIComponent('MÜLLER "gm')}`), [low]);
+    assert.deepEqual(await list(`q=${high.slice(0, 20)}`), [high]);
+    assert.deepEqual(await list("q=schmidt%20nothing"), []);
+    assert.deepEqual(await list("tool=bank&operation=two"), [two]);
+    assert.deepEqual(await list("risk_level=high"), [high]);
+    assert.deepEqual(await list("sort=risk"), [high, soon, low, two]);
+    assert.deepEqual(await list("sort=newest"), [soon, two, high, low]);
+    assert.deepEqual(await list("sort=oldest"), [low, high, two, soon]);
+    // The agent's owner cannot approve, and a second vote is missing only after the first.
+    assert.deepEqual(await list("view=mine", bea.key), []);
+    assert.deepEqual(await list("view=second_vote"), []);
+    assert.deepEqual(await list("view=mine"), [soon, low, high, two]);
+    const { body } = await service.call("GET", `/v1/actions/${two}`, { key: admin });
+    const vote = { token: body.approval_token, approve: true };
+    assert.equal((await service.call("POST", `/v1/actions/${two}/approval`, { key: admin, body: vote })).status, 200);
+    assert.deepEqual(await list("view=mine"), [soon, low, high]);
+    assert.deepEqual(await list("view=second_vote"), [two]);
+    const walked: string[] = [];
+    for (let path: string | null = "/v1/approvals?agent_id=filter-bot&sort=risk&limit=1"; path !== null;) {
+      const page = await service.call("GET", path, { key: admin });
+      assert.equal(page.body.total, 4);
+      walked.push(...idsOf(page.body));
+      path = /<([^>]+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1] ?? null;
+      assert.ok(walked.length <= 4);
+    }
+    assert.deepEqual(walked, [high, soon, low, two]);
+    for (const query of ["view=all", "sort=amount", "risk_level=none", `q=${"x".repeat(201)}`]) {
+      const answer = await service.call("GET", `/v1/approvals?${query}`, { key: admin });
+      assert.deepEqual([answer.status, answer.body.code], [422, "VALIDATION_FAILED"], query);
+    }
+    // A position in one order means nothing in another.
+    const { next_cursor } = (await service.call("GET", "/v1/approvals?sort=newest&limit=1", { key: admin })).body;
+    for (const query of ["sort=oldest", "q=bank", ""]) {
+      const answer = await service.call("GET", `/v1/approvals?${query}&cursor=${next_cursor}`, { key: admin });
+      assert.deepEqual([answer.status, answer.body.code], [422, "INVALID_CURSOR"], query);
+    }
   });
 
   it("reject an invalid cursor, and parameters of other lists", async () => {

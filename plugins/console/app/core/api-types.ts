@@ -2403,6 +2403,16 @@ export interface Api {
   };
   "GET /v1/approvals": {
     query: {
+      /** `mine`: actions that this credential can approve now. `second_vote`: actions that have an approval and need more. */
+      view?: "mine" | "second_vote" | undefined;
+      agent_id?: string | undefined;
+      tool?: string | undefined;
+      operation?: string | undefined;
+      risk_level?: "low" | "medium" | "high" | "critical" | undefined;
+      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. */
+      q?: string | undefined;
+      /** Default `deadline`, the earliest first. `risk` puts the highest first, then the earliest deadline. */
+      sort?: "deadline" | "newest" | "oldest" | "risk" | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
       /** `next_cursor` of the previous page. */
@@ -2411,8 +2421,8 @@ export interface Api {
     body: never;
     response: {
       actions: Action[];
-      /** Number of pending actions that this key may see, on all pages. */
-      total: number;
+      /** Number of pending actions that this key may see and that pass the filters, on all pages. Null if more are pending than one request reads: 20,000, or 1,000 for `view=mine`. */
+      total: number | null;
       next_cursor: string | null;
     };
   };

@@ -9,31 +9,27 @@ import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { What } from "../ui/request.tsx";
+import { addressOf, Filters, readQuery } from "./filters.tsx";
 import { useShortcuts } from "./keyboard.ts";
 import { List } from "./list.tsx";
 import { Batch, EmptyQueue, Overview } from "./overview.tsx";
 import { Pane } from "./pane.tsx";
-import { useQueue, type Item, type Queue } from "./queue.ts";
-import { approvalsGiven, findVoteAvailability, findOwnVote } from "./vote-availability.ts";
-import { SHORTCUTS, TABS, TEXTS } from "./strings.ts";
+import { isNarrowed, useQueue, type Item, type ListQuery, type Queue } from "./queue.ts";
+import { findVoteAvailability } from "./vote-availability.ts";
+import { SHORTCUTS, TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
 
-type Tab = (typeof TABS)[number]["name"];
-
-export function Approvals({ id }: { id: string | null; query: URLSearchParams }) {
-  const queue = useQueue(id);
+export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
+  const query = readQuery(search);
+  const queue = useQueue(id, query);
   // Deadlines pass without an event; the rows' countdowns redraw themselves.
   useNow(5000);
-  const [tab, setTab] = useState<Tab>("all");
-  const [search, setSearch] = useState("");
   const [status, setStatus] = useState("");
   const [isHelpOpen, setHelpOpen] = useState(false);
   const voteBar = useRef<VoteBarHandle>(null);
   const searchField = useRef<HTMLInputElement>(null);
-  const rows = (queue.apart === null || queue.apart.isPast ? queue.rows : [queue.apart, ...queue.rows]).filter(
-    (item) => item.action.id === id || (isInTab(item, tab) && matches(item, search)),
-  );
+  const rows = queue.apart === null || queue.apart.isPast ? queue.rows : [queue.apart, ...queue.rows];
   const selection = useSelection(rows);
   // Show the batch pane when the selection changes, and the single-request pane when a request is opened.
   const [isBatch, setBatch] = useState(false);
@@ -42,12 +38,15 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
   const isBatchShown = isBatch && selection.chosen.length > 0;
   const item = rows.find(({ action }) => action.id === id) ?? (queue.apart?.action.id === id ? queue.apart : null);
   const total = queue.total ?? 0;
+  const isFiltered = isNarrowed(query);
   useEffect(() => {
     document.title = `${total === 0 ? "" : `(${total}) `}${TEXTS.title} · Assent`;
   }, [total]);
   const open = (next: string | null): void => {
-    location.hash = next === null ? "#/approvals" : `#/approvals/${at(next)}`;
+    location.hash = addressOf(next, query);
   };
+  // The filters are no steps of the browser's history.
+  const setQuery = (next: ListQuery): void => location.replace(addressOf(id, next));
   const finish = (voted: Item, result: VoteResult): void => {
     const { action } = voted;
     queue.update(action.id, changeOf(result));
@@ -73,7 +72,7 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
     search: () => searchField.current?.focus(),
     help: () => setHelpOpen(true),
   });
-  const isEmpty = total === 0 && rows.length === 0 && !queue.loading && queue.error === null;
+  const isEmpty = !isFiltered && total === 0 && rows.length === 0 && !queue.loading && queue.error === null;
   return (
     <div class={`inbox ${id === null && !isBatchShown ? "" : "showing"}`}>
       <section class="inbox-list" aria-label="Pending requests">
@@ -81,32 +80,14 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
           <div class="inbox-title">
             <h1 tabIndex={-1}>{TEXTS.title}</h1>
             <span class="count" role="status">
-              {queue.total === null ? "" : TEXTS.pending(total)}
+              {countText(queue, isFiltered)}
             </span>
             <Live {...queue.live} />
             <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={() => setHelpOpen(true)}>
               <Icon name="help" />
             </button>
           </div>
-          <div class="tabs" role="group" aria-label="Which requests">
-            {TABS.map(({ name, title }) => (
-              <button key={name} type="button" aria-pressed={tab === name} onClick={() => setTab(name)}>
-                {title}
-              </button>
-            ))}
-          </div>
-          <div class="search">
-            <Icon name="search" />
-            <input
-              ref={searchField}
-              type="search"
-              aria-label="Search the loaded requests"
-              placeholder="Search the loaded requests"
-              value={search}
-              onInput={(event) => setSearch(event.currentTarget.value)}
-              onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
-            />
-          </div>
+          <Filters query={query} onChange={setQuery} field={searchField} />
           <Toolbar queue={queue} rows={rows} selection={selection}>
             {selection.chosen.length > 0 && !isBatchShown ? (
               <button type="button" class="small held" onClick={() => setBatch(true)}>
@@ -122,7 +103,9 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
         {isEmpty ? <EmptyQueue /> : null}
-        {rows.length === 0 && !isEmpty && !queue.loading ? <p class="quiet none">{TEXTS.noMatch}</p> : null}
+        {rows.length === 0 && !isEmpty && !queue.loading && queue.error === null ? (
+          <p class="quiet none">{TEXTS.noMatch}</p>
+        ) : null}
         {rows.length === 0 ? null : (
           <List
             rows={rows}
@@ -136,7 +119,7 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
         <Held queue={queue} />
         {queue.cursor === null ? null : (
           <footer class="quiet">
-            {TEXTS.shown(queue.rows.length, total)}, earliest deadline first{" "}
+            {TEXTS.shown(queue.rows.length, queue.total)}{" "}
             <button type="button" class="small" onClick={() => void queue.more()}>
               Load more
             </button>
@@ -183,22 +166,10 @@ export function Approvals({ id }: { id: string | null; query: URLSearchParams })
   );
 }
 
-const isInTab = (item: Item, tab: Tab): boolean => {
-  if (tab === "all") return true;
-  if (tab === "mine") return findVoteAvailability(item) === "open" && findOwnVote(item.action) === null;
-  return (item.action.approvals_needed ?? 1) > 1 && approvalsGiven(item.action) > 0;
-};
-
-function matches({ action }: Item, search: string): boolean {
-  const words = search
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== "");
-  if (words.length === 0) return true;
-  const { tool, operation, agent_id, params, id } = action;
-  const text = `${tool} ${operation} ${agent_id} ${JSON.stringify(params)}`.toLowerCase();
-  // Ids are hexadecimal: a short number would match many of them.
-  return words.every((word) => text.includes(word) || (word.length >= 8 && id.startsWith(word)));
+/** How many requests the list has, as far as the service counts them. */
+function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean): string {
+  if (total !== null) return isFiltered ? TEXTS.matching(total) : TEXTS.pending(total);
+  return loading || cursor === null ? "" : TEXTS.many(rows.length);
 }
 
 /** Returns the next request that can be voted on: after `id`, or else the first. */
@@ -292,6 +263,16 @@ interface ToolbarProps {
 }
 
 function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
+  const [isLoading, setLoading] = useState(false);
+  /** Selects every request of the list, also those that are not loaded yet: the votes are on what was loaded. */
+  const selectAll = async (): Promise<void> => {
+    setLoading(true);
+    const all = await queue.loadAll();
+    setLoading(false);
+    if (all === null) return;
+    const openIds = all.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
+    selection.set(openIds, true);
+  };
   const settled = queue.rows.filter(({ outcome }) => outcome !== null).length;
   const open = rows.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
   return (
@@ -305,6 +286,14 @@ function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
           />{" "}
           Select {open.length === 1 ? "it" : `all ${open.length} loaded`}
         </label>
+      ) : null}
+      {queue.cursor !== null &&
+      may("approvals:decide") &&
+      selection.chosen.length === open.length &&
+      open.length > 0 ? (
+        <button type="button" class="small" disabled={isLoading} onClick={() => void selectAll()}>
+          {isLoading ? TEXTS.selecting(queue.rows.length) : TEXTS.selectAll(queue.total)}
+        </button>
       ) : null}
       {children}
       {settled === 0 ? null : (

@@ -1,9 +1,10 @@
 /** The right side without an open request: what is pending, grouped by shape; or the selection with its vote bar. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
 import { Empty, Notice } from "../ui/elements.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { Item } from "./queue.ts";
-import { groupByShape } from "./shape.ts";
+import { groupByShape, type Group } from "./shape.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
 import { GroupTable } from "./table.tsx";
@@ -13,6 +14,8 @@ import { VoteBar } from "./vote-bar.tsx";
 /** Maximum tables on one page, and maximum requests in all of them. */
 const MAX_GROUPS = 6;
 const MAX_GROUPED = 200;
+/** Maximum tables of a selection. */
+const MAX_BATCH_GROUPS = 20;
 
 interface OverviewProps {
   rows: readonly Item[];
@@ -49,7 +52,7 @@ interface BatchProps {
 /** Votes on each selected request by itself: some may be recorded while others fail, and the summary counts both. */
 export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps) {
   const [done, setDone] = useState<number | null>(null);
-  const groups = groupByShape(items.map(({ action }) => action));
+  const groups = useGroups(items, done !== null);
   const selected = new Set(items.map(({ action }) => action.id));
   const cast = async (approve: boolean, reason: string): Promise<boolean> => {
     const counts: Counts = { settled: 0, recorded: 0, late: 0, failed: 0 };
@@ -75,9 +78,12 @@ export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps)
           </button>
         </p>
         <p class="quiet">Each request is voted on by itself. Open a request to see all of it.</p>
-        {groups.map((group, i) => (
+        {groups.slice(0, MAX_BATCH_GROUPS).map((group, i) => (
           <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect }} canSelect />
         ))}
+        {groups.length > MAX_BATCH_GROUPS ? (
+          <p class="quiet">{TEXTS.notGrouped(groups.length - MAX_BATCH_GROUPS)}</p>
+        ) : null}
       </div>
       <div class="pane-foot">
         {done === null ? null : (
@@ -89,6 +95,15 @@ export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps)
       </div>
     </section>
   );
+}
+
+/** Groups the selection when it changes. While votes are recorded, the tables stay as they are. */
+function useGroups(items: readonly Item[], isVoting: boolean): Group<Action>[] {
+  const last = useRef<{ key: string; groups: Group<Action>[] }>({ key: "", groups: [] });
+  const key = items.map(({ action }) => action.id).join();
+  if (!isVoting && last.current.key !== key)
+    last.current = { key, groups: groupByShape(items.map(({ action }) => action)) };
+  return last.current.groups;
 }
 
 /** An empty queue, with a command that makes the first request appear. */

@@ -19,6 +19,7 @@ import { VoteWithGrant } from "../grants/vote-with-grant.tsx";
 import { AskForm } from "./ask.tsx";
 import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
+import { History } from "./history.tsx";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
@@ -68,7 +69,6 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           <h2 class="part">Why approval is required</h2>
           <Why action={action} />
           <Unusual action={action} level={2} />
-          <Reviews action={action} level={2} />
           <Content action={action} level={2} />
           <Questions action={action} level={2}>
             {availability === "open" ? <AskForm action={action} onAsked={onAsked} /> : undefined}
@@ -76,6 +76,8 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           {availability === "open" ? <EditForm action={action} onEdited={onAsked} /> : null}
           <h2 class="part">Votes</h2>
           <Votes action={action} />
+          <Reviews action={action} level={3} />
+          <History action={action} />
         </section>
         <details class="drawer" open>
           <summary>Details and proof</summary>

@@ -1,10 +1,10 @@
 /**
- * The list of pending requests, by deadline, page by page. The ledger's events keep it up to date, and none of them moves
+ * The list of pending requests, filtered and sorted by the service, page by page. The ledger's events keep it up to date, and none of them moves
  * what is being read: a settled request stays where it is and shows how it ended, and a new one that belongs further up is
  * held until the person asks for it.
  */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { Action } from "../core/api-types.ts";
+import type { Action, Api } from "../core/api-types.ts";
 import { now, request } from "../core/api.ts";
 import { follow } from "../core/live.ts";
 import { outcomeOf, type Outcome, reviewOutcome } from "./outcome.tsx";
@@ -15,10 +15,22 @@ const MAX_PAGE = 1000;
 const COLLECT_MS = 150;
 /** Minimum time between two reads that events cause, however many events there are. Milliseconds. */
 const READ_EVERY_MS = 2000;
+/** The same for a list that the service has to search. Milliseconds. */
+const SEARCH_EVERY_MS = 5000;
+/** Requests that have left a filtered list and are read individually, to find out why. */
+const MAX_REREADS = 20;
 /** Poll interval without events. Milliseconds. */
 const POLL_MS = 5000;
 /** Poll interval for waiting agents, which change without an event. Milliseconds. */
 const WAITING_EVERY_MS = 15_000;
+
+/** How the list is filtered and sorted: parameters of `GET /v1/approvals`. */
+export type ListQuery = Omit<NonNullable<Api["GET /v1/approvals"]["query"]>, "limit" | "cursor">;
+
+/** Whether the list leaves pending requests out. */
+export function isNarrowed(query: ListQuery): boolean {
+  return Object.entries(query).some(([name, value]) => name !== "sort" && value !== undefined);
+}
 
 export interface Item {
   action: Action;
@@ -31,10 +43,13 @@ export interface Item {
 }
 
 export interface QueueState {
+  /** The query that the rows answer. */
+  query: ListQuery;
   items: ReadonlyMap<string, Item>;
   order: readonly string[];
   held: readonly string[];
   cursor: string | null;
+  /** Null if it is not known yet, or if more are pending than the service counts for this query. */
   total: number | null;
   loading: boolean;
   error: unknown;
@@ -43,6 +58,7 @@ export interface QueueState {
 }
 
 const EMPTY: QueueState = {
+  query: {},
   items: new Map(),
   order: [],
   held: [],
@@ -54,8 +70,18 @@ const EMPTY: QueueState = {
 };
 
 const deadlineOf = (action: Action): number => Date.parse(action.expires_at ?? "");
-/** The service's order: by deadline, then by id, which grows. */
-const compare = (a: Action, b: Action): number => deadlineOf(a) - deadlineOf(b) || (a.id < b.id ? -1 : 1);
+const RISKS: readonly (string | null)[] = ["low", "medium", "high", "critical"];
+const byId = (a: Action, b: Action): number => (a.id < b.id ? -1 : 1);
+/** By deadline, then by id, which grows. */
+const byDeadline = (a: Action, b: Action): number => deadlineOf(a) - deadlineOf(b) || byId(a, b);
+/** The service's orders. */
+const ORDERS = {
+  deadline: byDeadline,
+  oldest: byId,
+  newest: (a: Action, b: Action): number => byId(b, a),
+  risk: (a: Action, b: Action): number => RISKS.indexOf(b.risk_level) - RISKS.indexOf(a.risk_level) || byDeadline(a, b),
+} as const;
+const orderOf = ({ query }: QueueState) => ORDERS[query.sort ?? "deadline"];
 
 function put(state: QueueState, action: Action, more: Partial<Item> = {}): QueueState {
   const old = state.items.get(action.id) ?? { action, outcome: null, isFull: false, error: null };
@@ -72,7 +98,7 @@ function change(state: QueueState, id: string, more: Partial<Item>): QueueState 
 function place(state: QueueState, action: Action): QueueState {
   if (state.order.includes(action.id) || state.held.includes(action.id)) return put(state, action);
   const last = state.items.get(state.order.at(-1) ?? "")?.action;
-  if (last === undefined || compare(action, last) > 0) {
+  if (last === undefined || orderOf(state)(action, last) > 0) {
     // The request is on a page that was not loaded.
     if (last !== undefined && state.cursor !== null) return state;
     return { ...put(state, action), order: [...state.order, action.id] };
@@ -82,13 +108,13 @@ function place(state: QueueState, action: Action): QueueState {
 
 interface Page {
   actions: readonly Action[];
-  total: number;
+  total: number | null;
   next_cursor: string | null;
 }
 
-function putFirstPage(state: QueueState, { actions, total, next_cursor }: Page): QueueState {
-  let next: QueueState = { ...state, loading: false, error: null, total };
-  if (state.order.length === 0) {
+function putFirstPage(state: QueueState, query: ListQuery, { actions, total, next_cursor }: Page): QueueState {
+  let next: QueueState = { ...state, query, loading: false, error: null, total };
+  if (state.order.length === 0 || !isSameQuery(state.query, query)) {
     for (const action of actions) next = put(next, action);
     return { ...next, order: actions.map(({ id }) => id), held: [], cursor: next_cursor };
   }
@@ -96,6 +122,8 @@ function putFirstPage(state: QueueState, { actions, total, next_cursor }: Page):
   for (const action of actions) next = place(next, action);
   return next;
 }
+
+const isSameQuery = (a: ListQuery, b: ListQuery): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 function putNextPage(state: QueueState, { actions, total, next_cursor }: Page): QueueState {
   let next: QueueState = { ...state, error: null, total, cursor: next_cursor };
@@ -114,6 +142,8 @@ export interface Queue extends QueueState {
   rows: readonly Item[];
   heldRows: readonly Item[];
   more(): Promise<void>;
+  /** Loads all pages. Resolves to the requests of the list, or to null if one page cannot be read. */
+  loadAll(): Promise<readonly Item[] | null>;
   reload(): void;
   /** Records how a request ended, or that a vote was recorded. */
   update(id: string, more: Partial<Item>): void;
@@ -122,8 +152,10 @@ export interface Queue extends QueueState {
 }
 
 /** @param open id of the open request: its token and votes are read, too */
-export function useQueue(open: string | null): Queue {
+export function useQueue(open: string | null, query: ListQuery): Queue {
   const [state, setState] = useState(EMPTY);
+  const queryRef = useRef(query);
+  queryRef.current = query;
   const [live, setLive] = useState({ state: "starting", why: "" });
   const stateRef = useRef(state);
   stateRef.current = state;
@@ -148,17 +180,40 @@ export function useQueue(open: string | null): Queue {
   }, []);
 
   const load = useCallback(async (signal?: AbortSignal, isQuiet = false): Promise<void> => {
-    const known = new Set(stateRef.current.items.keys());
+    const { items, order, query: shown } = stateRef.current;
+    const known = new Set(items.keys());
+    const asked = queryRef.current;
     try {
-      const limit = Math.min(MAX_PAGE, Math.max(PAGE, stateRef.current.order.length));
-      const page = await request("GET /v1/approvals", { query: { limit }, signal });
-      setState((old) => markSettled(putFirstPage(old, page), known, page));
+      const limit = isSameQuery(shown, asked) ? Math.min(MAX_PAGE, Math.max(PAGE, order.length)) : PAGE;
+      const page = await request("GET /v1/approvals", { query: { ...asked, limit }, signal });
+      // The person changed the query meanwhile, which has its own read.
+      if (!isSameQuery(queryRef.current, asked)) return;
+      if (isNarrowed(asked)) {
+        setState((old) => putFirstPage(old, asked, page));
+        if (isSameQuery(shown, asked)) for (const id of absentFrom(page, stateRef.current)) void reread(id, signal);
+      } else setState((old) => markSettled(putFirstPage(old, asked, page), known, page));
     } catch (error) {
       if (!signal?.aborted && !isQuiet) setState((old) => ({ ...old, loading: false, error }));
     }
   }, []);
 
-  useEffect(() => followQueue({ load, reread, setLive, setState, isOpen: (id) => openRef.current === id }), []);
+  useEffect(
+    () =>
+      followQueue({
+        load,
+        reread,
+        setLive,
+        setState,
+        isOpen: (id) => openRef.current === id,
+        readEvery: () => (isSearched(queryRef.current) ? SEARCH_EVERY_MS : READ_EVERY_MS),
+      }),
+    [],
+  );
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) void load();
+    isFirst.current = false;
+  }, [JSON.stringify(query)]);
   useEffect(() => {
     if (open === null || state.loading) return undefined;
     const over = new AbortController();
@@ -172,6 +227,22 @@ export function useQueue(open: string | null): Queue {
     if (isRead && (state.total ?? 0) > 0) void load();
   }, [isRead, state.total]);
 
+  /** Reads the next page. Returns false if it was not read. */
+  const readNext = async (limit: number): Promise<boolean> => {
+    const { cursor, query: shown } = stateRef.current;
+    if (cursor === null || isLoadingMore.current) return false;
+    isLoadingMore.current = true;
+    try {
+      const page = await request("GET /v1/approvals", { query: { ...shown, limit, cursor } });
+      if (isSameQuery(shown, stateRef.current.query)) setState((old) => putNextPage(old, page));
+      return true;
+    } catch (error) {
+      setState((old) => ({ ...old, error }));
+      return false;
+    } finally {
+      isLoadingMore.current = false;
+    }
+  };
   const itemsOf = (ids: readonly string[]): Item[] =>
     ids.map((id) => state.items.get(id)).filter((item) => item !== undefined);
   return {
@@ -181,17 +252,18 @@ export function useQueue(open: string | null): Queue {
     rows: itemsOf(state.order),
     heldRows: itemsOf(state.held.filter((id) => id !== open)),
     async more() {
-      const { cursor } = stateRef.current;
-      if (cursor === null || isLoadingMore.current) return;
-      isLoadingMore.current = true;
-      try {
-        const page = await request("GET /v1/approvals", { query: { limit: PAGE, cursor } });
-        setState((old) => putNextPage(old, page));
-      } catch (error) {
-        setState((old) => ({ ...old, error }));
-      } finally {
-        isLoadingMore.current = false;
+      await readNext(PAGE);
+    },
+    async loadAll() {
+      const asked = queryRef.current;
+      while (stateRef.current.cursor !== null) {
+        // A read that scrolling started.
+        while (isLoadingMore.current) await new Promise((resolve) => setTimeout(resolve, 20));
+        if (!(await readNext(MAX_PAGE)) || !isSameQuery(queryRef.current, asked)) return null;
+        // The next rendering has the page.
+        await new Promise((resolve) => setTimeout(resolve));
       }
+      return stateRef.current.order.map((id) => stateRef.current.items.get(id)).filter((item) => item !== undefined);
     },
     reload: () => void load(),
     update: (id, more) => setState((old) => change(more.action === undefined ? old : put(old, more.action), id, more)),
@@ -199,7 +271,7 @@ export function useQueue(open: string | null): Queue {
       setState((old) => {
         const order = [...old.order, ...old.held].sort((a, b) => {
           const [first, second] = [old.items.get(a), old.items.get(b)];
-          return first === undefined || second === undefined ? 0 : compare(first.action, second.action);
+          return first === undefined || second === undefined ? 0 : orderOf(old)(first.action, second.action);
         });
         return { ...old, order, held: [] };
       }),
@@ -220,7 +292,8 @@ function putRead(state: QueueState, action: Action, open: string | null): QueueS
   const outcome = outcomeOf(action);
   const known = state.items.get(id);
   const mine = known?.outcome?.isMine === true ? known.outcome : null;
-  const next = outcome === null ? place(state, action) : state;
+  // A filtered list has only what the service found.
+  const next = outcome === null && !isNarrowed(state.query) ? place(state, action) : state;
   if (!next.items.has(id) && open !== id) return next;
   const isPast = known?.isPast ?? (known === undefined && outcome !== null);
   return { ...put(next, action, { isFull: true, error: null, outcome: mine ?? outcome, isPast }), missing: null };
@@ -233,11 +306,26 @@ function markSettled(state: QueueState, known: ReadonlySet<string>, page: Page):
   let next = state;
   for (const [id, { action, outcome }] of state.items) {
     if (outcome !== null || !known.has(id) || remaining.has(id)) continue;
-    if (last !== undefined && compare(action, last) >= 0) continue;
+    if (last !== undefined && orderOf(state)(action, last) >= 0) continue;
     next = change(next, id, { outcome: { kind: "busy", text: "It is no longer pending." } });
   }
   return next;
 }
+
+/** Returns the listed requests that a filtered page lacks: they are settled, or no longer pass the filter. */
+function absentFrom(page: Page, { order, items, query }: QueueState): string[] {
+  const remaining = new Set(page.actions.map(({ id }) => id));
+  const last = page.next_cursor === null ? undefined : page.actions.at(-1);
+  const isAbsent = (id: string): boolean => {
+    const item = items.get(id);
+    if (item === undefined || item.outcome !== null || item.isFull || remaining.has(id)) return false;
+    return last === undefined || ORDERS[query.sort ?? "deadline"](item.action, last) < 0;
+  };
+  return order.filter(isAbsent).slice(0, MAX_REREADS);
+}
+
+/** Whether the service reads all pending requests to answer the query. */
+const isSearched = (query: ListQuery): boolean => isNarrowed(query) || (query.sort ?? "deadline") !== "deadline";
 
 /** Returns how a request ended, from the ledger's entry; null if it is pending. */
 function outcomeOfEntry(entry: Record<string, unknown>): Outcome | null {
@@ -264,10 +352,12 @@ interface Following {
   setLive(live: { state: string; why: string }): void;
   setState(change: (old: QueueState) => QueueState): void;
   isOpen(id: string): boolean;
+  /** Returns the minimum time between two reads that events cause. Milliseconds. */
+  readEvery(): number;
 }
 
 /** Keeps the queue up to date. Returns a function that ends it. */
-function followQueue({ load, reread, setLive, setState, isOpen }: Following): () => void {
+function followQueue({ load, reread, setLive, setState, isOpen, readEvery }: Following): () => void {
   const over = new AbortController();
   const { signal } = over;
   const settled = new Map<string, Outcome>();
@@ -295,7 +385,7 @@ function followQueue({ load, reread, setLive, setState, isOpen }: Following): ()
         readAt = performance.now();
         void load(signal, true);
       },
-      Math.max(COLLECT_MS, readAt + READ_EVERY_MS - performance.now()),
+      Math.max(COLLECT_MS, readAt + readEvery() - performance.now()),
     );
   };
   const waiting = setInterval(() => document.hidden || void load(signal, true), WAITING_EVERY_MS);

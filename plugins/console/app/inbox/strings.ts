@@ -6,11 +6,25 @@ export const TEXTS = {
   empty: "No requests are waiting.",
   emptyHelp:
     "An agent's request appears here when a policy requires approval. Submit one to try it; replace the key with an agent's key:",
-  noMatch: "No loaded request matches.",
+  noMatch: "No pending request matches.",
+  tabs: "Which requests",
+  search: "Search all pending requests",
+  filter: "Filter",
+  sort: "Sort",
+  risk: "Risk",
+  fields: { agent_id: "Agent", tool: "Tool", operation: "Operation" },
+  clearFilters: "Clear filters",
+  selectAll: (total: number | null) =>
+    total === null ? "Select all that match" : `Select all ${total.toLocaleString("en")} that match`,
+  selecting: (loaded: number) => `Loading: ${loaded.toLocaleString("en")} so far`,
+  notGrouped: (count: number) => `${counted(count, "more group")} of selected requests, not listed here.`,
   pickOne: "Select a request to see it here.",
   readOnly: "You are signed in with a key that can see requests but cannot vote.",
   pending: (count: number) => `${count.toLocaleString("en")} pending`,
-  shown: (shown: number, total: number) => `${shown.toLocaleString("en")} of ${total.toLocaleString("en")} loaded`,
+  matching: (count: number) => `${count.toLocaleString("en")} ${count === 1 ? "matches" : "match"}`,
+  many: (loaded: number) => `more than ${loaded.toLocaleString("en")}`,
+  shown: (shown: number, total: number | null) =>
+    `${shown.toLocaleString("en")}${total === null ? "" : ` of ${total.toLocaleString("en")}`} loaded`,
   selected: (count: number) => `${count.toLocaleString("en")} selected`,
   showSelected: (count: number) => `Show ${count.toLocaleString("en")} selected`,
   settled: (count: number) => `Clear ${count} settled`,
@@ -28,13 +42,23 @@ export const TEXTS = {
   reason: "Reason",
   reasonHelp: "recorded in the ledger; optional",
   chooseFirst: "Press a or d outside the field, or use a button, to choose the vote.",
+  history: "History",
   notSettledYet: "The service has not answered yet.",
 } as const;
 
+/** Tabs, with the parameter `view` of the service's list. */
 export const TABS = [
-  { name: "all", title: "All" },
-  { name: "mine", title: "Mine" },
-  { name: "second", title: "Needs a second vote" },
+  { view: "mine", title: "Mine" },
+  { view: "second_vote", title: "Needs a second vote" },
+  { view: "", title: "All" },
+] as const;
+
+/** Orders of the service's list. */
+export const SORTS = [
+  { sort: "deadline", title: "Earliest deadline" },
+  { sort: "risk", title: "Highest risk" },
+  { sort: "newest", title: "Newest" },
+  { sort: "oldest", title: "Oldest" },
 ] as const;
 
 export const SHORTCUTS: readonly (readonly [string, string])[] = [
@@ -44,7 +68,7 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["Esc", "Leave the reason"],
   ["x", "Select the request"],
   ["Shift + click", "Select a range"],
-  ["/", "Search"],
+  ["/", "Search all pending requests"],
   ["Ctrl + K", "Go to a page or an action"],
   ["?", "Show this list"],
 ];

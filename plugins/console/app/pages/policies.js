@@ -32,9 +32,7 @@ export function Policies({ id, query }) {
       save=${(yaml, activate) => call(url("/v1/policies", { activate }), { method: "POST", text: yaml, type: "application/yaml" })}
       back="#/policies"
     />`;
-  return id === null
-    ? html`<${List} />`
-    : html`<${PolicyDetail} key=${id} id=${id} isEdited=${query.get("edit") === "true"} />`;
+  return id === null ? html`<${List} />` : html`<${PolicyDetail} key=${id} id=${id} query=${query} />`;
 }
 
 function List() {

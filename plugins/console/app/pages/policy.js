@@ -20,13 +20,17 @@ import {
   useLoad,
   useState,
 } from "../ui.js";
+import { MarkedText } from "../ui/marked-text.tsx";
+import { findRuleLines } from "../ui/rule-lines.ts";
 import { yamlOf } from "../yaml.js";
 
 /** Returns the text of a version: as its author wrote it, if that is known. */
 const textOf = (version) => version.yaml ?? yamlOf(version.definition);
 
-/** The address says whether the policy is edited, so that a reload returns to the editor and its draft. @param {{ id: string, isEdited: boolean }} props name or id */
-export function PolicyDetail({ id, isEdited }) {
+/** The address says whether the policy is edited, so that a reload returns to the editor and its draft. @param {{ id: string, query: URLSearchParams }} props name or id; `rule` and `version` in the query name the lines to show */
+export function PolicyDetail({ id, query }) {
+  const isEdited = query.get("edit") === "true";
+  const rule = query.get("rule");
   const path = `/v1/policies/${at(id)}`;
   const address = `#/policies/${at(id)}`;
   const [asking, setAsking] = useState(/** @type {any} */ (null));
@@ -46,7 +50,9 @@ export function PolicyDetail({ id, isEdited }) {
     },
     [id, isEdited],
   );
-  const [shown, setShown] = useState(/** @type {number | null} */ (null));
+  const [shown, setShown] = useState(
+    /** @type {number | null} */ (query.has("version") ? Number(query.get("version")) : null),
+  );
   if (data === null)
     return html`<${Page} title=${id}
       ><p><a href="#/policies">All policies</a></p>
@@ -134,12 +140,11 @@ export function PolicyDetail({ id, isEdited }) {
       <section class="card" aria-labelledby="definition">
         <h2 id="definition">Version ${version.version}</h2>
         <p class="quiet">Digest <${Hash} value=${version.digest} /></p>
-        <pre
-          class="data"
-          tabindex="0"
-          role="region"
-          aria-label=${`Version ${version.version} as YAML`}
-        ><${Text} value=${textOf(version)} lines /></pre>
+        <${MarkedText}
+          label=${`Version ${version.version} as YAML`}
+          text=${textOf(version)}
+          marked=${rule === null ? null : findRuleLines(textOf(version), rule)}
+        />
       </section>
       <section class="card" aria-labelledby="backtest">
         <h2 id="backtest">Backtest of version ${version.version}</h2>

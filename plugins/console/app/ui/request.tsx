@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/domain/request.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
-import { at } from "../core/api.ts";
+import { at, url } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
 import { plain, who } from "./format.ts";
@@ -68,12 +68,20 @@ export function Why({ action }: { action: Shown }) {
         {action.policy === null || !may("policies:read") ? null : (
           <>
             {" · "}
-            <a href={`#/policies/${at(action.policy)}`}>Show the policy</a>
+            <a href={policyAddress(action, action.policy)}>
+              {action.rule === null ? "Show the policy" : "Show the rule"}
+            </a>
           </>
         )}
       </p>
     </div>
   );
+}
+
+/** Returns the address of the lines that decided: of the rule, in the version that was active then. */
+function policyAddress(action: Shown, policy: string): string {
+  const version = "policy_version" in action ? action.policy_version : null;
+  return url(`#/policies/${at(policy)}`, { rule: action.rule, version });
 }
 
 /** Renders the answers of machine reviewers. Nothing if the rules name none, or none has answered. */

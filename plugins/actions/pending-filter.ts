@@ -1,0 +1,174 @@
+/**
+ * Filters, searches and sorts the pending actions for the approvers' inbox. The store lists them by deadline only, so all
+ * of them are read in slices, between which decisions run.
+ */
+import { type Static, Type } from "@sinclair/typebox";
+import { type CoreHost, invalidCursor } from "../../src/core.ts";
+import { type Credential, decodeCursor } from "../../src/plugin.ts";
+import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
+import { selfApprovalRelation } from "./self-approval.ts";
+import { readHistory } from "./verify-record.ts";
+import { describeVoting } from "./vote-standing.ts";
+
+/** Pending actions that one request reads, the most urgent first. */
+const MAX_READ = 20_000;
+/** Pending actions whose approvers one request evaluates, which reads their entries. */
+const MAX_EVALUATED = 1000;
+const SLICE = 200;
+/** A shorter word would match the hexadecimal ids of many actions. */
+const MIN_ID_PREFIX = 8;
+
+const RISKS = ["low", "medium", "high", "critical"] as const;
+
+export const PendingFilter = Type.Object({
+  view: Type.Optional(
+    Type.Union([Type.Literal("mine"), Type.Literal("second_vote")], {
+      description:
+        "`mine`: actions that this credential can approve now. `second_vote`: actions that have an approval and need more.",
+    }),
+  ),
+  agent_id: Type.Optional(Type.String({ maxLength: 256 })),
+  tool: Type.Optional(Type.String({ maxLength: 256 })),
+  operation: Type.Optional(Type.String({ maxLength: 256 })),
+  risk_level: Type.Optional(Type.Union(RISKS.map((risk) => Type.Literal(risk)))),
+  q: Type.Optional(
+    Type.String({
+      maxLength: 200,
+      description:
+        "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id.",
+    }),
+  ),
+  sort: Type.Optional(
+    Type.Union([Type.Literal("deadline"), Type.Literal("newest"), Type.Literal("oldest"), Type.Literal("risk")], {
+      description: "Default `deadline`, the earliest first. `risk` puts the highest first, then the earliest deadline.",
+    }),
+  ),
+});
+export type PendingFilter = Static<typeof PendingFilter>;
+
+/** Returns whether the query asks for more than all pending actions by deadline. */
+export function isFiltered({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
+  const isSorted = sort !== undefined && sort !== "deadline";
+  return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
+}
+
+/** Position of an action in the chosen order. Ascending. */
+export type SortKey = readonly [number, number, number];
+
+interface Match {
+  id: string;
+  key: SortKey;
+}
+
+export interface Matches {
+  /** In the chosen order. */
+  matches: readonly Match[];
+  /** False if there are more pending actions than one request reads. */
+  isComplete: boolean;
+}
+
+export function sortKey({ sort = "deadline" }: PendingFilter, row: ActionRow): SortKey {
+  const { decision_seq: seq, expires_at } = row;
+  if (sort === "newest") return [-seq, 0, 0];
+  if (sort === "oldest") return [seq, 0, 0];
+  const risk = sort === "risk" ? -RISKS.indexOf(row.risk_level as (typeof RISKS)[number]) : 0;
+  return [risk, expires_at ?? 0, seq];
+}
+
+export function compareKeys(a: SortKey, b: SortKey): number {
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+}
+
+/** Returns the cursor of an action. It names the order, because a position means nothing in another one. */
+export function formatSortKey(filter: PendingFilter, row: ActionRow): string {
+  return [filter.sort ?? "deadline", ...sortKey(filter, row)].join("_");
+}
+
+/** Throws INVALID_CURSOR if the cursor is not one of this order. */
+export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter, cursor: string): SortKey {
+  const [name, ...parts] = decodeCursor(list, cursor).split("_");
+  const [a = NaN, b = NaN, c = NaN] = parts.map((part) => (/^-?\d{1,16}$/.test(part) ? Number(part) : NaN));
+  if (name !== sort || parts.length !== 3 || ![a, b, c].every(Number.isSafeInteger)) throw invalidCursor(cursor);
+  return [a, b, c];
+}
+
+/** Returns the pending actions that the credential can see and that pass the filter, in its order. */
+export async function findMatches(
+  host: CoreHost,
+  credential: Credential,
+  filter: PendingFilter,
+  now: number,
+): Promise<Matches> {
+  const matches: Match[] = [];
+  const moment = { now, users: await host.users.list() };
+  let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
+  let evaluated = 0;
+  for (let read = 0; read < MAX_READ; read += SLICE) {
+    await host.waitForReadSlot();
+    const rows = await host.storage.pendingActions(credential.visibility, after, SLICE);
+    for (const row of rows) {
+      if (!matchesText(filter, row)) continue;
+      if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
+      if (filter.view === "mine") {
+        if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };
+        if (!(await canApprove(host, credential, row, moment))) continue;
+      }
+      matches.push({ id: row.id, key: sortKey(filter, row) });
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < SLICE) return { matches: matches.sort(byKey), isComplete: true };
+    after = { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq };
+  }
+  return { matches: matches.sort(byKey), isComplete: false };
+}
+
+const byKey = (a: Match, b: Match): number => compareKeys(a.key, b.key);
+
+function matchesText({ agent_id, tool, operation, risk_level, q = "" }: PendingFilter, row: ActionRow): boolean {
+  if (agent_id !== undefined && row.agent_id !== agent_id) return false;
+  if (tool !== undefined && row.tool !== tool) return false;
+  if (operation !== undefined && row.operation !== operation) return false;
+  if (risk_level !== undefined && row.risk_level !== risk_level) return false;
+  return matchesWords(q, row);
+}
+
+/** Returns whether every word occurs in the action: in its names, in its request, or as the beginning of its id. */
+export function matchesWords(
+  words: string,
+  {
+    id,
+    agent_id,
+    tool,
+    operation,
+    request,
+    effective,
+  }: Pick<ActionRow, "id" | "agent_id" | "tool" | "operation" | "request" | "effective">,
+): boolean {
+  const wanted = words
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  if (wanted.length === 0) return true;
+  const text = `${tool} ${operation} ${agent_id} ${request} ${effective ?? ""}`.toLowerCase();
+  return wanted.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
+}
+
+/** Returns the word as it is written inside a JSON string. */
+const inJson = (word: string): string => JSON.stringify(word).slice(1, -1);
+
+async function needsSecondVote(host: CoreHost, { id, quorum }: ActionRow): Promise<boolean> {
+  return (quorum ?? 1) > 1 && (await host.storage.approvals(id)).some(({ approve }) => approve);
+}
+
+async function canApprove(
+  host: CoreHost,
+  credential: Credential,
+  row: ActionRow,
+  moment: Parameters<typeof describeVoting>[4],
+): Promise<boolean> {
+  if (!credential.hasScope("approvals:decide")) return false;
+  const history = await readHistory(host.storage, row);
+  if (history === null || history.requirement === null) return false;
+  const about = { ...history, requirement: history.requirement, self: selfApprovalRelation(host, row, credential) };
+  return describeVoting(host, row, credential, about, moment).blocked === null;
+}

@@ -1,0 +1,161 @@
+/** The inbox's search, filters and order. They are in the address, so that a view can be bookmarked and sent. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Ref } from "preact";
+import { at } from "../core/api.ts";
+import { Icon } from "../ui/icons.tsx";
+import { isNarrowed, type ListQuery } from "./queue.ts";
+import { SORTS, TABS, TEXTS } from "./strings.ts";
+
+const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
+const RISKS = ["low", "medium", "high", "critical"] as const;
+/** Time without typing after which the service searches. Milliseconds. */
+const TYPING_MS = 250;
+
+/** Reads the query from the address. A value that the service does not know is left out. */
+export function readQuery(search: URLSearchParams): ListQuery {
+  const given = (name: string): string | undefined => search.get(name) ?? undefined;
+  const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>
+    values.find((value) => value === search.get(name));
+  const query = {
+    view: among("view", ["mine", "second_vote"]),
+    agent_id: given("agent_id"),
+    tool: given("tool"),
+    operation: given("operation"),
+    risk_level: among("risk_level", RISKS),
+    q: given("q"),
+    sort: among("sort", ["newest", "oldest", "risk"]),
+  };
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as ListQuery;
+}
+
+/** Returns the address of a request, or of the list, in this view. */
+export function addressOf(id: string | null, query: ListQuery): string {
+  const search = new URLSearchParams();
+  for (const name of NAMES) if (query[name] !== undefined && query[name] !== "") search.set(name, query[name]);
+  return `#/approvals${id === null ? "" : `/${at(id)}`}${search.size === 0 ? "" : `?${search}`}`;
+}
+
+interface Props {
+  query: ListQuery;
+  onChange(query: ListQuery): void;
+  /** The search field, for the shortcut. */
+  field: Ref<HTMLInputElement>;
+}
+
+export function Filters({ query, onChange, field }: Props) {
+  const change = (name: (typeof NAMES)[number], value: string): void => {
+    const { [name]: _, ...rest } = query;
+    onChange(value === "" ? rest : ({ ...rest, [name]: value } as ListQuery));
+  };
+  const [isOpen, setOpen] = useState(() => isNarrowed({ ...query, view: undefined, q: undefined } as ListQuery));
+  const narrowing = [query.agent_id, query.tool, query.operation, query.risk_level].filter((value) => value).length;
+  return (
+    <>
+      <div class="tabs" role="group" aria-label={TEXTS.tabs}>
+        {TABS.map(({ view, title }) => (
+          <button
+            key={view}
+            type="button"
+            aria-pressed={(query.view ?? "") === view}
+            onClick={() => change("view", view)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div class="search-row">
+        <Search value={query.q ?? ""} field={field} onChange={(value) => change("q", value)} />
+        <button
+          type="button"
+          class="small"
+          aria-expanded={isOpen}
+          aria-controls="filters"
+          onClick={() => setOpen(!isOpen)}
+        >
+          <Icon name="filter" />
+          {TEXTS.filter}
+          {narrowing === 0 ? null : <span class="badge">{narrowing}</span>}
+        </button>
+      </div>
+      {isOpen ? (
+        <div class="inbox-filters" id="filters">
+          <label>
+            {TEXTS.sort}
+            <select
+              value={query.sort ?? "deadline"}
+              onChange={(event) => change("sort", toSort(event.currentTarget.value))}
+            >
+              {SORTS.map(({ sort, title }) => (
+                <option key={sort} value={sort}>
+                  {title}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            {TEXTS.risk}
+            <select
+              value={query.risk_level ?? ""}
+              onChange={(event) => change("risk_level", event.currentTarget.value)}
+            >
+              <option value="">any</option>
+              {RISKS.map((risk) => (
+                <option key={risk}>{risk}</option>
+              ))}
+            </select>
+          </label>
+          {(["agent_id", "tool", "operation"] as const).map((name) => (
+            <label key={name}>
+              {TEXTS.fields[name]}
+              <input value={query[name] ?? ""} onChange={(event) => change(name, event.currentTarget.value.trim())} />
+            </label>
+          ))}
+          {isNarrowed(query) ? (
+            <button type="button" class="small" onClick={() => onChange({})}>
+              {TEXTS.clearFilters}
+            </button>
+          ) : null}
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+/** The service's default needs no parameter. */
+const toSort = (sort: string): string => (sort === "deadline" ? "" : sort);
+
+function Search({
+  value,
+  field,
+  onChange,
+}: {
+  value: string;
+  field: Ref<HTMLInputElement>;
+  onChange(value: string): void;
+}) {
+  const [text, setText] = useState(value);
+  const latest = useRef(onChange);
+  latest.current = onChange;
+  // A link to another view.
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text.trim() === value) return undefined;
+    const timer = setTimeout(() => latest.current(text.trim()), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <div class="search">
+      <Icon name="search" />
+      <input
+        ref={field}
+        type="search"
+        aria-label={TEXTS.search}
+        placeholder={TEXTS.search}
+        maxLength={200}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+      />
+    </div>
+  );
+}

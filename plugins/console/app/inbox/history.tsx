@@ -1,0 +1,27 @@
+/** The history of the open request, read when it is unfolded. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { ActionHistory } from "../ui/action-history.tsx";
+import { Loading, Problem } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { TEXTS } from "./strings.ts";
+
+export function History({ action }: { action: Pick<Action, "id" | "updated_at"> }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{TEXTS.history}</summary>
+      {isOpen ? <LoadedHistory action={action} /> : null}
+    </details>
+  );
+}
+
+function LoadedHistory({ action: { id, updated_at } }: { action: Pick<Action, "id" | "updated_at"> }) {
+  const { data, error, reload } = useLoad(
+    (signal) => request("GET /v1/actions/{id}/events", { path: [id], signal }),
+    [id, updated_at],
+  );
+  if (data === null) return error === null ? <Loading what="the history" /> : <Problem error={error} again={reload} />;
+  return <ActionHistory events={data.events} />;
+}

@@ -1,0 +1,161 @@
+/** What happened to an action, as a timeline of its ledger entries. */
+import type { ComponentChildren } from "preact";
+import type { Api } from "../core/api-types.ts";
+import { at } from "../core/api.ts";
+import { Badge, Text } from "./elements.tsx";
+import { plain } from "./format.ts";
+import { Who } from "./person.tsx";
+import { Timeline, type Step } from "./timeline.tsx";
+
+export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events"][number];
+
+/** The members of an action's entries that the history names. */
+interface Entry {
+  decision?: { effect: string; reason: string };
+  verdict?: string;
+  status?: string;
+  by?: { principal: string } | null;
+  approvals?: number;
+  quorum?: number;
+  comment?: string | null;
+  reason?: string;
+  self_approval?: boolean;
+  occasion?: string;
+  phase?: string;
+  permit?: string | null;
+  reviewer?: string;
+  answer?: string | null;
+  question?: string;
+}
+
+export function ActionHistory({ events }: { events: readonly ActionEvent[] }) {
+  return <Timeline label="History" steps={events.map(toStep)} />;
+}
+
+function toStep(event: ActionEvent): Step {
+  const { seq, hash, at: time } = event;
+  return {
+    key: seq,
+    at: time,
+    kind: kindOf(event.entry),
+    content: (
+      <>
+        {describe(event)}{" "}
+        <a class="quiet" href={`#/provenance/${at(hash)}`} aria-label={plain(`entry ${seq} in the ledger`)}>
+          #{seq}
+        </a>
+      </>
+    ),
+  };
+}
+
+function kindOf({ decision, verdict, status }: Entry): Step["kind"] {
+  const effects: Readonly<Record<string, Step["kind"]>> = { allow: "good", deny: "bad", require_approval: "busy" };
+  const statuses: Readonly<Record<string, Step["kind"]>> = {
+    approved: "good",
+    succeeded: "good",
+    denied: "bad",
+    failed: "bad",
+    unknown: "bad",
+    executing: "busy",
+  };
+  return effects[decision?.effect ?? ""] ?? (verdict === "approve" ? "good" : statuses[status ?? ""]);
+}
+
+function describe(event: ActionEvent): ComponentChildren {
+  const entry: Entry = event.entry;
+  switch (event.type) {
+    case "decision":
+      return (
+        <>
+          <Badge value={entry.decision?.effect ?? ""} /> <Text value={entry.decision?.reason ?? ""} />
+        </>
+      );
+    case "approval":
+      return <VoteStep entry={entry} />;
+    case "redecision":
+      return <RedecisionStep entry={entry} />;
+    case "erasure":
+      return (
+        <>
+          <Badge value="erasure" label="erased" /> <By entry={entry} none="by retention" />:{" "}
+          <Text value={entry.reason ?? ""} />
+        </>
+      );
+    case "execution":
+      return <ExecutionStep entry={entry} />;
+    default:
+      return <Text value={event.type.replaceAll("_", " ")} />;
+  }
+}
+
+function By({ entry: { by }, none }: { entry: Entry; none: string }) {
+  if (by === null || by === undefined) return <>{none}</>;
+  return (
+    <>
+      by <Who principal={by.principal} />
+    </>
+  );
+}
+
+function Comment({ entry: { comment } }: { entry: Entry }) {
+  if (!comment) return null;
+  return (
+    <>
+      : <Text value={comment} />
+    </>
+  );
+}
+
+const VERDICTS: Readonly<Record<string, string>> = {
+  approve: "approved",
+  deny: "denied",
+  rejection_lifted: "rejection lifted",
+};
+
+function VoteStep({ entry }: { entry: Entry }) {
+  const verdict = entry.verdict ?? "";
+  return (
+    <>
+      <Badge value={VERDICTS[verdict] ?? verdict} /> <By entry={entry} none="by the clock" /> ({entry.approvals} of{" "}
+      {entry.quorum})<Comment entry={entry} />
+      {entry.self_approval ? " – a self-approval" : ""}
+    </>
+  );
+}
+
+const OCCASIONS: Readonly<Record<string, string>> = {
+  vote: "at a vote of",
+  start: "at the start by",
+  permit: "for a permit for",
+};
+
+function RedecisionStep({ entry }: { entry: Entry }) {
+  return (
+    <>
+      <Badge value={entry.status ?? ""} /> decided again {OCCASIONS[entry.occasion ?? ""] ?? "by"}{" "}
+      <Who principal={entry.by?.principal ?? ""} />
+      {entry.status === "pending_approval" ? ` (${entry.quorum} have to approve)` : ""}:{" "}
+      <Text value={entry.decision?.reason ?? ""} />
+    </>
+  );
+}
+
+function ExecutionStep({ entry }: { entry: Entry }) {
+  const { phase, permit, comment, by } = entry;
+  const reported = comment ? "settled" : "reported";
+  const verb = phase === "start" ? (permit === null ? "started" : "started with a permit") : reported;
+  return (
+    <>
+      <Badge value={entry.status ?? ""} />{" "}
+      {by === null || by === undefined ? (
+        "no result was reported in time"
+      ) : (
+        <>
+          {verb} <By entry={entry} none="" />
+        </>
+      )}
+      <Comment entry={entry} />
+    </>
+  );
+}

@@ -1,0 +1,27 @@
+/** A text of several lines, some of which are marked. */
+import { useEffect, useRef } from "preact/hooks";
+import { Text } from "./elements.tsx";
+import type { LineRange } from "./rule-lines.ts";
+
+/** @param props.marked lines that a link points at; they scroll into view */
+export function MarkedText({ text, label, marked }: { text: string; label: string; marked: LineRange | null }) {
+  const mark = useRef<HTMLElement>(null);
+  useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [marked?.from, text]);
+  const lines = text.split("\n");
+  const part = (from: number, to?: number): string => lines.slice(from, to).join("\n");
+  return (
+    <pre class="data" tabIndex={0} role="region" aria-label={label}>
+      {marked === null ? (
+        <Text value={text} lines />
+      ) : (
+        <>
+          <Text value={marked.from === 0 ? "" : `${part(0, marked.from)}\n`} lines />
+          <mark ref={mark}>
+            <Text value={part(marked.from, marked.to)} lines />
+          </mark>
+          <Text value={marked.to >= lines.length ? "" : `\n${part(marked.to)}`} lines />
+        </>
+      )}
+    </pre>
+  );
+}
