@@ -16,7 +16,8 @@ export const FORWARDED_VARIABLES = [
   "ASSENT_AGENT",
 ] as const;
 
-interface RequestHeader {
+/** The first line of a request, as JSON. */
+export interface RequestHeader {
   version: string;
   host: string;
   cwd: string;
@@ -67,14 +68,14 @@ function readHeader(line: string): RequestHeader | null {
     return null;
   }
   if (!isObject(value) || !isObject(value["env"])) return null;
-  const { version, host, cwd, project, program, deadline, hold, env } = value;
+  const { version, host, cwd, project, program, deadline, maxWait, env } = value;
   const isValid =
     typeof version === "string" &&
     typeof host === "string" &&
     typeof cwd === "string" &&
     [project, program].every((each) => each === null || typeof each === "string") &&
     typeof deadline === "number" &&
-    (hold === null || typeof hold === "number") &&
+    (maxWait === null || typeof maxWait === "number") &&
     Object.values(env as object).every((each) => typeof each === "string");
   return isValid ? (value as unknown as RequestHeader) : null;
 }

@@ -16,6 +16,7 @@ import {
   type Host,
 } from "./hosts/answers.ts";
 import { MAX_PAYLOAD_BYTES, PayloadError, readPayload, rejectAmbiguousJson, dropLargeValues } from "./payload.ts";
+import type { RequestHeader } from "./hookd-protocol.ts";
 import { isPrivateSocket, socketPath } from "./hookd-socket.ts";
 import { VERSION } from "../version.ts";
 
@@ -83,14 +84,14 @@ export async function runHook(args: readonly string[]): Promise<void> {
     const seconds = options.wait === null ? maxSeconds : Math.min(options.wait + WAIT_OVERHEAD, maxSeconds);
     const remaining = (): number => seconds - (performance.now() - startedAt) / 1000;
     setTimeout(() => deny("there was no decision in time. Repeat the same command later"), remaining() * 1000);
-    const header = {
+    const header: Omit<RequestHeader, "deadline"> = {
       version: VERSION,
       host: options.host,
       cwd: process.cwd(),
       project: projectFolder(host),
       program: host === "codex" ? callingCodexPath() : null,
       env: forwardedEnvironment(),
-      hold: options.wait,
+      maxWait: options.wait,
     };
     const request = (): Buffer =>
       Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: remaining() })}\n`), payload]);

@@ -96,29 +96,44 @@ async function outcomes(host: Host): Promise<Record<(typeof cases)[number], stri
           : `?${given.stdout}`;
   const down = environment(folder, "http://127.0.0.1:1", "k");
   const hanging = await scripted(() => {});
+  const garbled = await scripted((end) => end("<html>"));
+  // These mostly wait, and have no service in common with the others.
+  const apart = Promise.all([
+    run(host, about(host, "allowed"), down),
+    run(host, about(host, "allowed"), garbled),
+    run(host, about(host, "allowed"), hanging, ["--wait", "2"]),
+    killed(host, hanging),
+  ]);
   const approved = run(host, about(host, `asked and approved ${host}`));
   const id = await approveNext(hooks);
   const held = word(await approved);
   const { body } = await hooks.service.call("GET", `/v1/actions/${id}`, { key: hooks.service.admin });
   assert.equal(body.status, "executing");
-  const waiting = await runHook(host, about(host, `asked ${host}`), hooks.env, ["--wait", "3"]);
+  const asked = runHook(host, about(host, `asked ${host}`), hooks.env, ["--wait", "3"]);
+  const allowed = await run(host, about(host, "allowed"));
+  const denied = await run(host, about(host, "denied"));
+  const marked = await run(host, `\ufeff${about(host, "allowed")}`);
+  const cut = await run(host, '{"hook_event_name":');
+  const refused = await run(host, about(host, "allowed"), { ...hooks.env, ASSENT_API_KEY: revoked });
+  const waiting = await asked;
   assert.match(waiting.out + waiting.err, /repeat the same command/);
   await approveNext(hooks);
+  const [unreachable, answeredHtml, unanswered, ended] = await apart;
   const eight = await Promise.all(Array.from({ length: 8 }, () => run(host, about(host, `allowed at once ${host}`))));
   return {
-    allow: word(await run(host, about(host, "allowed"))),
-    deny: word(await run(host, about(host, "denied"))),
+    allow: word(allowed),
+    deny: word(denied),
     ask: word({ stdout: waiting.out, code: waiting.code }),
     approved: held,
-    BOM: word(await run(host, `\ufeff${about(host, "allowed")}`)),
-    garbage: word(await run(host, '{"hook_event_name":')),
-    "service down": word(await run(host, about(host, "allowed"), down)),
-    "service garbage": word(await run(host, about(host, "allowed"), await scripted((end) => end("<html>")))),
-    "service hangs": word(await run(host, about(host, "allowed"), hanging, ["--wait", "2"])),
-    "key revoked": word(await run(host, about(host, "allowed"), { ...hooks.env, ASSENT_API_KEY: revoked })),
+    BOM: word(marked),
+    garbage: word(cut),
+    "service down": word(unreachable),
+    "service garbage": word(answeredHtml),
+    "service hangs": word(unanswered),
+    "key revoked": word(refused),
     // How many are answered before the hook's patience is over is the machine's affair.
     "eight at once": eight.map(word).every((one) => one === "runs" || one === "stops") ? "runs or stops" : "wrong",
-    "kill -9": word(await killed(host, hanging)),
+    "kill -9": word(ended),
   };
 }
 

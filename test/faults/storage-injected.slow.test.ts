@@ -96,6 +96,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.noteAsked("action-0", T0, null);
   await tx.eraseAction("action-0", T0);
   await tx.insertApproval(approvalRow("action-0", "owner:dana"));
+  await tx.deleteApprovals("action-0");
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.deleteIdempotency("a", "b", "c");
   await tx.insertKey(keyRow(1));

@@ -27,9 +27,13 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     service = await startService({ storage: () => postgresStorage({ url, poolSize: 2 }) });
   });
   after(async () => {
-    await service.close();
-    await server.stop();
-    rmSync(folder, { recursive: true, force: true });
+    // A Postgres that is left running keeps this process from ending.
+    try {
+      await service.close();
+    } finally {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 
   it("keeps all that was covered, copies the rest, and the service starts again", { timeout: 120_000 }, async () => {
@@ -80,7 +84,8 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
             values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id?: string }).action_id ?? null}, 'support-bot', 'k', 1)`;
         }
         await tx`insert into actions select (jsonb_populate_record(a, jsonb_build_object('id', 'stray', 'decision_seq', ${size}::bigint))).* from actions a where id = ${kept.id}`;
-        await tx`insert into approvals values (${asked.id}, 'owner:x', 'k', 1, null, 0, ${size + 1}, 1)`;
+        await tx`insert into approvals (action_id, principal, key_id, approve, self_approval, break_glass, seq, created_at)
+          values (${asked.id}, 'owner:x', 'k', 1, 0, 0, ${size + 1}, 1)`;
         await tx`insert into agents (id, name, metadata, version, registered_seq, created_at, updated_at)
           values ('stray-agent', 'stray', '{}', 1, ${size + 2}, 1, 1)`;
         await tx`insert into idempotency values ('k', 'POST /v1/actions', 'i', 'h', 'stray', 1)`;

@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createConnection, createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { createConnection, createServer, type AddressInfo } from "node:net";
 import { basename, dirname, join } from "node:path";
+import { Readable } from "node:stream";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { runHookd } from "../../src/hook/hookd.ts";
 import { createSocketFolder, socketPath } from "../../src/hook/hookd-socket.ts";
@@ -111,6 +113,32 @@ describe("hookd", () => {
     assert.deepEqual(eight, Array<string>(8).fill("runs"));
   });
 
+  test("waits for an approval as long as --wait says, as a worker does", async (t) => {
+    const at = stage(t);
+    const waits: (string | null)[] = [];
+    const recorder = createHttpServer((request, response) => {
+      const url = new URL(request.url ?? "/", hooks.url);
+      if (url.pathname.startsWith("/v1/actions/")) waits.push(url.searchParams.get("wait"));
+      const { authorization = "", "content-type": type = "application/json", prefer = "" } = request.headers;
+      const headers = { authorization, "content-type": type, prefer: String(prefer) };
+      const init = request.method === "POST" ? { body: Readable.toWeb(request), duplex: "half" } : {};
+      void fetch(url, { method: request.method as string, headers, ...init } as RequestInit).then(async (answer) => {
+        response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
+        response.end(await answer.text());
+      });
+    });
+    await new Promise<void>((done) => recorder.listen(0, "127.0.0.1", done));
+    t.after(() => recorder.close());
+    const env = { ...at.env, ASSENT_URL: `http://127.0.0.1:${(recorder.address() as AddressInfo).port}` };
+    assert.match(await call("asked with a short wait", { ...env, ASSENT_HOOKD: "off" }, ["--wait", "1"]), /waits for/);
+    daemon(t, at);
+    await until("hookd listens", () => lives(at.path));
+    assert.match(await call("asked with a short wait", env, ["--wait", "1"]), /waits for/);
+    assert.ok(waits.length >= 2);
+    assert.ok(waits.every((wait) => Number(wait) <= 1));
+    await approveNext(hooks);
+  });
+
   test("exits when idle, and removes its socket", async (t) => {
     const { path } = stage(t);
     createSocketFolder(path);
@@ -216,7 +244,7 @@ describe("hookd", () => {
       socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
       socket.on("end", () => done(text));
       socket.end(
-        `${JSON.stringify({ version: VERSION, host: "claude-code", cwd: "/", project: null, deadline: 5, hold: null, env: {} })}\n{}`,
+        `${JSON.stringify({ version: VERSION, host: "claude-code", cwd: "/", project: null, deadline: 5, maxWait: null, env: {} })}\n{}`,
       );
     });
     assert.equal(answer.trim(), "null");

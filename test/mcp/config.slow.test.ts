@@ -39,6 +39,7 @@ describe("the configuration of the proxy", () => {
     assert.deepEqual(servers[1]?.target, {
       url: "https://mcp.example.com/mcp",
       headers: { Authorization: "Bearer t" },
+      credentialHeaders: null,
     });
   });
 

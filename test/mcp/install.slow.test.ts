@@ -36,7 +36,7 @@ describe("settings of a client", () => {
         args: ["mcp", "proxy", "--name", "tracker", "--http", "https://mcp.example.com/mcp"],
       },
     });
-    assert.match(backup.after, /the team's servers[^]*"other": \[1, 2\]/);
+    assert.match(backup.after, /The team's servers[^]*"other": \[1, 2\]/);
     assert.equal(addProxy(backup.after, "claude-code", COMMAND, [], backup).after, backup.after);
     assert.equal(removeProxy(backup.after, "claude-code", backup), text);
   });
