@@ -24,6 +24,7 @@ export const STANDARD = {
   health: () => import("./health/index.ts"),
   metrics: () => import("./metrics/index.ts"),
   deliveries: () => import("./deliveries/index.ts"),
+  coverage: () => import("./coverage/index.ts"),
   "notify-webhook": () => import("./notify-webhook/index.ts"),
   "notify-slack": () => import("./notify-slack/index.ts"),
   "notify-email": () => import("./notify-email/index.ts"),
@@ -32,6 +33,9 @@ export const STANDARD = {
   "credentials-postgres": () => import("./credentials-postgres/index.ts"),
   "credentials-aws": () => import("./credentials-aws/index.ts"),
   "credentials-github": () => import("./credentials-github/index.ts"),
+  "effects-cloudtrail": () => import("./effects-cloudtrail/index.ts"),
+  "effects-github": () => import("./effects-github/index.ts"),
+  "effects-pgaudit": () => import("./effects-pgaudit/index.ts"),
   authzen: () => import("./authzen/index.ts"),
   "ext-authz": () => import("./ext-authz/index.ts"),
   "forward-auth": () => import("./forward-auth/index.ts"),
@@ -60,4 +64,5 @@ export const CORE_PLUGINS: readonly (keyof typeof STANDARD)[] = [
   "health",
   "metrics",
   "deliveries",
+  "coverage",
 ];

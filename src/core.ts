@@ -348,5 +348,14 @@ export { toSingleLine } from "./domain/text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";
 export { utcOffset } from "./domain/time-zone.ts";
 
+// Coverage statements
+export { countSuccesses, findFirstEntry } from "./audit/coverage.ts";
+export {
+  COVERAGE_ENTRY,
+  CoverageStatement,
+  findStatementFault,
+  MAX_LISTED,
+} from "./domain/effects/coverage-statement.ts";
+
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";

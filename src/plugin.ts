@@ -4,10 +4,12 @@ export { Type, type Static } from "@sinclair/typebox";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
 import type { CredentialIssuer } from "./contract/credentials.ts";
+import type { EffectSource } from "./contract/effects.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { Facade } from "./contract/facade.ts";
 import type { Notifier } from "./contract/notifier.ts";
+import type { Gauge } from "./contract/gauge.ts";
 import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { CompletedRequest, Route } from "./contract/resource.ts";
@@ -31,6 +33,7 @@ export interface Contributions {
   facades?: Facade[];
   authenticators?: Authenticator[];
   credentialIssuers?: CredentialIssuer[];
+  gauges?: Gauge[];
   /** Called after each response is created. Must be fast. Errors are logged and do not affect the response. */
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
@@ -59,6 +62,10 @@ export interface Plugin<Options extends TObject = TObject> {
    * that need only the store run no other plugin code.
    */
   storage?(host: StorageHost, options: Static<Options>): Storage | Promise<Storage>;
+  /**
+   * Returns logs of other systems, which `assent reconcile` compares with the ledger. Runs in the command, not in the service.
+   */
+  effectSources?(options: Static<Options>): readonly EffectSource[];
   /** Returns all other contributions of the plugin. */
   setup?(host: Host, options: Static<Options>): Contributions | Promise<Contributions>;
 }
@@ -148,6 +155,9 @@ export { readWebhookTarget, type WebhookTarget, WEBHOOK_TARGET_OPTIONS } from ".
 export { type Answer, post, type Resolve } from "./webhook/send.ts";
 export { signatureHeaders } from "./webhook/sign.ts";
 
+// Metrics
+export type { Gauge } from "./contract/gauge.ts";
+
 // Credential issuers
 export type { CredentialAction, CredentialIssuer, IssuedCredential } from "./contract/credentials.ts";
 
@@ -163,3 +173,14 @@ export {
   type PolicyFolder,
 } from "./policies/folder.ts";
 export { listPolicyTree, readPolicyTree, sizePolicyTree, type TreeFile } from "./policies/git-tree.ts";
+
+// Effect sources
+export type { EffectSource, SourceRecord } from "./contract/effects.ts";
+export type { EffectMapping, SourceEvent } from "./domain/effects/match-effects.ts";
+export { parseCsvLine, readCsvRecords } from "./domain/effects/csv-records.ts";
+export { readJsonRecords } from "./domain/effects/json-records.ts";
+export { findActionId, findRecordText, readRecordText } from "./domain/effects/record-members.ts";
+export { SourceFault } from "./domain/effects/source-fault.ts";
+export { EFFECT_SOURCE_OPTIONS, type EffectSourceOptions, SOURCE_NAME } from "./domain/effects/source-options.ts";
+export { type JsonObject } from "./domain/json.ts";
+export { parseRfc3339 } from "./domain/time.ts";

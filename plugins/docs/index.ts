@@ -42,6 +42,7 @@ const TAGS = {
   policies: "What is allowed, denied or asked for. Versions never change.",
   "api-keys": "Who may call, and what for.",
   stop: "Halting decisions, above all policies.",
+  coverage: "Logs of other systems, compared with the ledger.",
   deliveries: "Messages to people and programs: sent, waiting, given up.",
   agents: "Registered agents, their tools, and their suspension.",
   analytics: "Sums over a range.",

@@ -70,6 +70,14 @@ export default defineCorePlugin({
         }),
       ],
       async start() {
+        for (const { name, help, labels, read } of host.gauges)
+          addGauge(
+            register,
+            name,
+            help,
+            async (gauge) => (await read()).forEach((each) => gauge.set(each.labels, each.value)),
+            [...labels],
+          );
         unsubscribe = [host.ledger.onRecorded(see), host.ledger.onBatch((lockedMs) => locked.observe(lockedMs / 1000))];
       },
       async stop() {
@@ -80,29 +88,33 @@ export default defineCorePlugin({
   },
 });
 
-/** Registers gauges that are read on each scrape. If the store is unavailable, a gauge is omitted instead of repeating its last value. */
+/** Registers a gauge that is read on each scrape. If that fails, it is omitted instead of repeating its last value. */
+function addGauge(
+  register: Registry,
+  name: string,
+  help: string,
+  read: (gauge: Gauge) => Promise<void> | void,
+  labelNames: string[] = [],
+): void {
+  new Gauge({
+    name,
+    help,
+    labelNames,
+    registers: [register],
+    async collect() {
+      this.reset();
+      try {
+        await read(this);
+      } catch {
+        this.remove();
+      }
+    },
+  });
+}
+
+/** Registers the gauges of the core. */
 function gauges(host: CoreHost, register: Registry): void {
-  const gauge = (
-    name: string,
-    help: string,
-    read: (gauge: Gauge) => Promise<void> | void,
-    labelNames: string[] = [],
-  ): void => {
-    new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [register],
-      async collect() {
-        this.reset();
-        try {
-          await read(this);
-        } catch {
-          this.remove();
-        }
-      },
-    });
-  };
+  const gauge = addGauge.bind(null, register);
   gauge("assent_http_body_bytes", "Bytes of request bodies in memory. Limit: server.max_bytes_in_flight.", (it) =>
     it.set(host.load.bodyBytes()),
   );

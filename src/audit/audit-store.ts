@@ -11,6 +11,8 @@ import type { JsonObject } from "../domain/json.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions, type LedgerTotals } from "./actions.ts";
+import { createCoverageAudit } from "./coverage.ts";
+import { createCredentialsAudit } from "./credentials.ts";
 import { DirectoryAudit } from "./directory.ts";
 import { createKeysAudit } from "./log-keys.ts";
 import { PoliciesAudit } from "./policies.ts";
@@ -43,7 +45,7 @@ export interface StoreAuditReport extends AuditReport {
   keys: number;
   agents: number;
   users: number;
-  /** At most 20 observations that are not faults. */
+  /** At most 40 observations that are not faults. */
   warnings: string[];
   /** All keys of the log, if `vkey` was given. */
   logKeys: LogKeys;
@@ -64,6 +66,8 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const suggested = createSuggestedRulesAudit();
   const users = createUsersAudit(await readOrigin(store, options.vkey));
   const exceptional = createExceptionalVotesAudit(users.users);
+  const coverage = createCoverageAudit();
+  const credentials = createCredentialsAudit();
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   let changes = 0;
@@ -89,6 +93,8 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       users.fold(body);
       grants.fold(body);
       suggested.fold(body);
+      coverage.fold(body);
+      credentials.fold(body);
       signing.fold(row, body);
     } catch (error) {
       entryFault(
@@ -144,6 +150,12 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     (fault) => directory.check(fault),
     catchUp,
   );
+  await retryWhileFaulty(
+    "the coverage statements",
+    createFaultCollector(faults),
+    (fault) => coverage.check(store, fault),
+    catchUp,
+  );
   await retryWhileFaulty("the keys that sign", createFaultCollector(faults), (fault) => signing.check(fault), catchUp);
   await retryWhileFaulty(
     "the policies",
@@ -197,7 +209,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     keys: directory.keys(),
     agents: directory.agents(),
     users: users.count(),
-    warnings: directory.warnings().slice(0, 20),
+    warnings: [...directory.warnings().slice(0, 20), ...credentials.warnings(Math.max(Date.now(), totals.latest))],
     logKeys: signing.logKeys(),
     faults: [...ledger.faults, ...faults],
   };

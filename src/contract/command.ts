@@ -26,6 +26,7 @@ export const CORE_COMMANDS = [
   "verify",
   "witness",
   "audit",
+  "reconcile",
   "backup",
   "migrate",
   "copy",

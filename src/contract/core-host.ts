@@ -13,6 +13,7 @@ import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import type { Containment } from "./containment.ts";
 import type { CredentialIssuer } from "./credentials.ts";
+import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
 import type { Credential, Delegator, Host, Workload } from "./host.ts";
@@ -248,6 +249,8 @@ export interface CoreHost extends Host {
   readonly channels: Channels;
   /** Issuers of all plugins. After start. */
   readonly credentialIssuers: readonly CredentialIssuer[];
+  /** Gauges of all plugins. After start. */
+  readonly gauges: readonly Gauge[];
   /** Available after start. */
   readonly reviewers: Reviewers;
   /** After start. */

@@ -26,6 +26,8 @@ const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9
 /**
  * Parses RFC 3339 with an offset; returns milliseconds since the epoch, or null. Truncates to milliseconds. Rejects
  * leap seconds (`:60`), which POSIX time cannot express.
+ * @example
+ * parseRfc3339("1970-01-01T01:00:00+01:00"); // 0
  */
 export function parseRfc3339(text: string): number | null {
   const match = RFC3339.exec(text);

@@ -3,6 +3,7 @@ import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
 import type { Channels, CoreHost, Documents, Groups, HostStorage, Reviewers } from "../contract/core-host.ts";
 import type { CredentialIssuer } from "../contract/credentials.ts";
+import type { Gauge } from "../contract/gauge.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
@@ -32,6 +33,8 @@ interface HostOptions {
   routes(): readonly Route[] | null;
   /** Null before all plugins are set up. */
   credentialIssuers(): readonly CredentialIssuer[] | null;
+  /** Null before all plugins are set up. */
+  gauges(): readonly Gauge[] | null;
   channels: Channels;
   reviewers: Reviewers;
   groups: Groups;
@@ -133,7 +136,7 @@ function createCommon(
 
 /** Creates the members that only privileged plugins receive. */
 function createPrivileged(
-  { load, declared, channels, reviewers, groups, instance, credentialIssuers }: HostOptions,
+  { load, declared, channels, reviewers, groups, instance, credentialIssuers, gauges }: HostOptions,
   part: Hosts["part"],
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
@@ -186,6 +189,11 @@ function createPrivileged(
       const issuers = credentialIssuers();
       if (issuers === null) throw tooEarly("credentialIssuers");
       return issuers;
+    },
+    get gauges() {
+      const all = gauges();
+      if (all === null) throw tooEarly("gauges");
+      return all;
     },
     get processes() {
       return part("processes");

@@ -4,6 +4,7 @@ import type { Config } from "../config/index.ts";
 import { readRotas } from "../config/rota-schema.ts";
 import type { CoreHost } from "../contract/core-host.ts";
 import type { CredentialIssuer } from "../contract/credentials.ts";
+import type { Gauge } from "../contract/gauge.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import type { Reviewer } from "../contract/reviewer.ts";
@@ -108,6 +109,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   let parts: Parts | null = null;
   let routes: readonly Route[] | null = null;
   let credentialIssuers: readonly CredentialIssuer[] | null = null;
+  let gauges: readonly Gauge[] | null = null;
   let state: "new" | "started" | "stopped" = "new";
   const plugins = options.plugins ?? (await loadPlugins(config));
   assertUniqueNames(plugins);
@@ -130,6 +132,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     parts: () => parts,
     routes: () => routes,
     credentialIssuers: () => credentialIssuers,
+    gauges: () => gauges,
     channels: createChannels(() => channels),
     reviewers: {
       names: () => [...reviewers.keys()].sort(),
@@ -144,6 +147,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
   const registry = await collectContributions(plugins, declared, { hostOf, coreHostOf }, log);
   routes = registry.routes;
   credentialIssuers = registry.credentialIssuers;
+  gauges = registry.gauges;
   channels = readChannels(config.channels, registry.notifiers, rotas);
   reviewers = new Map(registry.reviewers.map((reviewer) => [reviewer.name, reviewer]));
   const outbox = createOutbox({

@@ -131,6 +131,16 @@ describe("the loader rejects", () => {
     assert.deepEqual(seen, { webhook_url: "x", retries: 3 });
   });
 
+  test("defaults apply to the items of a record, too", async () => {
+    let received: unknown;
+    const item = Type.Object({ url: Type.String(), seconds: Type.Integer({ default: 300 }) });
+    const options = Type.Object({ items: Type.Record(Type.String({ pattern: "^[a-z]+$" }), item, { default: {} }) });
+    const reader = definePlugin({ name: "reader", options, setup: (_host, given) => ((received = given), {}) });
+    const { folder } = await runtimeOf([store, [reader as Plugin, { items: { first: { url: "x" } } }]]);
+    assert.deepEqual(received, { items: { first: { url: "x", seconds: 300 } } });
+    rmSync(folder, { recursive: true });
+  });
+
   test("a setup that throws, and a host that is used too early", async () => {
     assert.match(
       await refusal([

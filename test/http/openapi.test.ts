@@ -248,6 +248,27 @@ describe("every operation", () => {
       async () => (await service.storage.delivery(delivery.id))?.state === "dead",
     );
     await send("POST", "/v1/deliveries/{id}/retry", { at: delivery });
+    const none = { total: 0, matched: 0, unknown: 0 };
+    await send("POST", "/v1/coverage", {
+      body: {
+        source: "trail",
+        format: "aws-cloudtrail",
+        from: "2026-01-31T00:00:00.000Z",
+        to: "2026-02-01T00:00:00.000Z",
+        tolerance_seconds: 300,
+        operations: [{ tool: "s3", operation: "put_object" }],
+        actors: null,
+        files: [{ name: "trail.json", sha256: "ab".repeat(32), bytes: 10, records: 1 }],
+        cannot_see: ["Data events."],
+        effects: { ...none, unmatched: 0 },
+        actions: { ...none, missing: 0 },
+        skipped: { duplicates: 0, outside: 0, unmapped: 0, no_effect: 0, other_actors: 0 },
+        unmatched: [],
+        missing: [],
+      },
+    });
+    await send("GET", "/v1/coverage");
+    await send("GET", "/v1/coverage/executions", { query: "?since=2026-01-31T00:00:00Z&until=2026-02-01T00:00:00Z" });
     const open = {
       ...link,
       action_id: waits.id as string,

@@ -6,6 +6,7 @@ import agents from "../../plugins/agents/index.ts";
 import analytics from "../../plugins/analytics/index.ts";
 import apiKeys from "../../plugins/api-keys/index.ts";
 import consolePlugin from "../../plugins/console/index.ts";
+import coverage from "../../plugins/coverage/index.ts";
 import deliveries from "../../plugins/deliveries/index.ts";
 import docs from "../../plugins/docs/index.ts";
 import events from "../../plugins/events/index.ts";
@@ -119,6 +120,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       health,
       metrics,
       deliveries,
+      coverage,
       docs,
       consolePlugin,
     ] as Plugin[];

@@ -137,7 +137,7 @@ async function importPlugin(standard: StandardPlugins, name: string): Promise<Pl
     throw fault("has no default export; write export default definePlugin({ name, setup })");
   if (typeof plugin.name !== "string" || plugin.name === "")
     throw fault('has no name; write export default definePlugin({ name: "my-plugin", setup })');
-  if (typeof plugin.setup !== "function" && typeof plugin.storage !== "function")
+  if (![plugin.setup, plugin.storage, plugin.effectSources].some((member) => typeof member === "function"))
     throw fault(
       `has no setup; write export default definePlugin({ name: ${JSON.stringify(plugin.name)}, setup: (host, options) => ({}) })`,
     );

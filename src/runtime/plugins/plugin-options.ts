@@ -1,5 +1,5 @@
 /** Validates a plugin's name and options before any of its code runs. */
-import { Kind, Type, type TObject } from "@sinclair/typebox";
+import { Kind, Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Logger } from "../../contract/host.ts";
 import { explainFault, siblingNames } from "../../domain/validation.ts";
@@ -50,13 +50,36 @@ export function assertGrants(plugins: readonly LoadedPlugin[]): void {
 
 const NO_OPTIONS = Type.Object({}, { additionalProperties: false });
 
+/**
+ * Returns the schema with a default for the items of each record, because TypeBox fills in the members of an item only if the
+ * item itself has a default.
+ */
+function markRecordItems(schema: TSchema): TSchema {
+  const marked = (items: Record<string, TSchema>, isRecord: boolean): Record<string, TSchema> =>
+    Object.fromEntries(
+      Object.entries(items).map(([name, item]) => {
+        const inner = markRecordItems(item);
+        return [name, isRecord && inner[Kind] === "Object" ? { default: {}, ...inner } : inner];
+      }),
+    );
+  const { properties, patternProperties } = schema as {
+    properties?: Record<string, TSchema>;
+    patternProperties?: Record<string, TSchema>;
+  };
+  return {
+    ...schema,
+    ...(properties === undefined ? {} : { properties: marked(properties, false) }),
+    ...(patternProperties === undefined ? {} : { patternProperties: marked(patternProperties, true) }),
+  };
+}
+
 /** Returns the options with their defaults. Throws PluginError that names each invalid key. */
 export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
   // Unknown keys are usually typing errors, so they are rejected even if the plugin's schema permits them.
   const schema = declared.additionalProperties === undefined ? { ...declared, additionalProperties: false } : declared;
-  const options = Value.Default(schema, Value.Clone(given ?? {}));
+  const options = Value.Default(markRecordItems(schema), Value.Clone(given ?? {}));
   // A missing key also has the wrong type. Report only the first fault of each key.
   const faults = [...Value.Errors(schema, options)]
     .filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i)

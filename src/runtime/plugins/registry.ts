@@ -3,6 +3,7 @@ import type { Host, Logger } from "../../contract/host.ts";
 import type { Authenticator } from "../../contract/authenticator.ts";
 import type { CredentialIssuer } from "../../contract/credentials.ts";
 import type { Facade } from "../../contract/facade.ts";
+import type { Gauge } from "../../contract/gauge.ts";
 import type { Notifier } from "../../contract/notifier.ts";
 import type { Page } from "../../contract/page.ts";
 import type { PolicySource } from "../../contract/policy-source.ts";
@@ -21,6 +22,7 @@ interface Registry {
   readonly facades: readonly Facade[];
   readonly authenticators: readonly Authenticator[];
   readonly credentialIssuers: readonly CredentialIssuer[];
+  readonly gauges: readonly Gauge[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   readonly reviewers: readonly Reviewer[];
@@ -99,12 +101,19 @@ export async function collectContributions(
     (issuer) => issuer.name,
     (issuer) => `the credential issuer "${issuer.name}"`,
   );
+  const gauges = unique(
+    parts,
+    (b) => b.gauges,
+    (gauge) => gauge.name,
+    (gauge) => `the gauge "${gauge.name}"`,
+  );
   return Object.freeze({
     routes,
     pages,
     facades,
     authenticators,
     credentialIssuers,
+    gauges,
     policySources,
     notifiers,
     reviewers,

@@ -1317,6 +1317,104 @@ export interface BreakGlassApproval {
   } | null;
 }
 
+export interface CoverageStatement {
+  /** Name of the source. */
+  source: string;
+  /** Published format of its log. */
+  format: string;
+  /** Start of the window, inclusive. */
+  from: string;
+  /** End of the window, exclusive. */
+  to: string;
+  tolerance_seconds: number;
+  /** The operations whose effects were compared. */
+  operations: {
+    tool: string;
+    operation: string;
+  }[];
+  /** Patterns of the identities whose effects were compared; null for all. */
+  actors: string[] | null;
+  /** The log files that were read. */
+  files: {
+    name: string;
+    sha256: string;
+    bytes: number;
+    /** Records of the file, whatever they are. */
+    records: number;
+  }[];
+  /** What the source does not record. */
+  cannot_see: string[];
+  effects: {
+    /** Effects in the window: matched, unmatched and unknown. */
+    total: number;
+    /** Has an action's id, and its operation, parameters and time. */
+    matched: number;
+    /** No action explains it. */
+    unmatched: number;
+    /** Paired by a guess, or with an action whose parameters were erased. */
+    unknown: number;
+  };
+  actions: {
+    /** Actions that reported success in the window: matched, missing and unknown. */
+    total: number;
+    /** Has an effect with its id, operation, parameters and time. */
+    matched: number;
+    /** No effect explains the reported success. */
+    missing: number;
+    /** Paired by a guess, or its parameters were erased. */
+    unknown: number;
+  };
+  skipped: {
+    /** Events that occurred before in the files. */
+    duplicates: number;
+    /** Events outside the window. */
+    outside: number;
+    /** Events of kinds that no mapping names. */
+    unmapped: number;
+    /** Records without an effect, such as failed calls. */
+    no_effect: number;
+    /** Events of other identities. */
+    other_actors: number;
+  };
+  /** The first 50 effects that no action explains. */
+  unmatched: ({
+    id: string;
+    /** Time in the source. */
+    at: string;
+    event: string;
+    actor: string;
+    action_id: string | null;
+    reason: "unknown_action" | "other_operation" | "parameters_differ" | "outside_action" | "already_matched" | "no_action";
+  })[];
+  /** The first 50 actions that report a success without an effect. */
+  missing: {
+    id: string;
+    /** Time of the result. */
+    at: string;
+  }[];
+  /** Ledger entry that records the statement. */
+  seq: number;
+  /** Leaf hash of the entry. */
+  hash: string;
+  at: string;
+  /** Principal that ran the comparison. */
+  by: string;
+}
+
+export interface Execution {
+  /** Ledger entry. */
+  seq: number;
+  action_id: string;
+  phase: "start" | "no_result" | "result";
+  at: string;
+  /** As reported; null unless it is a result. */
+  success: boolean | null;
+  tool: string;
+  operation: string;
+  /** The parameters that ran; null if they were erased. */
+  params: Record<string, unknown> | null;
+}
+
 export interface Delegation {
   id: string;
   status: "scheduled" | "active" | "ended";
@@ -2329,7 +2427,7 @@ export interface Api {
       name: string;
       /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
-      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "users:provision")[] | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
       /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
@@ -2449,6 +2547,116 @@ export interface Api {
       comment: string;
     };
     response: BreakGlassApproval;
+  };
+  "GET /v1/coverage": {
+    query: {
+      /** Maximum number of items on a page; a page with large items can have fewer. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    body: never;
+    response: {
+      statements: CoverageStatement[];
+      next_cursor: string | null;
+    };
+  };
+  "POST /v1/coverage": {
+    query: never;
+    body: {
+      /** Name of the source. */
+      source: string;
+      /** Published format of its log. */
+      format: string;
+      /** Start of the window, inclusive. */
+      from: string;
+      /** End of the window, exclusive. */
+      to: string;
+      tolerance_seconds: number;
+      /** The operations whose effects were compared. */
+      operations: {
+        tool: string;
+        operation: string;
+      }[];
+      /** Patterns of the identities whose effects were compared; null for all. */
+      actors: string[] | null;
+      /** The log files that were read. */
+      files: {
+        name: string;
+        sha256: string;
+        bytes: number;
+        /** Records of the file, whatever they are. */
+        records: number;
+      }[];
+      /** What the source does not record. */
+      cannot_see: string[];
+      effects: {
+        /** Effects in the window: matched, unmatched and unknown. */
+        total: number;
+        /** Has an action's id, and its operation, parameters and time. */
+        matched: number;
+        /** No action explains it. */
+        unmatched: number;
+        /** Paired by a guess, or with an action whose parameters were erased. */
+        unknown: number;
+      };
+      actions: {
+        /** Actions that reported success in the window: matched, missing and unknown. */
+        total: number;
+        /** Has an effect with its id, operation, parameters and time. */
+        matched: number;
+        /** No effect explains the reported success. */
+        missing: number;
+        /** Paired by a guess, or its parameters were erased. */
+        unknown: number;
+      };
+      skipped: {
+        /** Events that occurred before in the files. */
+        duplicates: number;
+        /** Events outside the window. */
+        outside: number;
+        /** Events of kinds that no mapping names. */
+        unmapped: number;
+        /** Records without an effect, such as failed calls. */
+        no_effect: number;
+        /** Events of other identities. */
+        other_actors: number;
+      };
+      /** The first 50 effects that no action explains. */
+      unmatched: ({
+        id: string;
+        /** Time in the source. */
+        at: string;
+        event: string;
+        actor: string;
+        action_id: string | null;
+        reason: "unknown_action" | "other_operation" | "parameters_differ" | "outside_action" | "already_matched" | "no_action";
+      })[];
+      /** The first 50 actions that report a success without an effect. */
+      missing: {
+        id: string;
+        /** Time of the result. */
+        at: string;
+      }[];
+    };
+    response: CoverageStatement;
+  };
+  "GET /v1/coverage/executions": {
+    query: {
+      /** Time of the entries, inclusive. */
+      since: string;
+      /** Time of the entries, exclusive. */
+      until: string;
+      /** Maximum number. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    body: never;
+    response: {
+      executions: Execution[];
+      next_cursor: string | null;
+    };
   };
   "GET /v1/delegations": {
     query: {
@@ -2585,7 +2793,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, permit_key, log_key, actions:credential_issued, actions:credential_ended, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2601,7 +2809,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, permit_key, log_key, actions:credential_issued, actions:credential_ended, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */

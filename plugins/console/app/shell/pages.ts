@@ -90,6 +90,14 @@ export const PAGES: readonly PageEntry[] = [
     scopes: ["provenance:read"],
   },
   {
+    name: "coverage",
+    title: "Coverage",
+    icon: "check",
+    section: "Record",
+    load: () => import("../pages/coverage.tsx").then((module) => module.Coverage),
+    scopes: ["provenance:read"],
+  },
+  {
     name: "events",
     title: "Events",
     icon: "list",

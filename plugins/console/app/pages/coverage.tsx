@@ -1,0 +1,193 @@
+/** How far the effects in other systems' logs agree with the ledger: coverage statements, newest first. */
+import { useState } from "preact/hooks";
+import { at, request } from "../core/api.ts";
+import type { Api } from "../core/api-types.ts";
+import { Empty, Hash, Notice, Page, Problem, Loading, Table, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+
+type Statement = Api["GET /v1/coverage"]["response"]["statements"][number];
+
+const PAGE = 50;
+
+const TEXTS = {
+  title: "Coverage",
+  empty: "No log was compared with the ledger. Run assent reconcile with the log of a system that agents act on.",
+  gap: (sources: readonly string[]) =>
+    `The newest comparison of ${sources.join(", ")} has effects that no action explains, or successes without effect.`,
+  more: "Load older",
+  unmatched: "Effects that no action explains",
+  missing: "Successes without effect",
+  skipped: ({ outside, unmapped, other_actors, duplicates, no_effect }: Statement["skipped"]) =>
+    `Skipped: ${outside} outside the window, ${unmapped} of other kinds, ${other_actors} of other identities, ${duplicates} duplicates, ${no_effect} without effect.`,
+};
+
+const REASONS: Readonly<Record<Statement["unmatched"][number]["reason"], string>> = {
+  unknown_action: "names an action that was not started",
+  other_operation: "names an action of another operation",
+  parameters_differ: "has other parameters than its action",
+  outside_action: "outside the time of its action",
+  already_matched: "names an action that already has its effect",
+  no_action: "no action has these parameters at this time",
+};
+
+const hasGap = ({ effects, actions }: Statement): boolean => effects.unmatched > 0 || actions.missing > 0;
+
+export function Coverage() {
+  const [older, setOlder] = useState<{ statements: Statement[]; cursor: string | null } | null>(null);
+  const [fault, setFault] = useState<unknown>(null);
+  const { data, error, reload } = useLoad(
+    (signal) => request("GET /v1/coverage", { query: { limit: PAGE }, signal }),
+    [],
+  );
+  const statements = [...(data?.statements ?? []), ...(older?.statements ?? [])];
+  const cursor = older === null ? (data?.next_cursor ?? null) : older.cursor;
+  const loadOlder = async () => {
+    try {
+      const page = await request("GET /v1/coverage", {
+        query: { limit: PAGE, ...(cursor === null ? {} : { cursor }) },
+      });
+      setOlder({ statements: [...(older?.statements ?? []), ...page.statements], cursor: page.next_cursor });
+      setFault(null);
+    } catch (problem) {
+      setFault(problem);
+    }
+  };
+  const newest = new Map<string, Statement>();
+  for (const statement of statements) if (!newest.has(statement.source)) newest.set(statement.source, statement);
+  const gaps = [...newest.values()].filter(hasGap).map(({ source }) => source);
+  return (
+    <Page title={TEXTS.title}>
+      <Problem error={error ?? fault} again={reload} />
+      {data === null ? error === null ? <Loading what="coverage" /> : null : null}
+      {data !== null && statements.length === 0 ? <Empty text={TEXTS.empty} /> : null}
+      {gaps.length === 0 ? null : <Notice kind="bad">{TEXTS.gap(gaps)}</Notice>}
+      {statements.length === 0 ? null : (
+        <Table label={TEXTS.title} head={["Source", "Window", "Effects", "Actions", "Recorded"]}>
+          {statements.map((statement) => (
+            <Row key={statement.seq} statement={statement} />
+          ))}
+        </Table>
+      )}
+      {cursor === null ? null : (
+        <button type="button" onClick={() => void loadOlder()}>
+          {TEXTS.more}
+        </button>
+      )}
+    </Page>
+  );
+}
+
+function Row({ statement }: { statement: Statement }) {
+  const { source, format, from, to, effects, actions, seq, hash, by, at: recorded } = statement;
+  return (
+    <tr>
+      <td>
+        <strong>
+          <Text value={source} />
+        </strong>
+        <br />
+        <span class="quiet">
+          <Text value={format} />
+        </span>
+        <Details statement={statement} />
+      </td>
+      <td data-label="Window">
+        <Time at={from} /> – <Time at={to} />
+      </td>
+      <td data-label="Effects">
+        {effects.matched} matched
+        <br />
+        <Count value={effects.unmatched} label="unmatched" />
+        <br />
+        {effects.unknown} unknown
+      </td>
+      <td data-label="Actions">
+        {actions.matched} matched
+        <br />
+        <Count value={actions.missing} label="missing" />
+        <br />
+        {actions.unknown} unknown
+      </td>
+      <td data-label="Recorded">
+        <Time at={recorded} />
+        <br />
+        <a href={`#/provenance/${at(hash)}`}>entry {seq}</a>
+        <br />
+        <span class="quiet">
+          <Text value={by} />
+        </span>
+      </td>
+    </tr>
+  );
+}
+
+function Count({ value, label }: { value: number; label: string }) {
+  return value === 0 ? (
+    <>
+      {value} {label}
+    </>
+  ) : (
+    <strong>
+      {value} {label}
+    </strong>
+  );
+}
+
+function Details({ statement }: { statement: Statement }) {
+  const { unmatched, missing, cannot_see, skipped, files } = statement;
+  return (
+    <details>
+      <summary>Details</summary>
+      {unmatched.length === 0 ? null : (
+        <>
+          <h3>{TEXTS.unmatched}</h3>
+          <ul>
+            {unmatched.map(({ id, at: time, event, actor, reason, action_id }) => (
+              <li key={id}>
+                <Time at={time} /> <Text value={event} /> by <Text value={actor} />: {REASONS[reason]}
+                {action_id === null || reason === "unknown_action" ? null : (
+                  <>
+                    {" "}
+                    (<a href={`#/actions/${at(action_id)}`}>action</a>)
+                  </>
+                )}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {missing.length === 0 ? null : (
+        <>
+          <h3>{TEXTS.missing}</h3>
+          <ul>
+            {missing.map(({ id, at: time }) => (
+              <li key={id}>
+                <a href={`#/actions/${at(id)}`}>
+                  <Text value={id} />
+                </a>{" "}
+                <Time at={time} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <p>{TEXTS.skipped(skipped)}</p>
+      <h3>What the source cannot see</h3>
+      <ul>
+        {cannot_see.map((sentence) => (
+          <li key={sentence}>
+            <Text value={sentence} />
+          </li>
+        ))}
+      </ul>
+      <h3>Files</h3>
+      <ul>
+        {files.map(({ name, sha256, records }) => (
+          <li key={sha256}>
+            <Text value={name} />, {records} records, <Hash value={sha256} />
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,133 @@
+/** Coverage statements: how far the effects in other systems' logs agree with the ledger. */
+import {
+  type CoreHost,
+  COVERAGE_ENTRY,
+  CoverageStatement,
+  defineCorePlugin,
+  toBase64Url,
+  utf8,
+} from "../../src/core.ts";
+import {
+  type Credential,
+  DEFAULT_LIMIT,
+  defineRoute,
+  defineScopes,
+  type Gauge,
+  nextLink,
+  parseRfc3339,
+  Refusal,
+  type Route,
+} from "../../src/plugin.ts";
+import { listExecutions } from "./executions.ts";
+import * as schema from "./schemas.ts";
+import { listNewest, listStatements, recordStatement } from "./statements.ts";
+
+const TAG = "coverage";
+const scopes = defineScopes("coverage", ["write"]);
+
+export default defineCorePlugin({
+  name: "coverage",
+  scopes,
+  entries: { [COVERAGE_ENTRY]: CoverageStatement },
+  setup: (host) => ({ routes: routes(host), gauges: gauges(host) }),
+});
+
+function routes(host: CoreHost): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/coverage",
+      tag: TAG,
+      summary: "List coverage statements, newest first",
+      scope: "provenance:read",
+      query: schema.StatementQuery,
+      responses: { 200: { description: "A page.", schema: schema.StatementList } },
+      errors: ["INVALID_CURSOR", "RECORD_ALTERED"],
+      async handle({ query, credential }) {
+        assertSeesAll(credential);
+        const { limit = DEFAULT_LIMIT, ...rest } = query;
+        const { statements, last } = await listStatements(host, { limit, ...rest });
+        const next_cursor = last === null ? null : toBase64Url(utf8(`coverage:${last}`));
+        return {
+          status: 200,
+          json: { statements, next_cursor },
+          headers: nextLink("/v1/coverage", query, next_cursor),
+        };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/coverage",
+      tag: TAG,
+      summary: "Record a coverage statement",
+      description:
+        "`assent reconcile` compares a source's log with the ledger and sends the result. The service counts the successful actions of the window again, and refuses a statement that does not account for each of them.",
+      scope: scopes.write,
+      body: CoverageStatement,
+      responses: { 201: { description: "The statement.", schema: schema.StatementRecord } },
+      async handle({ body, credential }) {
+        assertSeesAll(credential);
+        return { status: 201, json: await recordStatement(host, credential, scopes.write, body) };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/coverage/executions",
+      tag: TAG,
+      summary: "List starts and results of actions, oldest first",
+      description: "With the parameters that ran. For comparing effects in other systems with the ledger.",
+      scope: scopes.write,
+      query: schema.ExecutionQuery,
+      responses: { 200: { description: "A page.", schema: schema.ExecutionList } },
+      errors: ["INVALID_CURSOR", "RECORD_ALTERED"],
+      async handle({ query, credential }) {
+        assertSeesAll(credential);
+        if (!credential.hasScope("actions:read"))
+          throw new Refusal("INSUFFICIENT_SCOPE", `the key "${credential.key.name}" lacks the scope actions:read`);
+        const { limit = 500, ...rest } = query;
+        const { executions, next } = await listExecutions(host, { limit, ...rest });
+        const next_cursor = next === null ? null : toBase64Url(utf8(`executions:${next}`));
+        return { status: 200, json: { executions, next_cursor } };
+      },
+    }),
+  ];
+}
+
+/** Refuses credentials that see only some of the actions, because statements are about all of them. */
+function assertSeesAll({ key, visibility }: Credential): void {
+  if (!("all" in visibility))
+    throw new Refusal(
+      "INSUFFICIENT_SCOPE",
+      `the key "${key.name}" sees only some of the actions, and coverage statements are about all of them`,
+    );
+}
+
+function gauges(host: CoreHost): Gauge[] {
+  return [
+    {
+      name: "assent_coverage_effects",
+      help: "Effects in the newest coverage statement of each source, and actions without an effect (missing).",
+      labels: ["source", "result"],
+      async read() {
+        return (await listNewest(host)).flatMap(({ source, effects, actions }) =>
+          Object.entries({
+            matched: effects.matched,
+            unmatched: effects.unmatched,
+            unknown: effects.unknown,
+            missing: actions.missing,
+          }).map(([result, value]) => ({ labels: { source, result }, value })),
+        );
+      },
+    },
+    {
+      name: "assent_coverage_window_end_seconds",
+      help: "End of the window of the newest coverage statement of each source, as a Unix time.",
+      labels: ["source"],
+      read: async () =>
+        (await listNewest(host)).map(({ source, to }) => ({
+          labels: { source },
+          value: (parseRfc3339(to) ?? 0) / 1000,
+        })),
+    },
+  ];
+}

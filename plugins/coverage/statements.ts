@@ -1,0 +1,119 @@
+/** Records coverage statements, and reads them from the ledger. Documents list their entries. */
+import {
+  confirmWithScope,
+  type CoreHost,
+  countSuccesses,
+  COVERAGE_ENTRY,
+  type CoverageStatement,
+  decodeEntry,
+  findStatementFault,
+  toActor,
+  toHex,
+} from "../../src/core.ts";
+import {
+  type Credential,
+  decodeCursor,
+  type Document,
+  parseRfc3339,
+  type PluginScope,
+  Refusal,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import type { StatementRecord } from "./schemas.ts";
+
+const LIST = "statement/";
+const NEWEST = "newest/";
+/** Clocks of processes can differ, so a window must have ended for longer than that. */
+const SETTLE_MS = 60_000;
+
+type StatementEntry = {
+  type: string;
+  seq: number;
+  at: string;
+  data: CoverageStatement;
+  by: { principal: string };
+};
+
+/** Records the statement. Throws VALIDATION_FAILED unless it accounts for every success in its window. */
+export async function recordStatement(
+  host: CoreHost,
+  credential: Credential,
+  scope: PluginScope,
+  statement: CoverageStatement,
+): Promise<StatementRecord> {
+  const fault = findStatementFault(statement);
+  if (fault !== null) throw new Refusal("VALIDATION_FAILED", `the statement contradicts itself: ${fault}`);
+  const end = parseRfc3339(statement.to) ?? Infinity;
+  if (end > host.clock() - SETTLE_MS)
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      `the window must have ended a minute ago; it ends at ${statement.to}, and the time is ${toRfc3339(host.clock())}`,
+      { errors: [{ pointer: "/to", detail: "a time at least a minute ago" }] },
+    );
+  const { size } = await host.ledger.head();
+  const total = await countSuccesses(host.storage, statement, size);
+  if (total !== statement.actions.total)
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      `the ledger has ${total} successes in the window, and the statement accounts for ${statement.actions.total}; compare again`,
+      { errors: [{ pointer: "/actions/total", detail: String(total) }] },
+    );
+  const { seq } = await host.ledger.transact(async (tx) => {
+    const who = await confirmWithScope(tx, credential, scope);
+    const documents = host.documents.within(tx);
+    const newest = await documents.get(`${NEWEST}${statement.source}`);
+    const entry = tx.record({
+      type: COVERAGE_ENTRY,
+      v: 1,
+      at: toRfc3339(tx.now),
+      action_id: null,
+      agent_id: null,
+      data: statement,
+      by: toActor(who.key, who.principal),
+    });
+    await documents.put(listKey(entry.seq), { seq: entry.seq }, null);
+    await documents.put(`${NEWEST}${statement.source}`, { seq: entry.seq }, newest?.version ?? null);
+    return entry;
+  });
+  return readStatement(host, seq);
+}
+
+/** Lists statements, newest first. */
+export async function listStatements(
+  host: CoreHost,
+  { limit, cursor }: { limit: number; cursor?: string },
+): Promise<{ statements: StatementRecord[]; last: number | null }> {
+  const after = cursor === undefined ? undefined : listKey(Number(decodeCursor("coverage", cursor)));
+  const documents = await host.documents.list({
+    prefix: LIST,
+    limit: limit + 1,
+    ...(after === undefined ? {} : { after }),
+  });
+  const page = documents.slice(0, limit).map(seqOf);
+  const statements = await Promise.all(page.map((seq) => readStatement(host, seq)));
+  return { statements, last: documents.length > limit ? (page.at(-1) ?? null) : null };
+}
+
+/** Returns the newest statement of each source. */
+export async function listNewest(host: CoreHost): Promise<StatementRecord[]> {
+  const documents = await host.documents.list({ prefix: NEWEST, limit: 100 });
+  return Promise.all(documents.map((document) => readStatement(host, seqOf(document))));
+}
+
+/** Reads the statement from its entry, so that nobody can change it in the list. */
+async function readStatement(host: CoreHost, seq: number): Promise<StatementRecord> {
+  const [row] = await host.storage.entries(seq, seq + 1);
+  if (row?.type !== COVERAGE_ENTRY)
+    throw new Refusal("RECORD_ALTERED", `entry ${seq} is no coverage statement; run assent audit`);
+  const { at, by, data } = decodeEntry<StatementEntry>(row.bytes);
+  return { ...data, seq, hash: toHex(row.leaf_hash), at, by: by.principal };
+}
+
+/** Keys in descending order of the entries, because documents are listed in ascending order of their keys. */
+function listKey(seq: number): string {
+  return `${LIST}${String(Number.MAX_SAFE_INTEGER - seq).padStart(16, "0")}`;
+}
+
+function seqOf({ value }: Document): number {
+  return (value as { seq: number }).seq;
+}

@@ -1,0 +1,76 @@
+/**
+ * Reads AWS CloudTrail: log files (`{"Records": […]}`), arrays, and JSON Lines. The session name of an assumed role is the
+ * action's id, as `credentials-aws` sets it.
+ */
+import {
+  definePlugin,
+  EFFECT_SOURCE_OPTIONS,
+  type EffectSource,
+  type EffectSourceOptions,
+  findActionId,
+  findRecordText,
+  parseRfc3339,
+  readJsonRecords,
+  readRecordText,
+  SOURCE_NAME,
+  SourceFault,
+  type SourceRecord,
+  Type,
+} from "../../src/plugin.ts";
+
+const Source = Type.Object(EFFECT_SOURCE_OPTIONS, { additionalProperties: false });
+const Options = Type.Object(
+  { sources: Type.Record(SOURCE_NAME, Source, { default: {} }) },
+  { additionalProperties: false },
+);
+
+const CANNOT_SEE = [
+  "Calls of accounts, regions and services that the trail does not log.",
+  "Data events, such as reads and writes of S3 objects, unless the trail selects them.",
+  "Parameters that AWS leaves out of a record or shortens.",
+];
+
+export default definePlugin({
+  name: "effects-cloudtrail",
+  options: Options,
+  effectSources: ({ sources }) => Object.entries(sources).map(([name, options]) => createSource(name, options)),
+});
+
+function createSource(name: string, options: EffectSourceOptions): EffectSource {
+  return {
+    name,
+    format: "aws-cloudtrail",
+    effects: options.effects,
+    actors: options.actors ?? null,
+    tolerance_seconds: options.tolerance_seconds,
+    cannot_see: CANNOT_SEE,
+    read: readTrail,
+  };
+}
+
+async function* readTrail(text: AsyncIterable<string>): AsyncIterable<SourceRecord> {
+  for await (const { line, value } of readJsonRecords(text)) {
+    const member = (pointer: string): string => readRecordText({ line, value }, pointer);
+    const at = parseRfc3339(member("/eventTime"));
+    if (at === null) throw new SourceFault(line, `the record's eventTime is no time: ${member("/eventTime")}`);
+    // A call that failed has no effect.
+    const isFailure = typeof value["errorCode"] === "string";
+    const arn = findRecordText(value, "/userIdentity/arn");
+    const actor = arn ?? findRecordText(value, "/userIdentity/invokedBy") ?? member("/userIdentity/type");
+    // arn:aws:sts::123456789012:assumed-role/<role>/<session name>
+    const session = arn === null ? null : (/:assumed-role\/[^/]+\/(.+)$/.exec(arn)?.[1] ?? null);
+    yield {
+      line,
+      event: isFailure
+        ? null
+        : {
+            id: member("/eventID"),
+            at,
+            event: `${member("/eventSource")}/${member("/eventName")}`,
+            actor,
+            action_id: session === null ? null : findActionId(session),
+            record: value,
+          },
+    };
+  }
+}

@@ -1,0 +1,83 @@
+/** Reads the audit log of a GitHub organization or enterprise: exported as an array, or streamed as JSON Lines. */
+import {
+  definePlugin,
+  EFFECT_SOURCE_OPTIONS,
+  type EffectSource,
+  findActionId,
+  findRecordText,
+  parseRfc3339,
+  readJsonRecords,
+  readRecordText,
+  SOURCE_NAME,
+  SourceFault,
+  type SourceRecord,
+  type Static,
+  Type,
+} from "../../src/plugin.ts";
+
+const Source = Type.Object(
+  {
+    ...EFFECT_SOURCE_OPTIONS,
+    action_id_members: Type.Array(Type.String({ pattern: "^/", maxLength: 500, description: "a JSON pointer" }), {
+      default: ["/user_agent"],
+      maxItems: 20,
+      description: "Members that can contain the action's id, such as a commit message with a trailer.",
+    }),
+  },
+  { additionalProperties: false },
+);
+const Options = Type.Object(
+  { sources: Type.Record(SOURCE_NAME, Source, { default: {} }) },
+  { additionalProperties: false },
+);
+
+const CANNOT_SEE = [
+  "Git events (clone, fetch and push) after 7 days, and all events after 180 days.",
+  "API requests, unless the log is streamed with API request events.",
+  "The content of pushes: the log names the repository, not the commits.",
+];
+
+export default definePlugin({
+  name: "effects-github",
+  options: Options,
+  effectSources: ({ sources }) => Object.entries(sources).map(([name, options]) => createSource(name, options)),
+});
+
+function createSource(name: string, options: Static<typeof Source>): EffectSource {
+  return {
+    name,
+    format: "github-audit-log",
+    effects: options.effects,
+    actors: options.actors ?? null,
+    tolerance_seconds: options.tolerance_seconds,
+    cannot_see: CANNOT_SEE,
+    read: (text) => readAuditLog(text, options.action_id_members),
+  };
+}
+
+async function* readAuditLog(
+  text: AsyncIterable<string>,
+  actionIdMembers: readonly string[],
+): AsyncIterable<SourceRecord> {
+  for await (const record of readJsonRecords(text)) {
+    const { line, value } = record;
+    const stamp = value["@timestamp"] ?? value["created_at"];
+    const at = typeof stamp === "number" ? stamp : typeof stamp === "string" ? parseRfc3339(stamp) : null;
+    if (at === null || !Number.isSafeInteger(at))
+      throw new SourceFault(line, `the record's @timestamp is no time: ${JSON.stringify(stamp ?? null)}`);
+    const attached = actionIdMembers
+      .map((pointer) => findActionId(findRecordText(value, pointer) ?? ""))
+      .find((id) => id !== null);
+    yield {
+      line,
+      event: {
+        id: readRecordText(record, "/_document_id"),
+        at,
+        event: readRecordText(record, "/action"),
+        actor: findRecordText(value, "/actor") ?? "unknown",
+        action_id: attached ?? null,
+        record: value,
+      },
+    };
+  }
+}

@@ -1,0 +1,162 @@
+/** Reads the log of a Postgres server with pgaudit, as `csvlog` or `jsonlog`. Other lines of the log are skipped. */
+import {
+  definePlugin,
+  EFFECT_SOURCE_OPTIONS,
+  type EffectSource,
+  findActionId,
+  type JsonObject,
+  parseCsvLine,
+  parseRfc3339,
+  readCsvRecords,
+  readJsonRecords,
+  SOURCE_NAME,
+  SourceFault,
+  type SourceRecord,
+  type Static,
+  Type,
+} from "../../src/plugin.ts";
+
+const Source = Type.Object(
+  {
+    ...EFFECT_SOURCE_OPTIONS,
+    log_format: Type.Union([Type.Literal("csvlog"), Type.Literal("jsonlog")], {
+      default: "csvlog",
+      description: "Format of the log, as `log_destination` of the server names it.",
+    }),
+  },
+  { additionalProperties: false },
+);
+const Options = Type.Object(
+  { sources: Type.Record(SOURCE_NAME, Source, { default: {} }) },
+  { additionalProperties: false },
+);
+type SourceOptions = Static<typeof Source>;
+
+const CANNOT_SEE = [
+  "Statement classes and relations that pgaudit.log and pgaudit.role do not select.",
+  "Whether a statement failed or its transaction was rolled back: pgaudit records it before it runs.",
+  "What a superuser did after changing pgaudit's settings.",
+];
+
+export default definePlugin({
+  name: "effects-pgaudit",
+  options: Options,
+  effectSources: ({ sources }) => Object.entries(sources).map(([name, options]) => createSource(name, options)),
+});
+
+function createSource(name: string, options: SourceOptions): EffectSource {
+  return {
+    name,
+    format: `pgaudit-${options.log_format}`,
+    effects: options.effects,
+    actors: options.actors ?? null,
+    tolerance_seconds: options.tolerance_seconds,
+    cannot_see: CANNOT_SEE,
+    read: (text) => readAuditEntries(options.log_format === "csvlog" ? readCsvLog(text) : readJsonLog(text)),
+  };
+}
+
+/** The members of a log line that matter here, under their names in `jsonlog`. */
+interface LogLine {
+  line: number;
+  timestamp: string;
+  user: string;
+  dbname: string;
+  session_id: string;
+  application_name: string;
+  message: string;
+}
+
+/** Columns of `csvlog`; newer servers append others. */
+const COLUMNS = { timestamp: 0, user: 1, dbname: 2, session_id: 5, message: 13, application_name: 22 } as const;
+
+async function* readCsvLog(text: AsyncIterable<string>): AsyncIterable<LogLine> {
+  for await (const { line, fields } of readCsvRecords(text)) {
+    if (fields.length <= COLUMNS.application_name)
+      throw new SourceFault(line, `a csvlog record has at least 23 columns; got ${fields.length}`);
+    const column = (name: keyof typeof COLUMNS): string => fields[COLUMNS[name]] as string;
+    yield {
+      line,
+      timestamp: column("timestamp"),
+      user: column("user"),
+      dbname: column("dbname"),
+      session_id: column("session_id"),
+      application_name: column("application_name"),
+      message: column("message"),
+    };
+  }
+}
+
+async function* readJsonLog(text: AsyncIterable<string>): AsyncIterable<LogLine> {
+  for await (const { line, value } of readJsonRecords(text)) {
+    const member = (name: string): string => (typeof value[name] === "string" ? value[name] : "");
+    yield {
+      line,
+      timestamp: member("timestamp"),
+      user: member("user"),
+      dbname: member("dbname"),
+      session_id: member("session_id"),
+      application_name: member("application_name"),
+      message: member("message"),
+    };
+  }
+}
+
+const PREFIX = "AUDIT: ";
+
+async function* readAuditEntries(lines: AsyncIterable<LogLine>): AsyncIterable<SourceRecord> {
+  // With pgaudit.log_relation and object logging, one statement has an entry for each relation.
+  const statements = new Map<string, string>();
+  for await (const line of lines) {
+    if (!line.message.startsWith(PREFIX)) continue;
+    const fields = parseCsvLine(line.message.slice(PREFIX.length));
+    if (fields === null || fields.length < 8 || !/^(?:SESSION|OBJECT)$/.test(fields[0] as string))
+      throw new SourceFault(line.line, "the message is no entry of pgaudit");
+    const [, statementId, substatementId] = fields as [string, string, string];
+    const statement = `${statementId}/${substatementId}`;
+    const isRepeated = statements.get(line.session_id) === statement;
+    statements.set(line.session_id, statement);
+    yield { line: line.line, event: isRepeated ? null : toEvent(line, fields) };
+  }
+}
+
+function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["event"]> {
+  const [, statementId, substatementId, statementClass, command, objectType, objectName, statement, parameter] =
+    fields as [string, string, string, string, string, string, string, string, string | undefined];
+  // Postgres writes `2026-01-31 12:00:00.000 UTC`, with the zone of log_timezone.
+  const time = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) (?:UTC|GMT)$/.exec(line.timestamp);
+  const at = time === null ? null : parseRfc3339(`${time[1]}T${time[2]}Z`);
+  if (at === null)
+    throw new SourceFault(
+      line.line,
+      `the time ${JSON.stringify(line.timestamp)} is not in UTC; set log_timezone = 'UTC' on the server`,
+    );
+  if (line.session_id === "") throw new SourceFault(line.line, "the record has no session id");
+  const record: JsonObject = {
+    user: line.user,
+    dbname: line.dbname,
+    session_id: line.session_id,
+    application_name: line.application_name,
+    class: statementClass,
+    command,
+    object_type: objectType,
+    object_name: objectName,
+    statement,
+    parameter: parameter ?? null,
+  };
+  return {
+    id: `${line.session_id}/${statementId}/${substatementId}`,
+    at,
+    event: `${statementClass}/${command}`,
+    actor: line.user,
+    // The service chooses the name of a login role; the agent chooses the application name.
+    action_id: findRoleAction(line.user) ?? findActionId(line.application_name),
+    record,
+  };
+}
+
+/** Returns the action whose login role this is, as `credentials-postgres` names it; null if it is none. */
+function findRoleAction(user: string): string | null {
+  const match = /^assent_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})_[0-9a-f]{12}$/.exec(user);
+  return match === null ? null : match.slice(1).join("-");
+}

@@ -1,0 +1,36 @@
+/** Finds credentials that were issued for actions, have expired, and were never recorded as ended. */
+import { parseRfc3339 } from "../domain/time.ts";
+import type { EntryBody } from "./report.ts";
+
+interface CredentialsAudit {
+  fold(body: EntryBody): void;
+  /** Returns at most 20 sentences. @param now milliseconds */
+  warnings(now: number): string[];
+}
+
+/** The service records the end a moment after the expiry, and repeats a revocation that fails. */
+const GRACE_MS = 3_600_000;
+const MAX_WARNINGS = 20;
+
+/** Remembers only the credentials that have not ended. */
+export function createCredentialsAudit(): CredentialsAudit {
+  const open = new Map<string, { seq: number; action_id: string; issuer: string; expires_at: string }>();
+  return {
+    fold(body) {
+      const type = body["type"];
+      if (type !== "actions:credential_issued" && type !== "actions:credential_ended") return;
+      const { digest, issuer, expires_at } = body["data"] as { digest: string; issuer: string; expires_at: string };
+      if (type === "actions:credential_ended") open.delete(digest);
+      else open.set(digest, { seq: body["seq"] as number, action_id: body["action_id"] as string, issuer, expires_at });
+    },
+    warnings(now) {
+      return [...open.values()]
+        .filter(({ expires_at }) => (parseRfc3339(expires_at) ?? 0) + GRACE_MS < now)
+        .slice(0, MAX_WARNINGS)
+        .map(
+          ({ seq, action_id, issuer, expires_at }) =>
+            `the credential of ${issuer} for the action ${action_id} (entry ${seq}) expired at ${expires_at}, and its end was never recorded: it might still work`,
+        );
+    },
+  };
+}

@@ -1,0 +1,59 @@
+/** Reads the log files of a source in pieces. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { basename } from "node:path";
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import type { EffectSource, SourceRecord } from "../../contract/effects.ts";
+import { SourceFault } from "../../domain/effects/source-fault.ts";
+import { CommandError } from "../command.ts";
+
+/** What a coverage statement says about a file. */
+export interface ReadFile {
+  name: string;
+  sha256: string;
+  bytes: number;
+  records: number;
+}
+
+/**
+ * Calls `onRecord` for each record of the file, which can be compressed with gzip (`.gz`). Throws CommandError with the
+ * line of the first record that cannot be read, also for a fault that `onRecord` throws as RangeError.
+ */
+export async function readLogFile(
+  path: string,
+  source: EffectSource,
+  onRecord: (record: SourceRecord) => void,
+): Promise<ReadFile> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  let records = 0;
+  let line = 0;
+  const file = createReadStream(path);
+  file.on("data", (piece) => {
+    hash.update(piece);
+    bytes += piece.length;
+  });
+  // `pipeline` passes on errors of the file.
+  const content = path.endsWith(".gz") ? pipeline(file, createGunzip(), () => {}) : file;
+  try {
+    for await (const record of source.read(decode(content))) {
+      line = record.line;
+      records++;
+      onRecord(record);
+    }
+  } catch (error) {
+    if (error instanceof SourceFault) throw new CommandError(`${path}:${error.line}: ${error.message}`);
+    if (error instanceof RangeError) throw new CommandError(`${path}:${line}: ${error.message}`);
+    throw new CommandError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    file.destroy();
+  }
+  return { name: basename(path), sha256: hash.digest("hex"), bytes, records };
+}
+
+async function* decode(content: AsyncIterable<unknown>): AsyncIterable<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  for await (const piece of content) yield decoder.decode(piece as Uint8Array, { stream: true });
+  yield decoder.decode();
+}

@@ -1,0 +1,52 @@
+/** Reads the actions that were started around a window from the service. */
+import type { StartedAction } from "../../domain/effects/match-effects.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
+
+/** Response of `GET /v1/coverage/executions`. */
+interface ExecutionPage {
+  executions: {
+    action_id: string;
+    phase: "start" | "no_result" | "result";
+    at: string;
+    success: boolean | null;
+    tool: string;
+    operation: string;
+    params: JsonObject | null;
+  }[];
+  next_cursor: string | null;
+}
+
+type Call = <T>(method: string, path: string) => Promise<T>;
+
+/** How long before the window an action can have started whose result or effect is in it. */
+const LONGEST_RUN_MS = 24 * 3_600_000;
+
+/** Returns the actions that started at most a day before `from`, or whose result came after that, up to `to`. Milliseconds. */
+export async function readStartedActions(call: Call, from: number, to: number): Promise<Map<string, StartedAction>> {
+  const actions = new Map<string, StartedAction>();
+  const query = `since=${toRfc3339(from - LONGEST_RUN_MS)}&until=${toRfc3339(to)}&limit=1000`;
+  for (let cursor: string | null = null; ;) {
+    const page: ExecutionPage = await call(
+      "GET",
+      `/v1/coverage/executions?${query}${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`,
+    );
+    for (const { action_id: id, phase, at, success, tool, operation, params } of page.executions) {
+      const time = parseRfc3339(at) ?? 0;
+      const before = actions.get(id);
+      const isResult = phase === "result";
+      actions.set(id, {
+        id,
+        tool,
+        operation,
+        params,
+        // Without its start, the action began before everything that was read.
+        started_at: before?.started_at ?? (phase === "start" ? time : 0),
+        ended_at: isResult ? time : (before?.ended_at ?? null),
+        success: isResult ? success : (before?.success ?? null),
+      });
+    }
+    cursor = page.next_cursor;
+    if (cursor === null) return actions;
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * Coverage statements: what one source shows about one window of time, compared with the ledger. The service records them;
+ * `assent audit` counts the actions again.
+ */
+import { type Static, Type } from "@sinclair/typebox";
+import { parseRfc3339 } from "../time.ts";
+
+/** Ledger entry type. */
+export const COVERAGE_ENTRY = "coverage:statement";
+/** Largest number of effects and of actions that a statement lists. It counts all of them. */
+export const MAX_LISTED = 50;
+
+const closed = { additionalProperties: false } as const;
+const text = (maxLength: number, description?: string) =>
+  Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
+const count = (description?: string) =>
+  Type.Integer({ minimum: 0, ...(description === undefined ? {} : { description }) });
+const time = (description: string) => Type.String({ format: "date-time", description });
+const nullable = (maxLength: number) => Type.Union([Type.String({ maxLength }), Type.Null()]);
+
+export const CoverageStatement = Type.Object(
+  {
+    source: Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$", description: "Name of the source." }),
+    format: text(64, "Published format of its log."),
+    from: time("Start of the window, inclusive."),
+    to: time("End of the window, exclusive."),
+    tolerance_seconds: Type.Integer({ minimum: 0, maximum: 86_400 }),
+    operations: Type.Array(Type.Object({ tool: text(200), operation: text(200) }, closed), {
+      minItems: 1,
+      maxItems: 100,
+      description: "The operations whose effects were compared.",
+    }),
+    actors: Type.Union([Type.Array(text(200), { maxItems: 100 }), Type.Null()], {
+      description: "Patterns of the identities whose effects were compared; null for all.",
+    }),
+    files: Type.Array(
+      Type.Object(
+        {
+          name: text(200),
+          sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+          bytes: count(),
+          records: count("Records of the file, whatever they are."),
+        },
+        closed,
+      ),
+      { minItems: 1, maxItems: 64, description: "The log files that were read." },
+    ),
+    cannot_see: Type.Array(text(300), { maxItems: 20, description: "What the source does not record." }),
+    effects: Type.Object(
+      {
+        total: count("Effects in the window: matched, unmatched and unknown."),
+        matched: count("Has an action's id, and its operation, parameters and time."),
+        unmatched: count("No action explains it."),
+        unknown: count("Paired by a guess, or with an action whose parameters were erased."),
+      },
+      closed,
+    ),
+    actions: Type.Object(
+      {
+        total: count("Actions that reported success in the window: matched, missing and unknown."),
+        matched: count("Has an effect with its id, operation, parameters and time."),
+        missing: count("No effect explains the reported success."),
+        unknown: count("Paired by a guess, or its parameters were erased."),
+      },
+      closed,
+    ),
+    skipped: Type.Object(
+      {
+        duplicates: count("Events that occurred before in the files."),
+        outside: count("Events outside the window."),
+        unmapped: count("Events of kinds that no mapping names."),
+        no_effect: count("Records without an effect, such as failed calls."),
+        other_actors: count("Events of other identities."),
+      },
+      closed,
+    ),
+    unmatched: Type.Array(
+      Type.Object(
+        {
+          id: text(200),
+          at: time("Time in the source."),
+          event: text(200),
+          actor: text(200),
+          action_id: nullable(64),
+          reason: Type.Union(
+            (
+              [
+                "unknown_action",
+                "other_operation",
+                "parameters_differ",
+                "outside_action",
+                "already_matched",
+                "no_action",
+              ] as const
+            ).map((reason) => Type.Literal(reason)),
+          ),
+        },
+        closed,
+      ),
+      { maxItems: MAX_LISTED, description: `The first ${MAX_LISTED} effects that no action explains.` },
+    ),
+    missing: Type.Array(Type.Object({ id: text(64), at: time("Time of the result.") }, closed), {
+      maxItems: MAX_LISTED,
+      description: `The first ${MAX_LISTED} actions that report a success without an effect.`,
+    }),
+  },
+  closed,
+);
+export type CoverageStatement = Static<typeof CoverageStatement>;
+
+/** Returns why a statement of this form contradicts itself; null if it does not. */
+export function findStatementFault(statement: CoverageStatement): string | null {
+  const { from, to, effects, actions, unmatched, missing } = statement;
+  const [start, end] = [parseRfc3339(from) ?? NaN, parseRfc3339(to) ?? NaN];
+  if (!(start < end)) return `its window ends at ${to}, and starts at ${from}`;
+  if (effects.matched + effects.unmatched + effects.unknown !== effects.total)
+    return "its effects do not add up to their total";
+  if (actions.matched + actions.missing + actions.unknown !== actions.total)
+    return "its actions do not add up to their total";
+  if (unmatched.length !== Math.min(effects.unmatched, MAX_LISTED)) return "it does not list its unmatched effects";
+  if (missing.length !== Math.min(actions.missing, MAX_LISTED)) return "it does not list its missing effects";
+  return null;
+}

@@ -1,0 +1,128 @@
+/** Splits a stream of text into JSON objects: JSON Lines, one array, or an object with an array `Records`. */
+import { isJsonObject, type JsonObject } from "../json.ts";
+import { SourceFault } from "./source-fault.ts";
+
+/** Longest record, in UTF-16 code units. */
+const MAX_RECORD = 4 * 1024 * 1024;
+const WRAPPER = /^\uFEFF?\s*(?:\[|\{\s*"Records"\s*:\s*\[)/;
+/** Characters that are enough to recognize the wrapper. */
+const HEAD = 256;
+
+interface JsonRecord {
+  line: number;
+  value: JsonObject;
+}
+
+/**
+ * Yields each object with the line on which it starts. Holds one record in memory. Throws `SourceFault`.
+ * @example
+ * for await (const { line, value } of readJsonRecords(text)) console.log(line, value["eventName"]);
+ */
+export function readJsonRecords(text: AsyncIterable<string>): AsyncIterable<JsonRecord> {
+  return split(text);
+}
+
+async function* split(text: AsyncIterable<string>): AsyncIterable<JsonRecord> {
+  const splitter = new Splitter();
+  for await (const piece of text) yield* splitter.push(piece);
+  yield* splitter.end();
+}
+
+class Splitter {
+  private line = 1;
+  private head: string | null = "";
+  /** Whether the records are the items of an array. */
+  private wrapped = false;
+  private closed = false;
+  private record = "";
+  private start = 0;
+  private depth = 0;
+  private inString = false;
+  private escaped = false;
+
+  *push(piece: string): Iterable<JsonRecord> {
+    if (this.head !== null) {
+      this.head += piece;
+      if (this.head.length < HEAD) return;
+      piece = this.open();
+    }
+    yield* this.scan(piece);
+  }
+
+  *end(): Iterable<JsonRecord> {
+    if (this.head !== null) yield* this.scan(this.open());
+    if (this.depth > 0) throw new SourceFault(this.start, "the file ends inside this record");
+    if (this.wrapped && !this.closed) throw new SourceFault(this.line, "the file ends inside its list of records");
+  }
+
+  /** Consumes the beginning of the file. Returns the text after the wrapper. */
+  private open(): string {
+    const head = this.head ?? "";
+    this.head = null;
+    const wrapper = WRAPPER.exec(head)?.[0] ?? null;
+    this.wrapped = wrapper !== null;
+    this.line += wrapper?.match(/\n/g)?.length ?? 0;
+    return wrapper === null ? head.replace(/^\uFEFF/, "") : head.slice(wrapper.length);
+  }
+
+  private *scan(piece: string): Iterable<JsonRecord> {
+    let from = this.depth > 0 ? 0 : -1;
+    for (let i = 0; i < piece.length; i++) {
+      const character = piece[i] as string;
+      if (character === "\n") this.line++;
+      if (this.depth === 0) {
+        if (character === "{" && !this.closed) {
+          from = i;
+          this.depth = 1;
+          this.start = this.line;
+        } else if (!this.isSeparator(character)) throw new SourceFault(this.line, this.describeUnexpected(piece, i));
+        continue;
+      }
+      this.step(character);
+      if (this.depth > 0) continue;
+      yield this.parse(this.record + piece.slice(from, i + 1));
+      this.record = "";
+      from = -1;
+    }
+    if (from < 0) return;
+    this.record += piece.slice(from);
+    if (this.record.length > MAX_RECORD)
+      throw new SourceFault(this.start, `the record is longer than ${MAX_RECORD} characters`);
+  }
+
+  /** Follows strings and nesting inside a record. */
+  private step(character: string): void {
+    if (this.inString) {
+      if (this.escaped) this.escaped = false;
+      else if (character === "\\") this.escaped = true;
+      else if (character === '"') this.inString = false;
+      // A string cannot contain a line feed, so a record that lost its end is found on its own line.
+      else if (character === "\n") throw new SourceFault(this.start, "the record is not JSON: a string is not closed");
+    } else if (character === '"') this.inString = true;
+    else if (character === "{" || character === "[") this.depth++;
+    else if (character === "}" || character === "]") this.depth--;
+  }
+
+  private isSeparator(character: string): boolean {
+    if (/\s/.test(character)) return true;
+    if (!this.wrapped) return false;
+    if (this.closed) return character === "}";
+    if (character === "]") this.closed = true;
+    return character === "," || character === "]";
+  }
+
+  private describeUnexpected(piece: string, at: number): string {
+    return `expected a JSON object; got ${JSON.stringify(piece.slice(at, at + 40))}`;
+  }
+
+  private parse(text: string): JsonRecord {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch (error) {
+      throw new SourceFault(this.start, `the record is not JSON: ${(error as Error).message}`);
+    }
+    if (!isJsonObject(value)) throw new SourceFault(this.start, "the record is not a JSON object");
+    return { line: this.start, value };
+  }
+}

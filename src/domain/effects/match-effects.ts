@@ -1,0 +1,294 @@
+/**
+ * Matches effects in the world to started actions, one to one. An effect with an action's id matches that action if the
+ * operation, the parameters and the time are equal, too, because agents control such ids. An effect without an id can be
+ * paired by operation, parameters and time: that is a guess, so both sides count as unknown.
+ */
+import { canonicalText } from "../canonical.ts";
+import { sha256Hex, utf8 } from "../hash.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../json.ts";
+import { foldName } from "../names.ts";
+
+/** An event of a source's log. */
+export interface SourceEvent {
+  /** Unique in the source. */
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Kind of the event, as mappings name it. */
+  readonly event: string;
+  /** Identity that caused the effect, as the source names it. */
+  readonly actor: string;
+  /** The id of an action that the agent or its credential attached; null if there is none. */
+  readonly action_id: string | null;
+  /** The record of the log, which mappings read. */
+  readonly record: JsonObject;
+}
+
+/** Says which action an event is the effect of. */
+export interface EffectMapping {
+  readonly event: string;
+  readonly tool: string;
+  readonly operation: string;
+  /** For each parameter of the action, the JSON pointer of its value in the record. At least one. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** An action that was started, as the ledger records it. */
+export interface StartedAction {
+  readonly id: string;
+  readonly tool: string;
+  readonly operation: string;
+  /** The parameters that ran; null if they were erased. */
+  readonly params: JsonObject | null;
+  readonly started_at: number;
+  /** Time of the result; null if none was reported. */
+  readonly ended_at: number | null;
+  /** As reported; null without a result. */
+  readonly success: boolean | null;
+}
+
+/** Why no action explains an effect. */
+export type UnmatchedReason =
+  | "unknown_action"
+  | "other_operation"
+  | "parameters_differ"
+  | "outside_action"
+  | "already_matched"
+  | "no_action";
+
+export interface UnmatchedEffect {
+  readonly id: string;
+  readonly at: number;
+  readonly event: string;
+  readonly actor: string;
+  readonly action_id: string | null;
+  readonly reason: UnmatchedReason;
+}
+
+/** The window and how actions and effects in it were matched. */
+export interface Reconciliation {
+  /** Effects in the window. The other three sum up to `total`. */
+  readonly effects: { total: number; matched: number; unmatched: number; unknown: number };
+  /** Actions whose success was reported in the window. The other three sum up to `total`. */
+  readonly actions: { total: number; matched: number; missing: number; unknown: number };
+  readonly unmatched: readonly UnmatchedEffect[];
+  readonly missing: readonly { id: string; at: number }[];
+  /** Ids of the effect and the action that were paired without an id. A guess. */
+  readonly likely: readonly { effect: string; action_id: string }[];
+  readonly skipped: { duplicates: number; outside: number; unmapped: number };
+}
+
+export interface MatchOptions {
+  readonly mappings: readonly EffectMapping[];
+  /** Milliseconds; inclusive start and exclusive end of the window. */
+  readonly from: number;
+  readonly to: number;
+  /** By how much an effect can be earlier than the start or later than the result of its action. Milliseconds. */
+  readonly tolerance: number;
+}
+
+export interface EffectMatcher {
+  /** Adds an event of the source, in any order. Throws RangeError if its id was added with another content. */
+  add(event: SourceEvent): void;
+  /** Returns the result. Call it once, after the last event. */
+  finish(): Reconciliation;
+}
+
+interface Candidate {
+  readonly action: Omit<StartedAction, "params">;
+  /** Digest of the mapped parameters, by index of the mapping. Null if the action is erased. */
+  readonly digests: ReadonlyMap<number, string> | null;
+  match: "exact" | "likely" | null;
+}
+
+interface UnnamedEffect {
+  readonly event: Omit<SourceEvent, "record">;
+  readonly mapping: number;
+  readonly digest: string;
+}
+
+/** Creates a matcher for one source and window. @param actions those that were started, of any tool */
+export function createEffectMatcher(actions: Iterable<StartedAction>, options: MatchOptions): EffectMatcher {
+  const { mappings, from, to, tolerance } = options;
+  const byEvent = new Map(mappings.map((mapping, i) => [mapping.event, i]));
+  const targets = new Map<string, number[]>();
+  mappings.forEach((mapping, i) => {
+    const key = targetKey(mapping);
+    targets.set(key, [...(targets.get(key) ?? []), i]);
+  });
+  const candidates = new Map<string, Candidate>();
+  for (const { params, ...action } of actions) {
+    const indexes = targets.get(targetKey(action));
+    const digests =
+      params === null || indexes === undefined
+        ? null
+        : new Map(indexes.map((i) => [i, digestParams(mappings[i] as EffectMapping, (name) => params[name])] as const));
+    candidates.set(action.id, { action, digests: indexes === undefined ? new Map() : digests, match: null });
+  }
+  const seen = new Map<string, string>();
+  const unnamed: UnnamedEffect[] = [];
+  const unmatched: UnmatchedEffect[] = [];
+  const likely: { effect: string; action_id: string }[] = [];
+  const counts = { matched: 0, unknown: 0 };
+  const skipped = { duplicates: 0, outside: 0, unmapped: 0 };
+
+  const isInWindow = (at: number): boolean => at >= from && at < to;
+  const isDuring = ({ started_at, ended_at }: Candidate["action"], at: number): boolean =>
+    at >= started_at - tolerance && at <= (ended_at ?? Infinity) + tolerance;
+
+  function settle(event: Omit<SourceEvent, "record">, outcome: "matched" | "unknown" | UnmatchedReason): void {
+    if (!isInWindow(event.at)) return;
+    if (outcome === "matched" || outcome === "unknown") counts[outcome]++;
+    else
+      unmatched.push({
+        id: event.id,
+        at: event.at,
+        event: event.event,
+        actor: event.actor,
+        action_id: event.action_id,
+        reason: outcome,
+      });
+  }
+
+  function matchNamed(event: SourceEvent, mapping: number): "matched" | "unknown" | UnmatchedReason {
+    const candidate = candidates.get(event.action_id ?? "");
+    if (candidate === undefined) return "unknown_action";
+    const { action, digests } = candidate;
+    if (targetKey(action) !== targetKey(mappings[mapping] as EffectMapping)) return "other_operation";
+    if (!isDuring(action, event.at)) return "outside_action";
+    if (candidate.match !== null) return "already_matched";
+    if (digests !== null && digests.get(mapping) !== digestEvent(mappings[mapping] as EffectMapping, event))
+      return "parameters_differ";
+    // Nobody can compare erased parameters, but the action cannot explain a second effect.
+    candidate.match = digests === null ? "likely" : "exact";
+    return digests === null ? "unknown" : "matched";
+  }
+
+  return {
+    add(event) {
+      const content = sha256Hex(utf8(JSON.stringify(event.record)));
+      const earlier = seen.get(event.id);
+      if (earlier !== undefined && earlier !== content)
+        throw new RangeError(`the event ${JSON.stringify(event.id)} occurs with two contents`);
+      if (earlier !== undefined) return void skipped.duplicates++;
+      seen.set(event.id, content);
+      const mapping = byEvent.get(event.event);
+      if (mapping === undefined) return void skipped.unmapped++;
+      if (!isInWindow(event.at)) skipped.outside++;
+      // An effect next to the window can belong to an action inside it.
+      if (event.at < from - tolerance || event.at >= to + tolerance) return;
+      if (event.action_id !== null) return settle(event, matchNamed(event, mapping));
+      const { record: _, ...rest } = event;
+      unnamed.push({ event: rest, mapping, digest: digestEvent(mappings[mapping] as EffectMapping, event) });
+    },
+    finish() {
+      for (const { event, candidate } of pairUnnamed(unnamed, mappings, candidates.values(), isDuring)) {
+        if (candidate !== null) {
+          candidate.match = "likely";
+          likely.push({ effect: event.id, action_id: candidate.action.id });
+        }
+        settle(event, candidate === null ? "no_action" : "unknown");
+      }
+      unmatched.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+      const effects = { total: counts.matched + counts.unknown + unmatched.length, unmatched: unmatched.length };
+      const inWindow = [...candidates.values()].filter(
+        ({ action }) =>
+          action.success === true &&
+          action.ended_at !== null &&
+          isInWindow(action.ended_at) &&
+          targets.has(targetKey(action)),
+      );
+      const missing = inWindow.filter(({ match, digests }) => match === null && digests !== null);
+      const matched = inWindow.filter(({ match }) => match === "exact").length;
+      const unknown = inWindow.length - matched - missing.length;
+      return {
+        effects: { ...effects, ...counts },
+        actions: { total: inWindow.length, matched, missing: missing.length, unknown },
+        unmatched,
+        missing: missing
+          .map(({ action }) => ({ id: action.id, at: action.ended_at as number }))
+          .sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)),
+        likely,
+        skipped,
+      };
+    },
+  };
+}
+
+/**
+ * Pairs effects that carry no id with unmatched actions. Takes effects by time, and for each the possible action that ended
+ * first, which pairs as many as possible. Falls back to erased actions, whose parameters nobody can compare.
+ */
+function* pairUnnamed(
+  effects: readonly UnnamedEffect[],
+  mappings: readonly EffectMapping[],
+  candidates: Iterable<Candidate>,
+  isDuring: (action: Candidate["action"], at: number) => boolean,
+): Iterable<{ event: UnnamedEffect["event"]; candidate: Candidate | null }> {
+  const groups = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    if (candidate.match !== null) continue;
+    const { action, digests } = candidate;
+    const keys = digests === null ? [targetKey(action)] : [...digests].map(([i, digest]) => `${i} ${digest}`);
+    for (const key of keys) {
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, [candidate]);
+      else group.push(candidate);
+    }
+  }
+  const end = ({ action }: Candidate): number => action.ended_at ?? Infinity;
+  for (const group of groups.values()) group.sort((a, b) => (end(a) < end(b) ? -1 : end(a) > end(b) ? 1 : 0));
+  for (const { event, mapping, digest } of [...effects].sort((a, b) => a.event.at - b.event.at)) {
+    const find = (key: string): Candidate | undefined => {
+      const group = groups.get(key) ?? [];
+      // Effects come in the order of their times, so what has ended before this one explains no later one.
+      const ahead = group.findIndex(
+        (each) => each.match === null && (end(each) >= event.at || isDuring(each.action, event.at)),
+      );
+      group.splice(0, ahead < 0 ? group.length : ahead);
+      return group.find(({ action, match }) => match === null && isDuring(action, event.at));
+    };
+    const candidate = find(`${mapping} ${digest}`) ?? find(targetKey(mappings[mapping] as EffectMapping)) ?? null;
+    yield { event, candidate };
+  }
+}
+
+/** Returns the key under which actions and mappings of one operation meet. */
+function targetKey({ tool, operation }: { tool: string; operation: string }): string {
+  return JSON.stringify([foldName(tool), foldName(operation)]);
+}
+
+function digestEvent(mapping: EffectMapping, { record }: SourceEvent): string {
+  return digestParams(mapping, (name) => readPointer(record, mapping.params[name] as string));
+}
+
+function digestParams(mapping: EffectMapping, read: (name: string) => JsonValue | undefined): string {
+  const values = Object.keys(mapping.params)
+    .sort()
+    .map((name) => [name, comparable(read(name) ?? null)]);
+  return sha256Hex(utf8(JSON.stringify(values)));
+}
+
+/** Logs write numbers as text and the other way around, so `5` and `"5"` are equal. */
+function comparable(value: JsonValue): string | null {
+  if (value === null || typeof value === "string") return value;
+  if (typeof value !== "object") return String(value);
+  try {
+    return canonicalText(value);
+  } catch {
+    // The service accepts no such value, so no action has it.
+    return null;
+  }
+}
+
+/** Returns the value at an RFC 6901 pointer; undefined if there is none. */
+export function readPointer(value: JsonValue, pointer: string): JsonValue | undefined {
+  let current: JsonValue | undefined = value;
+  for (const segment of pointer.split("/").slice(1)) {
+    const name = segment.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (Array.isArray(current)) current = /^(?:0|[1-9]\d*)$/.test(name) ? current[Number(name)] : undefined;
+    else if (isJsonObject(current) && Object.hasOwn(current, name)) current = current[name];
+    else return undefined;
+  }
+  return current;
+}

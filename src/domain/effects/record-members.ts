@@ -1,0 +1,43 @@
+/** Reads members of a log's records. */
+import type { JsonObject } from "../json.ts";
+import { readPointer } from "./match-effects.ts";
+import { SourceFault } from "./source-fault.ts";
+
+interface LogRecord {
+  readonly line: number;
+  readonly value: JsonObject;
+}
+
+/**
+ * Returns the text at a pointer. Throws `SourceFault` if there is none.
+ * @example
+ * readRecordText(record, "/eventID");
+ */
+export function readRecordText({ line, value }: LogRecord, pointer: string): string {
+  const found = readPointer(value, pointer);
+  if (typeof found === "string" && found !== "") return found;
+  throw new SourceFault(line, `the record has no text at ${pointer}`);
+}
+
+/**
+ * Returns the text at a pointer; null if there is none.
+ * @example
+ * findRecordText(record.value, "/userIdentity/arn");
+ */
+export function findRecordText(value: JsonObject, pointer: string): string | null {
+  const found = readPointer(value, pointer);
+  return typeof found === "string" && found !== "" ? found : null;
+}
+
+/**
+ * Returns the id of an action that a text contains as a word; null if it contains none, or several.
+ * @example
+ * findActionId("Assent-Action: 019346a0-0000-7000-8000-000000000000"); // "019346a0-0000-7000-8000-000000000000"
+ */
+export function findActionId(text: string): string | null {
+  const ids = new Set(
+    text.match(/(?<![0-9a-f-])[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?![0-9a-f-])/g),
+  );
+  const [id] = ids;
+  return ids.size === 1 ? (id as string) : null;
+}

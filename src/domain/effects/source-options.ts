@@ -1,0 +1,46 @@
+/** Options that every effect source has: its mappings, the actors that it compares, and the tolerance. */
+import { type Static, Type } from "@sinclair/typebox";
+
+const Name = (description: string) => Type.String({ minLength: 1, maxLength: 200, description });
+
+const Mapping = Type.Object(
+  {
+    event: Name("Kind of the event in the log."),
+    tool: Name("Tool of the action."),
+    operation: Name("Operation of the action."),
+    params: Type.Record(
+      Type.String({ minLength: 1, maxLength: 200 }),
+      Type.String({ pattern: "^/", maxLength: 500, description: "a JSON pointer such as /requestParameters/key" }),
+      {
+        minProperties: 1,
+        maxProperties: 50,
+        description: "Parameters of the action that must be equal, with their pointers in the record of the log.",
+      },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** Members of the options of one source. Spread them into the plugin's schema. */
+export const EFFECT_SOURCE_OPTIONS = {
+  effects: Type.Array(Mapping, { minItems: 1, maxItems: 500, description: "Which events are effects of actions." }),
+  actors: Type.Optional(
+    Type.Array(Name("Pattern."), {
+      minItems: 1,
+      maxItems: 100,
+      description: "Patterns of the identities whose events are compared; absent for all.",
+    }),
+  ),
+  tolerance_seconds: Type.Integer({
+    default: 300,
+    minimum: 0,
+    maximum: 86_400,
+    description: "By how much clocks can differ, and how late the log can record an effect.",
+  }),
+};
+
+const Options = Type.Object(EFFECT_SOURCE_OPTIONS);
+export type EffectSourceOptions = Static<typeof Options>;
+
+/** Names of sources in the options of a plugin. */
+export const SOURCE_NAME = Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" });

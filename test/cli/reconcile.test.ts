@@ -1,0 +1,300 @@
+/** `assent reconcile` with logs in the published formats, and the coverage statements that it records. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { EXIT } from "../../src/cli/command.ts";
+import { serve, type Listening } from "../../src/serve/index.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { assentHere, type Run } from "../support/cli.ts";
+import { makeKey, startService, type Service } from "../support/service.ts";
+
+const MINUTE = 60_000;
+let service: Service;
+let listening: Listening;
+let window: string[] = [];
+
+before(async () => {
+  service = await startService({
+    policy: "policy: tools\nrules:\n  - name: all\n    tool: '*'\n    effect: allow\n",
+  });
+  listening = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+  process.env["ASSENT_URL"] = listening.url;
+  process.env["ASSENT_API_KEY"] = service.admin;
+  writeFileSync(join(service.folder, "assent.yaml"), CONFIG);
+});
+after(async () => {
+  await listening.stop(1000);
+  await service.close();
+});
+
+const CONFIG = `
+plugins:
+  - built-in
+  - name: effects-cloudtrail
+    options:
+      sources:
+        trail:
+          effects:
+            - event: s3.amazonaws.com/PutObject
+              tool: s3
+              operation: put_object
+              params: { bucket: /requestParameters/bucketName, key: /requestParameters/key }
+          actors: ["*:assumed-role/agents/*"]
+  - name: effects-github
+    options:
+      sources:
+        github:
+          effects:
+            - { event: pull_request.merge, tool: github, operation: merge, params: { repo: /repo, number: /pull_request_id } }
+          action_id_members: [/user_agent, /head_commit/message]
+  - name: effects-pgaudit
+    options:
+      sources:
+        database:
+          effects:
+            - { event: WRITE/UPDATE, tool: postgres, operation: query, params: { sql: /statement } }
+`;
+
+/** Runs an action that reports success. Returns its id. */
+async function act(tool: string, operation: string, params: object): Promise<string> {
+  const { body } = await service.call("POST", "/v1/actions", {
+    body: { agent_id: "support-bot", tool, operation, params },
+  });
+  await service.call("POST", `/v1/actions/${body.id}/start`, { body: {} });
+  const result = await service.call("POST", `/v1/actions/${body.id}/result`, { body: { success: true } });
+  assert.equal(result.status, 200, JSON.stringify(result.body));
+  return body.id as string;
+}
+
+function time(offset = 0): string {
+  return new Date(Date.now() + service.clock.now + offset).toISOString();
+}
+
+/** Lets the window end, which must have been over for a minute. */
+function endWindow(): void {
+  const to = time(1000);
+  service.clock.now += 2 * MINUTE;
+  window = ["--from", window.at(-1) ?? time(-10 * MINUTE), "--to", to];
+}
+
+async function reconcile(source: string, files: Record<string, string | Uint8Array>, ...flags: string[]): Promise<Run> {
+  const paths = Object.entries(files).map(([name, content]) => {
+    writeFileSync(join(service.folder, name), content);
+    return join(service.folder, name);
+  });
+  return assentHere(
+    "reconcile",
+    source,
+    ...paths,
+    ...window,
+    "--config",
+    join(service.folder, "assent.yaml"),
+    ...flags,
+  );
+}
+
+/** A record as in the CloudTrail user guide. */
+function trailRecord(id: string, session: string, key: string, over: object = {}): object {
+  return {
+    eventVersion: "1.09",
+    userIdentity: {
+      type: "AssumedRole",
+      principalId: `AROAIDPPEZS35WEXAMPLE:${session}`,
+      arn: `arn:aws:sts::123456789012:assumed-role/agents/${session}`,
+      accountId: "123456789012",
+    },
+    eventTime: time().replace(/\.\d+Z$/, "Z"),
+    eventSource: "s3.amazonaws.com",
+    eventName: "PutObject",
+    awsRegion: "eu-central-1",
+    requestParameters: { bucketName: "reports", key, Host: "reports.s3.amazonaws.com" },
+    responseElements: null,
+    eventID: id,
+    readOnly: false,
+    eventType: "AwsApiCall",
+    ...over,
+  };
+}
+
+test("CloudTrail: finds what nobody decided and what has no effect, and records a statement", async () => {
+  const explained = await act("s3", "put_object", { bucket: "reports", key: "a.csv" });
+  const phantom = await act("s3", "put_object", { bucket: "reports", key: "b.csv" });
+  const records = [
+    trailRecord("e1", explained, "a.csv"),
+    trailRecord("e2", explained, "secrets.csv"),
+    trailRecord("e3", "console", "c.csv", { errorCode: "AccessDenied" }),
+    trailRecord("e4", "x", "c.csv", { userIdentity: { type: "IAMUser", arn: "arn:aws:iam::123456789012:user/Ana" } }),
+  ];
+  endWindow();
+  const file = { "trail.json.gz": gzipSync(JSON.stringify({ Records: records })) };
+  const dry = await reconcile("trail", file, "--dry-run");
+  assert.equal(dry.code, EXIT.unverified, dry.err);
+  assert.match(dry.out, /effects: 1 matched, 1 unmatched, 0 unknown/);
+  assert.match(dry.out, /already has its effect|other parameters/);
+  assert.match(dry.out, new RegExp(`no effect of the action ${phantom}`));
+  assert.match(dry.out, /recorded nothing/);
+  const { body: none } = await service.call("GET", "/v1/coverage", { key: service.admin });
+  assert.deepEqual(none.statements, []);
+
+  const run = await reconcile("trail", file, "--json", "--report", join(service.folder, "report.jsonl"));
+  const statement = JSON.parse(run.out);
+  assert.deepEqual(statement.actions, { total: 2, matched: 1, missing: 1, unknown: 0 });
+  assert.deepEqual(statement.skipped, { duplicates: 0, outside: 0, unmapped: 0, no_effect: 1, other_actors: 1 });
+  const { body } = await service.call("GET", "/v1/coverage?limit=1", { key: service.admin });
+  const [{ seq, hash, at, by, ...recorded }] = body.statements;
+  assert.deepEqual(recorded, statement);
+  assert.match(recorded.cannot_see.join(" "), /Data events/);
+  assert.match(by, /^key:/);
+  const { body: metrics } = await service.call("GET", "/metrics", { key: service.admin });
+  assert.match(metrics, /assent_coverage_effects\{source="trail",result="unmatched"\} 1/);
+  assert.match(metrics, /assent_coverage_effects\{source="trail",result="missing"\} 1/);
+  const { body: entry } = await service.call("GET", `/v1/provenance/${hash}`, { key: service.admin });
+  assert.deepEqual([entry.index, entry.type, entry.at], [seq, "coverage:statement", at]);
+});
+
+test("a broken record is reported with its line, and nothing is recorded", async () => {
+  endWindow();
+  const good = JSON.stringify(trailRecord("f1", "x", "a"));
+  const { body: before } = await service.call("GET", "/v1/coverage", { key: service.admin });
+  for (const [content, message] of [
+    [`${good}\n{"eventID": \n}\n`, /broken\.json:2: the record is not JSON/],
+    [`${good}\n{"eventID": "x`, /broken\.json:2: the file ends inside this record/],
+    [`${good}\n\n{"eventID": "x"}\n`, /broken\.json:3: the record's eventTime|broken\.json:3: the record has no text/],
+    [`{"Records": [\n${good},\n`, /broken\.json:3: the file ends inside its list/],
+    [`${good}\n${good.replace('"a"', '"b"')}\n`, /broken\.json:2: the event "f1" occurs with two contents/],
+    [gzipSync(good).subarray(0, 40), /broken\.json:1: expected a JSON object|cannot be read/],
+  ] as const) {
+    const run = await reconcile("trail", { "broken.json": content });
+    assert.equal(run.code, EXIT.failure);
+    assert.match(run.err, message);
+  }
+  const { body: unchanged } = await service.call("GET", "/v1/coverage", { key: service.admin });
+  assert.deepEqual(unchanged, before);
+});
+
+test("GitHub: reads an exported array and streamed lines, and finds the id in a commit's trailer", async () => {
+  const id = await act("github", "merge", { repo: "acme/web", number: 7 });
+  const event = (document: string, over: object): object => ({
+    "@timestamp": Date.now() + service.clock.now,
+    _document_id: document,
+    action: "pull_request.merge",
+    actor: "assent-agent[bot]",
+    org: "acme",
+    repo: "acme/web",
+    pull_request_id: 7,
+    user_agent: "Octokit",
+    ...over,
+  });
+  const named = event("g1", { head_commit: { message: `Fix the header\n\nAssent-Action: ${id}\n` } });
+  const bypass = event("g2", { pull_request_id: 8 });
+  endWindow();
+  for (const content of [
+    JSON.stringify([named, bypass], null, 2),
+    `${JSON.stringify(named)}\n${JSON.stringify(bypass)}\n`,
+  ]) {
+    const { out, code } = await reconcile("github", { "audit.json": content }, "--json");
+    assert.equal(code, EXIT.unverified);
+    const { effects, unmatched } = JSON.parse(out);
+    assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
+    assert.deepEqual([unmatched[0].id, unmatched[0].reason], ["g2", "no_action"]);
+  }
+});
+
+test("pgaudit: reads csvlog, takes the id from the login role, and counts a statement on two tables once", async () => {
+  const sql = "update invoices set note = 'a \"b\", c'\nwhere id = 7";
+  const id = await act("postgres", "query", { sql });
+  const quote = (text: string): string => `"${text.replaceAll('"', '""')}"`;
+  const line = (user: string, statement: number, object: string, text: string, zone = "UTC"): string => {
+    const message = `AUDIT: OBJECT,${statement},1,WRITE,UPDATE,TABLE,${object},${quote(text)},<none>`;
+    const stamp = `${time().slice(0, 23).replace("T", " ")} ${zone}`;
+    const columns = [
+      stamp,
+      user,
+      "shop",
+      "4711",
+      "10.0.0.1:5000",
+      `65ba.${user.length}`,
+      "3",
+      "UPDATE",
+      stamp,
+      "3/7",
+      "0",
+    ];
+    return `${[...columns, "LOG", "00000", quote(message), "", "", "", "", "", "", "", "", "psql", "client backend"].join(",")}\n`;
+  };
+  const role = `assent_${id.replaceAll("-", "")}_0123456789ab`;
+  const log =
+    line(role, 1, "public.invoices", sql) +
+    line(role, 1, "public.customers", sql) +
+    line("app", 1, "public.invoices", "update invoices set paid = true");
+  endWindow();
+  const { out, code } = await reconcile("database", { "postgresql.csv": log }, "--json");
+  assert.equal(code, EXIT.unverified);
+  const { effects, actions, skipped, unmatched } = JSON.parse(out);
+  assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
+  assert.deepEqual(actions, { total: 1, matched: 1, missing: 0, unknown: 0 });
+  assert.equal(skipped.no_effect, 1);
+  assert.equal(unmatched[0].actor, "app");
+  const other = await reconcile("database", { "zone.csv": line("app", 1, "t", "x", "CET") });
+  assert.match(other.err, /zone\.csv:1: the time .* is not in UTC; set log_timezone/);
+});
+
+test("the service refuses a statement that leaves out a success, is inconsistent or is too early", async () => {
+  await act("s3", "put_object", { bucket: "reports", key: "z" });
+  endWindow();
+  const { out } = await reconcile("trail", { "none.json": "" }, "--json", "--dry-run");
+  const statement = JSON.parse(out);
+  const post = async (body: object, key = service.admin) => service.call("POST", "/v1/coverage", { key, body });
+  const omitted = await post({ ...statement, actions: { total: 0, matched: 0, missing: 0, unknown: 0 }, missing: [] });
+  assert.equal(omitted.status, 422);
+  assert.match(omitted.body.detail, /the ledger has 1 successes in the window/);
+  assert.match((await post({ ...statement, missing: [] })).body.detail, /does not list its missing/);
+  assert.match((await post({ ...statement, to: time(-1000) })).body.detail, /must have ended a minute ago/);
+  const { key } = await makeKey(service, { name: "auditor", preset: "auditor" });
+  assert.equal((await post(statement, key)).status, 403);
+  assert.equal((await service.call("GET", "/v1/coverage", { key })).status, 200);
+  const executions = "/v1/coverage/executions?since=2026-01-01T00:00:00Z&until=2100-01-01T00:00:00Z";
+  assert.equal((await service.call("GET", executions, { key })).status, 403);
+});
+
+test("the list of executions has pages", async () => {
+  const seen: number[] = [];
+  for (let cursor = ""; ;) {
+    const path = `/v1/coverage/executions?since=2026-01-01T00:00:00Z&until=2100-01-01T00:00:00Z&limit=3${cursor}`;
+    const { body } = await service.call("GET", path, { key: service.admin });
+    seen.push(...body.executions.map(({ seq }: { seq: number }) => seq));
+    if (body.next_cursor === null) break;
+    cursor = `&cursor=${encodeURIComponent(body.next_cursor)}`;
+  }
+  assert.equal(new Set(seen).size, seen.length);
+  assert.equal(seen.length, 10);
+});
+
+test("the audit counts again, and finds a statement that the store does not list", async () => {
+  const { storage } = service;
+  const audit = async () => (await auditStore(storage, service.runtime.host.ledger.vkey)).faults;
+  assert.deepEqual(await audit(), []);
+  const [document] = await storage.documents({ plugin: "coverage", prefix: "statement/", limit: 1 });
+  assert.ok(document !== undefined);
+  const withoutDocument = new Proxy(storage, {
+    get: (target, name) =>
+      name === "documents"
+        ? async (filter: Parameters<typeof storage.documents>[0]) =>
+            (await target.documents(filter)).filter(({ key }) => key !== document.key)
+        : Reflect.get(target, name, target) instanceof Function
+          ? (Reflect.get(target, name, target) as () => unknown).bind(target)
+          : (Reflect.get(target, name, target) as unknown),
+  });
+  const { faults } = await auditStore(withoutDocument, service.runtime.host.ledger.vkey);
+  assert.match(faults.join("\n"), /does not list the coverage statement in entry \d+/);
+});
+
+test("an unknown source, and times that are none, are refused", async () => {
+  endWindow();
+  assert.match((await reconcile("trial", { "x.json": "" })).err, /there is no source "trial"; did you mean "trail"\?/);
+  const { err, code } = await assentHere("reconcile", "trail", "x.json", "--from", "yesterday", "--to", "2026-01-31");
+  assert.equal(code, EXIT.usage);
+  assert.match(err, /--from must be a date such as 2026-01-31, or an RFC 3339 time; got `yesterday`/);
+});
