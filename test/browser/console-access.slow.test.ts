@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { accessibilityFindings } from "../support/axe.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
+import { usersPlugin } from "../support/people.ts";
 import { ASKED, DENIED, quiet } from "../support/service.ts";
 
 const HOSTILE = "<img src=x onerror=pwned=1>\u202e<script>pwned=1</script>\u200b";
@@ -17,6 +18,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
   let hash: string;
   before(async () => {
     console_ = await startConsole({
+      plugins: [usersPlugin()],
       change(config) {
         config.require_registered_agents = false;
       },
@@ -73,6 +75,9 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/policies/new", "Check and dry-run"],
     ["#/agents", "Suspend…"],
     ["#/keys", "(yours)"],
+    ["#/delegations", "No delegation is active or scheduled."],
+    ["#/break-glass", "No review is open."],
+    ["#/access-review", "Approvers and voters"],
     ["#/analytics", "By rule"],
     ["#/provenance", "no key is pinned"],
     [`#/provenance/${hash}`, "Entry"],

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
@@ -11,6 +11,7 @@ import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
 import { ASKED, type Service } from "../support/service.ts";
+import { addAuthenticator, attachAuthenticator, type VirtualAuthenticator } from "../support/virtual-authenticator.ts";
 
 /** Writes a picture into the folder that ASSENT_PICTURES names. */
 async function picture(page: Page, name: string): Promise<void> {
@@ -67,27 +68,6 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     return body.link.url as string;
   }
 
-  async function attach(cdp: CDPSession): Promise<string> {
-    const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
-      options: {
-        protocol: "ctap2",
-        transport: "internal",
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-        automaticPresenceSimulation: true,
-      },
-    });
-    return authenticatorId;
-  }
-
-  /** A device with a fingerprint reader, in this page. */
-  async function addAuthenticator(context: BrowserContext, page: Page): Promise<{ cdp: CDPSession; id: string }> {
-    const cdp = await context.newCDPSession(page);
-    await cdp.send("WebAuthn.enable");
-    return { cdp, id: await attach(cdp) };
-  }
-
   it("enrols a passkey with a link, shows recovery codes, signs out and in again, and all tabs share the session", async () => {
     const link = await invite("Ada", ["viewer"]);
     assert.ok(link.startsWith(`${origin}/sign-in#enrol=`), link);
@@ -136,7 +116,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await page.goto(`${origin}/sign-in`);
     // A device enrols one passkey of a user: the second one needs another device.
     await first.cdp.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId: first.id });
-    await attach(first.cdp);
+    await attachAuthenticator(first.cdp);
     await page.getByRole("button", { name: "Add another passkey" }).click();
     await page.getByText("You have 2 passkeys").waitFor();
     await context.close();
@@ -179,7 +159,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
   describe("in the console", () => {
     let context: BrowserContext;
     let page: Page;
-    let authenticator: { cdp: CDPSession; id: string };
+    let authenticator: VirtualAuthenticator;
     before(async () => {
       context = await browser.newContext();
       ({ page } = await open(context, await invite("Grace", ["approver"])));
@@ -239,6 +219,28 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       const [first, second] = await Promise.all(ids.slice(0, 2).map(async (id) => (await approvalEntries(id))[0]));
       assert.equal(first?.entry.gesture?.votes.length, 3);
       assert.deepEqual(first?.entry.gesture?.votes, second?.entry.gesture?.votes);
+    });
+
+    it("signs the votes on a selection with one gesture on a phone", async () => {
+      const ids = [];
+      for (let amount = 611; amount <= 612; amount++) ids.push(await submit({ params: { amount, currency: "USD" } }));
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.goto(`${origin}/#/approvals`);
+      await page.reload();
+      for (const id of ids) await rowOf(page, id).getByRole("checkbox").check();
+      await page.getByRole("button", { name: "Show 2 selected" }).click();
+      await page.getByRole("button", { name: "All requests" }).click();
+      assert.ok(await rowOf(page, ids[0] as string).isVisible(), "the selection can be changed before the vote");
+      await page.getByRole("button", { name: "Show 2 selected" }).click();
+      await page.getByRole("button", { name: "Approve 2" }).waitFor();
+      await picture(page, "batch-phone");
+      await page.getByRole("button", { name: "Approve 2" }).click();
+      await page.getByText("2 approved.").waitFor();
+      assert.ok(await page.evaluate("document.documentElement.scrollWidth <= 390"), "nothing is wider than the phone");
+      const votes = await Promise.all(ids.map(async (id) => (await approvalEntries(id))[0]?.entry.gesture?.votes));
+      assert.equal(votes[0]?.length, 2);
+      assert.deepEqual(votes[0], votes[1]);
+      await page.setViewportSize({ width: 1280, height: 900 });
     });
 
     it("votes without a signature for a user who has no passkey, unless a rule requires one", async () => {

@@ -7,14 +7,16 @@ import { startService, type Answer, type Service, type ServiceOptions } from "./
 
 export const ORIGIN = "http://localhost:8000";
 
+/** The plugin `users`, for a service that does not start with it. */
+export function usersPlugin(options: object = {}): { plugin: Plugin; options: object; origin: string; core: boolean } {
+  return { plugin: users as Plugin, options, origin: "users", core: true };
+}
+
 /** A service with the plugin `users`. */
 export function startPeople(options: ServiceOptions & { users?: object } = {}): Promise<Service> {
   return startService({
     ...options,
-    plugins: [
-      ...(options.plugins ?? []),
-      { plugin: users as Plugin, options: options.users ?? {}, origin: "users", core: true },
-    ],
+    plugins: [...(options.plugins ?? []), usersPlugin(options.users)],
   });
 }
 

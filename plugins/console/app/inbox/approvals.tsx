@@ -31,10 +31,14 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const searchField = useRef<HTMLInputElement>(null);
   const rows = queue.apart === null || queue.apart.isPast ? queue.rows : [queue.apart, ...queue.rows];
   const selection = useSelection(rows);
-  // Show the batch pane when the selection changes, and the single-request pane when a request is opened.
+  // Show the batch pane when the selection changes, and the single-request pane when a request is opened. In one column,
+  // the batch pane would cover the list at the first selected request, so a button opens it.
   const [isBatch, setBatch] = useState(false);
   useEffect(() => setBatch(false), [id]);
-  useEffect(() => setBatch(selection.ids.size > 0), [selection.ids]);
+  useEffect(() => {
+    if (selection.ids.size === 0) setBatch(false);
+    else if (!isOneColumn()) setBatch(true);
+  }, [selection.ids]);
   const isBatchShown = isBatch && selection.chosen.length > 0;
   const item = rows.find(({ action }) => action.id === id) ?? (queue.apart?.action.id === id ? queue.apart : null);
   const total = queue.total ?? 0;
@@ -131,6 +135,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           items={selection.chosen}
           onSelect={selection.set}
           onClear={selection.clear}
+          onBack={() => setBatch(false)}
           onVoted={(voted, result) => queue.update(voted, changeOf(result))}
           onDone={selection.finish}
         />
@@ -165,6 +170,9 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     </div>
   );
 }
+
+/** The condition under which inbox.css shows the list and the request one after the other. */
+const isOneColumn = (): boolean => matchMedia("(max-width: 60rem), (max-height: 34rem)").matches;
 
 /** How many requests the list has, as far as the service counts them. */
 function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean): string {

@@ -45,12 +45,13 @@ interface BatchProps {
   items: readonly Item[];
   onSelect(ids: readonly string[], isSelected: boolean): void;
   onClear(): void;
+  onBack(): void;
   onVoted(id: string, result: VoteResult): void;
   onDone(summary: string): void;
 }
 
 /** Votes on each selected request by itself: some may be recorded while others fail, and the summary counts both. */
-export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps) {
+export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
   const [done, setDone] = useState<number | null>(null);
   const groups = useGroups(items, done !== null);
   const selected = new Set(items.map(({ action }) => action.id));
@@ -71,6 +72,9 @@ export function Batch({ items, onSelect, onClear, onVoted, onDone }: BatchProps)
   return (
     <section class="pane batch" aria-label="Selected requests">
       <div class="pane-scroll" tabIndex={0} role="region" aria-label="Requests to vote on">
+        <button type="button" class="small back" onClick={onBack}>
+          <Icon name="arrow-left" /> All requests
+        </button>
         <p class="row">
           <strong>{TEXTS.selected(items.length)}</strong>
           <button type="button" class="small" onClick={onClear}>

@@ -23,6 +23,7 @@ import { History } from "./history.tsx";
 import { Ended } from "./outcome.tsx";
 import type { Item } from "./queue.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
+import { Standing } from "./standing.tsx";
 import { TEXTS } from "./strings.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
@@ -130,6 +131,7 @@ function Answer({
   return (
     <div class="pane-foot">
       <Problem error={item.error} />
+      <Standing action={action} onVoted={onVoted} />
       <VoteWithGrant
         key={action.id}
         id={action.id}
@@ -203,10 +205,17 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
     <>
       {action.approvals.length === 0 ? null : (
         <ul class="votes">
-          {action.approvals.map(({ approver, approve, reason, created_at }) => (
+          {action.approvals.map(({ approver, approve, reason, on_behalf_of, break_glass, created_at }) => (
             <li key={`${approver} ${created_at}`}>
               <Badge value={approve ? "approved" : "denied"} /> <Who principal={approver} />{" "}
               {approve ? "approved" : "denied"}
+              {break_glass ? " alone in an emergency" : ""}
+              {on_behalf_of === null ? null : (
+                <>
+                  {" "}
+                  in the place of <Who principal={on_behalf_of} />
+                </>
+              )}
               {reason ? (
                 <>
                   : <Text value={reason} />

@@ -9,6 +9,20 @@ type Votes = Api["POST /v1/votes"]["body"]["votes"];
 type Challenge = Api["POST /v1/votes/challenge"]["response"];
 export type SignedResult = Api["POST /v1/votes"]["response"]["results"][number];
 
+/** What a person votes on one request, or on each of a selection. */
+export interface Ballot {
+  approve: boolean;
+  /** Empty for none. */
+  reason: string;
+  /** Approves alone in an emergency. */
+  break_glass?: boolean;
+}
+
+/** Returns the vote as the API takes it. */
+export function termsOf({ approve, reason, break_glass }: Ballot) {
+  return { approve, ...(reason === "" ? {} : { reason }), ...(break_glass === true ? { break_glass } : {}) };
+}
+
 const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again";
 const OTHER_STATEMENT =
   "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
@@ -19,10 +33,9 @@ const OTHER_STATEMENT =
  */
 export async function castSignedVotes(
   actions: readonly Pick<Action, "id">[],
-  approve: boolean,
-  reason: string,
+  ballot: Ballot,
 ): Promise<SignedResult[] | null> {
-  const votes: Votes = actions.map(({ id }) => ({ action_id: id, approve, ...(reason === "" ? {} : { reason }) }));
+  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...termsOf(ballot) }));
   const challenge = await startSigning(votes);
   if (challenge === null) return null;
   assertSameVotes(challenge, votes);
@@ -41,11 +54,11 @@ async function startSigning(votes: Votes): Promise<Challenge | null> {
 }
 
 function assertSameVotes({ statements, nonce }: Challenge, votes: Votes): void {
-  const areSame = votes.every(({ action_id, approve, reason = null }, i) => {
+  const areSame = votes.every(({ action_id, approve, reason = null, break_glass = false }, i) => {
     const statement = statements[i];
     return (
       statement?.action_id === action_id &&
-      statement.vote === (approve ? "approve" : "deny") &&
+      statement.vote === (break_glass ? "break_glass" : approve ? "approve" : "deny") &&
       statement.reason === reason &&
       statement.nonce === nonce
     );

@@ -4,7 +4,7 @@ import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
 import { COOKIE, key } from "../core/session.ts";
 import { outcomeOf, type Outcome } from "./outcome.tsx";
-import { castSignedVotes, MAX_SIGNED_VOTES, type SignedResult } from "./signed-votes.ts";
+import { type Ballot, castSignedVotes, MAX_SIGNED_VOTES, type SignedResult, termsOf } from "./signed-votes.ts";
 
 export type VoteResult =
   /** The vote settled the request. */
@@ -25,15 +25,29 @@ const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it bel
 /** A request as a page shows it. */
 type Shown = Pick<Action, "id" | "request_hash" | "questions">;
 
+/** A grant of later actions makes the vote an unsigned one, because a signature does not cover it. */
+interface BallotWithGrant extends Ballot {
+  grant?: GrantTerms | null;
+}
+
 /** Votes on one request. Rejects only for programming errors. */
-export async function castVote(
+export function castVote(
   shown: Shown,
   approve: boolean,
   reason: string,
   grant: GrantTerms | null = null,
 ): Promise<VoteResult> {
+  return castOne(shown, { approve, reason, grant });
+}
+
+/** Approves one request alone in an emergency. Rejects only for programming errors. */
+export function castEmergencyApproval(shown: Shown, reason: string): Promise<VoteResult> {
+  return castOne(shown, { approve: true, reason, break_glass: true });
+}
+
+async function castOne(shown: Shown, ballot: BallotWithGrant): Promise<VoteResult> {
   let result: VoteResult | undefined;
-  await castVotes([shown], approve, reason, (_, only) => (result = only), grant);
+  await castAll([shown], ballot, (_, only) => (result = only));
   return result as VoteResult;
 }
 
@@ -41,12 +55,19 @@ export async function castVote(
  * Votes on requests, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` with one
  * gesture; a user without one, and an API key, vote on each request by itself. Rejects only for programming errors.
  */
-export async function castVotes(
+export function castVotes(
   shown: readonly Shown[],
   approve: boolean,
   reason: string,
   onResult: (id: string, result: VoteResult) => void,
-  grant: GrantTerms | null = null,
+): Promise<void> {
+  return castAll(shown, { approve, reason }, onResult);
+}
+
+async function castAll(
+  shown: readonly Shown[],
+  ballot: BallotWithGrant,
+  onResult: (id: string, result: VoteResult) => void,
 ): Promise<void> {
   const canSign = key() === COOKIE;
   const size = canSign ? MAX_SIGNED_VOTES : 1;
@@ -57,8 +78,8 @@ export async function castVotes(
       if (current !== null) open.push(current);
     }
     if (open.length === 0) continue;
-    if (canSign && grant === null && (await voteSigned(open, approve, reason, onResult))) continue;
-    for (const action of open) onResult(action.id, await voteUnsigned(action, approve, reason, grant));
+    if (canSign && (ballot.grant ?? null) === null && (await voteSigned(open, ballot, onResult))) continue;
+    for (const action of open) onResult(action.id, await voteUnsigned(action, ballot));
   }
 }
 
@@ -79,16 +100,12 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
   }
 }
 
-async function voteUnsigned(
-  action: Action,
-  approve: boolean,
-  reason: string,
-  grant: GrantTerms | null,
-): Promise<VoteResult> {
+async function voteUnsigned(action: Action, ballot: BallotWithGrant): Promise<VoteResult> {
+  const { grant = null } = ballot;
   try {
     const token = action.approval_token as string;
-    const body = { token, approve, ...(reason === "" ? {} : { reason }), ...(grant === null ? {} : { grant }) };
-    return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), approve);
+    const body = { token, ...termsOf(ballot), ...(grant === null ? {} : { grant }) };
+    return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), ballot);
   } catch (error) {
     return refusedResult(action.id, asApiError(error));
   }
@@ -97,13 +114,12 @@ async function voteUnsigned(
 /** Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. */
 async function voteSigned(
   actions: readonly Action[],
-  approve: boolean,
-  reason: string,
+  ballot: Ballot,
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<boolean> {
   let results: SignedResult[] | null;
   try {
-    results = await castSignedVotes(actions, approve, reason);
+    results = await castSignedVotes(actions, ballot);
   } catch (problem) {
     if (!(problem instanceof Error)) throw problem;
     for (const { id } of actions)
@@ -111,24 +127,24 @@ async function voteSigned(
     return true;
   }
   if (results === null) return false;
-  for (const [i, { id }] of actions.entries()) onResult(id, await signedResult(id, results[i], approve));
+  for (const [i, { id }] of actions.entries()) onResult(id, await signedResult(id, results[i], ballot));
   return true;
 }
 
-async function signedResult(id: string, result: SignedResult | undefined, approve: boolean): Promise<VoteResult> {
+async function signedResult(id: string, result: SignedResult | undefined, ballot: Ballot): Promise<VoteResult> {
   if (result === undefined)
     return { kind: "failed", error: new Error("the service did not say what became of this vote") };
   if (result.error !== null) return refusedResult(id, new ApiError({ status: 409, ...result.error }));
   try {
-    return resultOf(await request("GET /v1/actions/{id}", { path: [id] }), approve);
+    return resultOf(await request("GET /v1/actions/{id}", { path: [id] }), ballot);
   } catch (error) {
     return { kind: "failed", error: asApiError(error) };
   }
 }
 
-function resultOf(action: Action, approve: boolean): VoteResult {
+function resultOf(action: Action, { approve, break_glass = false }: Ballot): VoteResult {
   if (action.status === "pending_approval") return { kind: "recorded", action };
-  const text = approve ? "You approved it." : "You denied it.";
+  const text = break_glass ? "You approved it alone." : approve ? "You approved it." : "You denied it.";
   return { kind: "settled", action, outcome: { kind: approve ? "good" : "bad", text, isMine: true } };
 }
 

@@ -5,7 +5,7 @@ import { LOADERS } from "../pages/javascript.js";
 import type { IconName } from "../ui/icons.tsx";
 
 /** Sections of the menu, in their order. The first has no heading. */
-export const SECTIONS = ["Work", "Control", "Record", "Service"] as const;
+export const SECTIONS = ["Work", "Control", "People", "Record", "Service"] as const;
 export type Section = (typeof SECTIONS)[number];
 
 export type PageView = ComponentType<{ id: string | null; query: URLSearchParams }>;
@@ -72,6 +72,30 @@ export const PAGES: readonly PageEntry[] = [
     section: "Control",
     load: LOADERS.keys,
     scopes: ["keys:manage"],
+  },
+  {
+    name: "delegations",
+    title: "Delegations",
+    icon: "users",
+    section: "People",
+    load: () => import("../people/delegations.tsx").then((module) => module.Delegations),
+    scopes: ["approvals:decide", "users:read", "users:manage"],
+  },
+  {
+    name: "break-glass",
+    title: "Break-glass",
+    icon: "alert",
+    section: "People",
+    load: () => import("../people/break-glass.tsx").then((module) => module.BreakGlass),
+    scopes: ["approvals:decide", "actions:read"],
+  },
+  {
+    name: "access-review",
+    title: "Access review",
+    icon: "user",
+    section: "People",
+    load: () => import("../people/access-review.tsx").then((module) => module.AccessReview),
+    scopes: ["users:read", "users:manage"],
   },
   {
     name: "analytics",

@@ -10,15 +10,16 @@ export function Key({ id }: { id: string }) {
   const name = nameOfKey(id);
   if (name === null) return <code class="hash">{id}</code>;
   return (
-    <span title={`key ${id}`}>
+    <span title={id}>
       <Text value={name} />
     </span>
   );
 }
 
-/** Renders a principal: "ada" for owner:ada, "the key laptop" for a key without an owner. */
+/** Renders a principal: "ada" for owner:ada, the name of a user, "the key laptop" for a key without an owner. */
 export function Who({ principal }: { principal: string }) {
   if (principal.startsWith("owner:")) return <Text value={principal.slice(6)} />;
+  if (principal.startsWith("user:")) return <Key id={principal.slice(5)} />;
   if (!principal.startsWith("key:")) return <Text value={principal} />;
   return (
     <>

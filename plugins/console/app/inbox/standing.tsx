@@ -1,0 +1,108 @@
+/** What the signed-in person's vote on the open request would be: in whose place, why it would not count, or alone. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Notice, Problem, Text } from "../ui/elements.tsx";
+import { Who } from "../ui/person.tsx";
+import { approvalsGiven } from "./vote-availability.ts";
+import { castEmergencyApproval, type VoteResult } from "./vote.ts";
+
+const TEXTS = {
+  button: "Approve alone in an emergency…",
+  title: "Approve alone in an emergency?",
+  meaning:
+    "It is approved at once, with your vote alone. This is announced, and the review stays open until another person closes it. Use it only if the approvers cannot be reached.",
+  reason: "Why can it not wait?",
+  reasonHelp: "Recorded in the ledger, announced, and read by the reviewer.",
+} as const;
+
+interface Props {
+  action: Action;
+  onVoted(result: VoteResult): void;
+}
+
+export function Standing({ action, onVoted }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  const { approval_terms: terms } = action;
+  if (terms === undefined) return null;
+  const { blocked, on_behalf_of } = terms;
+  return (
+    <>
+      {on_behalf_of === null ? null : (
+        <Notice>
+          You vote in the place of <Who principal={on_behalf_of} />, who delegated to you.
+        </Notice>
+      )}
+      {blocked === null ? null : (
+        <Notice kind="busy">
+          You cannot approve it: <Text value={blocked.detail} />. You can deny it.
+        </Notice>
+      )}
+      {canBreakGlass(action) ? (
+        <p class="row">
+          <button type="button" class="small danger" onClick={() => setOpen(true)}>
+            {TEXTS.button}
+          </button>
+        </p>
+      ) : null}
+      {isOpen ? <EmergencyDialog action={action} onVoted={onVoted} onClose={() => setOpen(false)} /> : null}
+    </>
+  );
+}
+
+/** Offered only where the person's ordinary vote would not be enough. */
+function canBreakGlass(action: Action): boolean {
+  const { approval_terms: terms } = action;
+  if (terms === undefined || !terms.may_break_glass) return false;
+  return terms.blocked !== null || (action.approvals_needed ?? 1) - approvalsGiven(action) > 1;
+}
+
+function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void }) {
+  const [reason, setReason] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    const result = await castEmergencyApproval(action, reason.trim());
+    setBusy(false);
+    // The dialog keeps the reason if the vote is not recorded.
+    if (result.kind === "failed") return setError(result.error);
+    onClose();
+    onVoted(result);
+  };
+  return (
+    <Dialog title={TEXTS.title} onClose={onClose} hotkey={false}>
+      <form onSubmit={(event) => void submit(event)}>
+        <p>{TEXTS.meaning}</p>
+        <div class="field">
+          <label for="emergency-reason">{TEXTS.reason}</label>
+          <textarea
+            id="emergency-reason"
+            rows={3}
+            maxLength={2000}
+            required
+            data-focus=""
+            value={reason}
+            readOnly={isBusy}
+            aria-describedby="emergency-reason-help"
+            onInput={(event) => setReason(event.currentTarget.value)}
+          />
+          <span id="emergency-reason-help" class="quiet">
+            {TEXTS.reasonHelp}
+          </span>
+        </div>
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="danger" disabled={isBusy || reason.trim() === ""}>
+            {isBusy ? "Approving…" : "Approve alone"}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

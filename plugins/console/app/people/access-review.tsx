@@ -1,0 +1,237 @@
+/** The access review: who can approve what, who did, and which keys and users are unused. */
+import { useMemo, useState } from "preact/hooks";
+import type { Api } from "../core/api-types.ts";
+import { request, text, url } from "../core/api.ts";
+import { Badge, download, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { counted, duration } from "../ui/format.ts";
+import { useLoad } from "../ui/hooks.ts";
+
+type Review = Api["GET /v1/access-review"]["response"];
+type Row = Review["rows"][number];
+
+const TEXTS = {
+  title: "Access review",
+  intro: "Who can approve what, who did in the period, and what is unused. Counted from the ledger's entries.",
+  none: { approvers: "No user and no key can approve.", unused: "Everything was used.", all: "There is nobody yet." },
+  next: "Give a user the role approver, or create a key with the preset approver.",
+} as const;
+
+const FILTERS = [
+  { name: "approvers", title: "Approvers and voters" },
+  { name: "unused", title: "Unused" },
+  { name: "all", title: "All" },
+] as const;
+type Filter = (typeof FILTERS)[number]["name"];
+
+const PERIODS = [30, 90, 180, 366];
+/** Rows that are rendered at first. */
+const FIRST_ROWS = 200;
+
+export function AccessReview({ query }: { query: URLSearchParams }) {
+  const asked = Number(query.get("days"));
+  const days = Number.isInteger(asked) && asked >= 1 && asked <= 366 ? asked : 90;
+  const { data, error, loading, reload } = useLoad(
+    (signal) => request("GET /v1/access-review", { query: { days }, signal }),
+    [days],
+  );
+  return (
+    <Page title={TEXTS.title} side={<Downloads days={days} />}>
+      <p class="quiet">{TEXTS.intro}</p>
+      <div class="filters">
+        <div class="field">
+          <label for="days">Period</label>
+          <select
+            id="days"
+            value={String(days)}
+            onChange={(event) => (location.hash = url("#/access-review", { days: event.currentTarget.value }))}
+          >
+            {[...new Set([...PERIODS, days])]
+              .sort((a, b) => a - b)
+              .map((each) => (
+                <option key={each} value={each}>
+                  {counted(each, "day")}
+                </option>
+              ))}
+          </select>
+        </div>
+      </div>
+      <Problem error={error} again={reload} />
+      {data === null ? (
+        error === null ? (
+          <Loading what="the access review" />
+        ) : null
+      ) : (
+        <div aria-busy={loading}>
+          <ReviewTable review={data} days={days} />
+        </div>
+      )}
+    </Page>
+  );
+}
+
+/** Downloads are fetched, because a link would not send an API key. */
+function Downloads({ days }: { days: number }) {
+  const [error, setError] = useState<unknown>(null);
+  const save = async (format: "csv" | "json"): Promise<void> => {
+    setError(null);
+    try {
+      const content = await text(url("/v1/access-review", { days, format }));
+      download(`access-review-${new Date().toISOString().slice(0, 10)}.${format}`, content);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <div class="row">
+      <button type="button" onClick={() => void save("csv")}>
+        Download CSV
+      </button>
+      <button type="button" onClick={() => void save("json")}>
+        Download JSON
+      </button>
+      <Problem error={error} />
+    </div>
+  );
+}
+
+function matchesFilter(row: Row, filter: Filter): boolean {
+  if (filter === "unused") return row.unused;
+  return filter === "all" || row.may_approve || row.approvals + row.rejections > 0;
+}
+
+function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { review: Review; days: number }) {
+  const [filter, setFilter] = useState<Filter>("approvers");
+  const [shown, setShown] = useState(FIRST_ROWS);
+  const names = useMemo(() => new Map(rows.map(({ principal, name }) => [principal, name])), [rows]);
+  const matching = rows.filter((row) => matchesFilter(row, filter));
+  return (
+    <>
+      {open_reviews.length === 0 ? null : (
+        <Notice kind="bad">
+          {counted(open_reviews.length, "emergency approval")} without a review.{" "}
+          <a href="#/break-glass">Review {open_reviews.length === 1 ? "it" : "them"}</a>
+        </Notice>
+      )}
+      <p class="quiet">
+        From <Time at={since} /> to <Time at={until} />
+      </p>
+      <div class="tabs" role="group" aria-label="Which rows">
+        {FILTERS.map(({ name, title }) => (
+          <button key={name} type="button" aria-pressed={filter === name} onClick={() => setFilter(name)}>
+            {title} ({rows.filter((row) => matchesFilter(row, name)).length.toLocaleString("en")})
+          </button>
+        ))}
+      </div>
+      {matching.length === 0 ? (
+        <Empty text={TEXTS.none[filter]}>
+          {filter === "unused" ? (
+            <p>No user or key that is older than {counted(days, "day")} was idle for all of them.</p>
+          ) : (
+            <p>{TEXTS.next}</p>
+          )}
+        </Empty>
+      ) : (
+        <Table label={TEXTS.title} head={["Who", "Can approve", "Votes", "Time to decide", "Last used"]}>
+          {matching.slice(0, shown).map((row) => (
+            <ReviewRow key={row.id ?? row.principal} row={row} names={names} />
+          ))}
+        </Table>
+      )}
+      {matching.length > shown ? (
+        <button type="button" onClick={() => setShown(shown + 5 * FIRST_ROWS)}>
+          Show more of {matching.length.toLocaleString("en")}
+        </button>
+      ) : null}
+    </>
+  );
+}
+
+function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string> }) {
+  const { kind, name, roles, groups, approvals, rejections, break_glass, approval_rate, median_seconds } = row;
+  const about = [...roles, ...groups.map((group) => `group ${group}`)].join(", ");
+  return (
+    <tr>
+      <td>
+        <strong>
+          <Text value={name} />
+        </strong>{" "}
+        <span class="quiet">{kind}</span>
+        {about === "" ? null : (
+          <>
+            <br />
+            <span class="quiet">
+              <Text value={about} />
+            </span>
+          </>
+        )}
+      </td>
+      <td data-label="Can approve">
+        <Power row={row} names={names} />
+      </td>
+      <td data-label="Votes">
+        {approval_rate === null ? (
+          <span class="quiet">none</span>
+        ) : (
+          <>
+            {Math.round(approval_rate * 100)} % approved{" "}
+            <span class="quiet">
+              ({approvals} of {approvals + rejections}
+              {break_glass === 0 ? "" : `, ${break_glass} alone in an emergency`})
+            </span>
+          </>
+        )}
+      </td>
+      <td data-label="Time to decide">
+        {median_seconds === null ? <span class="quiet">–</span> : `${duration(median_seconds * 1000)} (median)`}
+      </td>
+      <td data-label="Last used">
+        {row.ended_at !== null ? (
+          <>
+            <Badge value="revoked" label="ended" /> <Time at={row.ended_at} />
+          </>
+        ) : (
+          <>
+            {row.unused ? <Badge value="pending_approval" label="unused" /> : null}{" "}
+            {row.last_used_at === null ? <span class="quiet">never</span> : <Time at={row.last_used_at} />}
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function Power({ row, names }: { row: Row; names: ReadonlyMap<string, string> }) {
+  const { may_approve, limits, delegators } = row;
+  if (!may_approve) return <span class="quiet">nothing</span>;
+  return (
+    <>
+      {limits === null ? "everything" : null}
+      {limits?.length === 0 ? <span class="quiet">nothing</span> : null}
+      {limits?.map((limit, i) => (
+        <div key={i}>
+          <Text value={describeLimit(limit)} />
+        </div>
+      ))}
+      {delegators.map((principal) => (
+        <div key={principal}>
+          <span class="quiet">also for</span> <Text value={names.get(principal) ?? principal} />
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** Returns "agents support-* with tools stripe". */
+function describeLimit({
+  agents,
+  tools,
+}: {
+  agents: readonly string[] | null;
+  tools: readonly string[] | null;
+}): string {
+  const parts = [
+    agents === null ? "" : `agents ${agents.join(", ")}`,
+    tools === null ? "" : `tools ${tools.join(", ")}`,
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "everything" : parts.join(" with ");
+}

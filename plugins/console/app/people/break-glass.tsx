@@ -1,0 +1,188 @@
+/** Emergency approvals (break-glass) and their reviews. Another person closes each review with a comment. */
+import { useState } from "preact/hooks";
+import type { BreakGlassApproval } from "../core/api-types.ts";
+import { at, request } from "../core/api.ts";
+import { may, me } from "../core/me.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Badge, Empty, Loading, Notice, Page, Problem, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { Field, values } from "../ui/forms.tsx";
+import { usePaged } from "../ui/paged.ts";
+import { Who } from "../ui/person.tsx";
+import { What } from "../ui/request.tsx";
+
+const TEXTS = {
+  title: "Break-glass approvals",
+  intro:
+    "A person with the role break_glass approved alone because the approvers could not be reached. Each approval stays open until another person has reviewed it.",
+  none: { open: "No review is open.", reviewed: "No emergency approval has been reviewed yet." },
+  next: "An emergency approval appears here when someone approves a request alone in an emergency.",
+  own: "You gave this approval, so someone else must review it.",
+  closed: "The review is closed.",
+} as const;
+
+type Status = BreakGlassApproval["status"];
+
+export function BreakGlass() {
+  const [status, setStatus] = useState<Status>("open");
+  const [reviewing, setReviewing] = useState<BreakGlassApproval | null>(null);
+  const [done, setDone] = useState("");
+  const list = usePaged(
+    async (cursor, signal) => {
+      const query = { status, limit: 50, ...(cursor === undefined ? {} : { cursor }) };
+      const { break_glass: rows, next_cursor } = await request("GET /v1/break-glass", { query, signal });
+      return { rows, next_cursor };
+    },
+    [status],
+  );
+  return (
+    <>
+      <Page title={TEXTS.title}>
+        <p class="quiet">{TEXTS.intro}</p>
+        <div role="status">{done === "" ? null : <Notice kind="good">{done}</Notice>}</div>
+        <div class="tabs" role="group" aria-label="Which approvals">
+          {(["open", "reviewed"] as const).map((each) => (
+            <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
+              {each === "open" ? "Review open" : "Reviewed"}
+            </button>
+          ))}
+        </div>
+        <Problem error={list.error} again={list.reload} />
+        {list.rows === null ? (
+          list.error === null ? (
+            <Loading what="break-glass approvals" />
+          ) : null
+        ) : list.rows.length === 0 ? (
+          <Empty text={TEXTS.none[status]}>{status === "open" ? <p>{TEXTS.next}</p> : null}</Empty>
+        ) : (
+          <ul class="plain-list">
+            {list.rows.map((use) => (
+              <li key={use.id}>
+                <Use use={use} onReview={() => setReviewing(use)} />
+              </li>
+            ))}
+          </ul>
+        )}
+        {list.hasMore ? (
+          <button type="button" disabled={list.isBusy} onClick={list.more}>
+            Load more
+          </button>
+        ) : null}
+      </Page>
+      {reviewing === null ? null : (
+        <ReviewDialog
+          use={reviewing}
+          onClose={() => setReviewing(null)}
+          onDone={() => {
+            setReviewing(null);
+            setDone(TEXTS.closed);
+            list.reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
+  const { action_id, approver, reason, used_at, review, tool, operation } = use;
+  return (
+    <article class="card" aria-label={`${plain(tool)} ${plain(operation)}, ${action_id.slice(-6)}`}>
+      <p class="row">
+        <What action={use} />
+        <Badge
+          value={review === null ? "pending_approval" : "approved"}
+          label={review === null ? "review open" : "reviewed"}
+        />
+      </p>
+      <p>
+        <strong>
+          <Who principal={approver} />
+        </strong>{" "}
+        <span class="quiet">
+          approved alone, <Time at={used_at} />:
+        </span>{" "}
+        <Text value={reason} />
+      </p>
+      {review === null ? null : (
+        <p>
+          <strong>
+            <Who principal={review.reviewer} />
+          </strong>{" "}
+          <span class="quiet">
+            reviewed it, <Time at={review.reviewed_at} />:
+          </span>{" "}
+          <Text value={review.comment} />
+        </p>
+      )}
+      <div class="row">
+        <a href={`#/actions/${at(action_id)}`} aria-label={`Show the action ${action_id.slice(-6)}`}>
+          Show the action
+        </a>
+        {review !== null || !may("approvals:decide") ? null : approver === me()?.principal ? (
+          <span class="quiet">{TEXTS.own}</span>
+        ) : (
+          <button type="button" class="small" aria-label={`Review ${action_id.slice(-6)}`} onClick={onReview}>
+            Review…
+          </button>
+        )}
+      </div>
+    </article>
+  );
+}
+
+function ReviewDialog({
+  use: { id, approver, reason },
+  onClose,
+  onDone,
+}: {
+  use: BreakGlassApproval;
+  onClose(): void;
+  onDone(): void;
+}) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
+    event.preventDefault();
+    const { comment = "" } = values(event.currentTarget);
+    setBusy(true);
+    setError(null);
+    try {
+      await request("POST /v1/break-glass/{id}/review", { path: [id], body: { comment } });
+      onDone();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Review this break-glass approval" onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        <p>
+          <Who principal={approver} /> wrote: “
+          <Text value={reason} />”
+        </p>
+        <Field name="comment" label="What did the review find?" help="Recorded in the ledger." error={error}>
+          <textarea
+            id="comment"
+            name="comment"
+            rows={4}
+            maxLength={2000}
+            required
+            data-focus=""
+            aria-describedby="comment-help"
+          />
+        </Field>
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="primary" disabled={isBusy}>
+            Close the review
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

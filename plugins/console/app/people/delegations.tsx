@@ -1,0 +1,244 @@
+/** Delegations: who approves in whose place. Users create their own; each of the two users, and admins, can revoke one. */
+import { useState } from "preact/hooks";
+import type { Delegation } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { may, me } from "../core/me.ts";
+import { COOKIE, key, userSignInAddress } from "../core/session.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { Field, values } from "../ui/forms.tsx";
+import { usePaged } from "../ui/paged.ts";
+import { DelegateDialog } from "./delegate-dialog.tsx";
+
+const TEXTS = {
+  title: "Delegations",
+  intro:
+    "A delegation lets another approver vote in someone's place for a time. Both count as one person, and nobody approves what either of them must not.",
+  none: { current: "No delegation is active or scheduled.", ended: "No delegation has ended yet." },
+  next: "Before you are away, let another approver vote in your place.",
+  signIn: "Only a signed-in user can delegate, and only their own approvals.",
+} as const;
+
+type Shown = "current" | "ended";
+
+const userId = (): string | null => (key() === COOKIE ? (me()?.key.id ?? null) : null);
+
+export function Delegations() {
+  const [shown, setShown] = useState<Shown>("current");
+  const [isCreating, setCreating] = useState(false);
+  const [revoking, setRevoking] = useState<Delegation | null>(null);
+  const [done, setDone] = useState("");
+  const list = usePaged((cursor, signal) => loadDelegations(shown, cursor, signal), [shown]);
+  const finish = (text: string): void => {
+    setCreating(false);
+    setRevoking(null);
+    setDone(text);
+    list.reload();
+  };
+  const user = userId();
+  const canDelegate = user !== null && may("approvals:decide");
+  const delegate = canDelegate ? (
+    <button type="button" class="primary" onClick={() => setCreating(true)}>
+      Delegate…
+    </button>
+  ) : undefined;
+  return (
+    <>
+      <Page title={TEXTS.title} side={delegate}>
+        <p class="quiet">{TEXTS.intro}</p>
+        {user === null ? (
+          <Notice>
+            {TEXTS.signIn} <a href={userSignInAddress()}>Sign in as a user</a>
+          </Notice>
+        ) : null}
+        <div role="status">
+          {done === "" ? null : (
+            <Notice kind="good">
+              <Text value={done} />
+            </Notice>
+          )}
+        </div>
+        <div class="tabs" role="group" aria-label="Which delegations">
+          {(["current", "ended"] as const).map((each) => (
+            <button key={each} type="button" aria-pressed={shown === each} onClick={() => setShown(each)}>
+              {each === "current" ? "Active and scheduled" : "Ended"}
+            </button>
+          ))}
+        </div>
+        <Problem error={list.error} again={list.reload} />
+        {list.rows === null ? (
+          list.error === null ? (
+            <Loading what="delegations" />
+          ) : null
+        ) : list.rows.length === 0 ? (
+          <Empty text={TEXTS.none[shown]}>{canDelegate ? <p>{TEXTS.next}</p> : null}</Empty>
+        ) : (
+          <DelegationTable rows={list.rows} onRevoke={setRevoking} />
+        )}
+        {list.hasMore ? (
+          <button type="button" disabled={list.isBusy} onClick={list.more}>
+            Load more
+          </button>
+        ) : null}
+      </Page>
+      {isCreating && user !== null ? (
+        <DelegateDialog user={user} onClose={() => setCreating(false)} onDone={finish} />
+      ) : null}
+      {revoking === null ? null : (
+        <RevokeDialog delegation={revoking} onClose={() => setRevoking(null)} onDone={finish} />
+      )}
+    </>
+  );
+}
+
+/** A user has at most 20 delegations that have not ended, so both kinds fit into one page for all but large services. */
+async function loadDelegations(shown: Shown, cursor: string | undefined, signal: AbortSignal | undefined) {
+  const page = async (status: Delegation["status"]) => {
+    const query = { status, limit: 200, ...(cursor === undefined ? {} : { cursor }) };
+    const { delegations, next_cursor } = await request("GET /v1/delegations", { query, signal });
+    return { rows: delegations, next_cursor };
+  };
+  if (shown === "ended") return page("ended");
+  const active = await page("active");
+  if (cursor !== undefined) return active;
+  const scheduled = await page("scheduled");
+  return { rows: [...scheduled.rows, ...active.rows], next_cursor: active.next_cursor };
+}
+
+function DelegationTable({ rows, onRevoke }: { rows: readonly Delegation[]; onRevoke(row: Delegation): void }) {
+  return (
+    <Table label={TEXTS.title} head={["Who", "Status", "Covers", "Time", ""]}>
+      {rows.map((row) => (
+        <tr key={row.id}>
+          <td>
+            <Party {...row.to} /> <span class="quiet">for</span> <Party {...row.from} />
+            {row.comment === null ? null : (
+              <>
+                <br />
+                <span class="quiet">
+                  <Text value={row.comment} />
+                </span>
+              </>
+            )}
+          </td>
+          <td>
+            <Badge value={row.status} />
+            <Ended delegation={row} />
+          </td>
+          <td data-label="Covers">
+            <Covers delegation={row} />
+          </td>
+          <td data-label="Time">
+            <Time at={row.starts_at} /> <span class="quiet">until</span> <Time at={row.until} />
+          </td>
+          <td>
+            {row.status !== "ended" && mayRevoke(row) ? (
+              <button
+                type="button"
+                class="small danger"
+                aria-label={`Revoke the delegation from ${plain(row.from.name)} to ${plain(row.to.name)}, ${row.id.slice(-6)}`}
+                onClick={() => onRevoke(row)}
+              >
+                Revoke…
+              </button>
+            ) : null}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function mayRevoke({ from, to }: Delegation): boolean {
+  const user = userId();
+  return user === from.id || user === to.id || may("users:manage");
+}
+
+function Party({ id, name }: Delegation["from"]) {
+  return (
+    <strong title={`user ${id}`}>
+      <Text value={name} />
+      {id === userId() ? " (you)" : ""}
+    </strong>
+  );
+}
+
+function Covers({ delegation: { groups, agents, tools } }: { delegation: Delegation }) {
+  const parts = [
+    ["groups", groups],
+    ["agents", agents],
+    ["tools", tools],
+  ] as const;
+  const limits = parts.filter(([, names]) => names !== null);
+  if (limits.length === 0) return <span class="quiet">everything</span>;
+  return (
+    <>
+      {limits.map(([name, names]) => (
+        <div key={name}>
+          <span class="quiet">{name}</span> <Text value={(names ?? []).join(", ")} />
+        </div>
+      ))}
+    </>
+  );
+}
+
+const CAUSES = { revoked: "revoked", user_ended: "a user was ended" } as const;
+
+function Ended({ delegation: { ended } }: { delegation: Delegation }) {
+  if (ended === null) return null;
+  return (
+    <div class="quiet">
+      {CAUSES[ended.cause]}, <Time at={ended.at} />
+      {ended.comment === null || ended.cause === "user_ended" ? null : (
+        <>
+          : <Text value={ended.comment} />
+        </>
+      )}
+    </div>
+  );
+}
+
+interface DialogProps {
+  delegation: Delegation;
+  onClose(): void;
+  onDone(text: string): void;
+}
+
+function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogProps) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
+    event.preventDefault();
+    const { comment = "" } = values(event.currentTarget);
+    setBusy(true);
+    setError(null);
+    try {
+      await request("POST /v1/delegations/{id}/revoke", { path: [id], body: comment === "" ? {} : { comment } });
+      onDone(`${to.name} no longer approves in the place of ${from.name}.`);
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Revoke this delegation?" onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        <p>
+          <Text value={to.name} /> can no longer approve in the place of <Text value={from.name} />, from now on and in
+          every process. Votes that were given stay.
+        </p>
+        <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="danger" disabled={isBusy}>
+            Revoke
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,261 @@
+/** Delegations, emergency approvals with their reviews, and the access review in the console. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { serve, type Listening } from "../../src/serve/index.ts";
+import { accessibilityFindings } from "../support/axe.ts";
+import { launch, open, withoutBrowser } from "../support/browser.ts";
+import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
+import { startPeople } from "../support/people.ts";
+import type { Service } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { addAuthenticator } from "../support/virtual-authenticator.ts";
+
+const POLICY = `
+policy: ask
+rules:
+  - { name: finance, tool: stripe, effect: require_approval, approval: { approvers: [{ group: finance }] } }
+  - { name: two, tool: postgres, effect: require_approval, approval: { quorum: 2, signature: passkey } }
+`;
+const PHONE = { width: 390, height: 844 };
+const DESKTOP = { width: 1440, height: 900 };
+
+/** Writes pictures for both sizes into the folder that ASSENT_PICTURES names. */
+async function pictures(page: Page, name: string): Promise<void> {
+  const folder = process.env["ASSENT_PICTURES"];
+  if (folder === undefined) return;
+  for (const [size, viewport] of [
+    ["phone", PHONE],
+    ["desktop", DESKTOP],
+  ] as const) {
+    await page.setViewportSize(viewport);
+    await page.screenshot({ path: join(folder, `${name}-${size}.png`) });
+  }
+}
+
+interface SignedIn {
+  id: string;
+  page: Page;
+  context: BrowserContext;
+}
+
+describe("people in the console", { skip: withoutBrowser }, () => {
+  let service: Service;
+  let server: Listening;
+  let browser: Browser;
+  let origin = "";
+  let ann: SignedIn;
+  let bo: SignedIn;
+  before(async () => {
+    service = await startPeople({ policy: POLICY });
+    server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+    origin = server.url.replace("127.0.0.1", "localhost");
+    browser = await launch();
+    ann = await signIn("Ann", ["approver"], ["finance"]);
+    bo = await signIn("Bo", ["break_glass"], []);
+  });
+  after(async () => {
+    await browser.close();
+    await server.stop(1000);
+    await service.close();
+  });
+
+  async function signIn(name: string, roles: string[], groups: string[]): Promise<SignedIn> {
+    const { status, body } = await service.call("POST", "/v1/users", {
+      key: service.admin,
+      body: { name, roles, groups },
+      headers: { host: new URL(origin).host },
+    });
+    assert.equal(status, 201, JSON.stringify(body));
+    const context = await browser.newContext({ bypassCSP: true, viewport: DESKTOP });
+    const { page } = await open(context, body.link.url as string);
+    await addAuthenticator(context, page);
+    await page.getByRole("button", { name: "Create a passkey" }).click();
+    await page.getByRole("link", { name: "Continue" }).click();
+    await page.getByText(`User: ${name}`).waitFor();
+    return { id: body.user.id as string, page, context };
+  }
+
+  async function visit(page: Page, address: string, title: string): Promise<void> {
+    await page.evaluate((to) => void (location.hash = to), address);
+    await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+    await page.getByRole("status").getByText("Loading").waitFor({ state: "detached" });
+  }
+  let n = 0;
+  const submit = async (tool: string): Promise<string> => {
+    const body = { agent_id: "support-bot", tool, operation: "refund", params: { n: ++n } };
+    return (await service.call("POST", "/v1/actions", { key: service.agent, body })).body.id as string;
+  };
+  const read = async (id: string) => (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+  const fits = async (page: Page): Promise<void> => {
+    const { width } = page.viewportSize() ?? { width: 0 };
+    await page.setViewportSize(PHONE);
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= PHONE.width, "wider than a phone");
+    assert.deepEqual(await accessibilityFindings(page), []);
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.deepEqual(await accessibilityFindings(page), [], "dark");
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize(width === PHONE.width ? PHONE : DESKTOP);
+  };
+
+  it("delegates, keeps the form when the service refuses, and the delegate sees in whose place they vote", async () => {
+    const { page } = ann;
+    await visit(page, "#/delegations", "Delegations");
+    await page.getByText("No delegation is active or scheduled.").waitFor();
+    await fits(page);
+    await page.getByRole("button", { name: "Delegate…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Who approves in your place").selectOption({ label: "Bo" });
+    const until = await dialog.getByLabel("Until").inputValue();
+    await dialog.getByLabel("Until").fill("2020-01-01T00:00");
+    await dialog.getByLabel("Only some of what I can approve").check();
+    await dialog.getByLabel("finance").check();
+    await dialog.getByLabel("Tools").fill("stripe crm.*");
+    await dialog.getByLabel("Comment").fill("on holiday");
+    await dialog.getByRole("button", { name: "Delegate" }).click();
+    await dialog.getByText("`until` must be after the start").waitFor();
+    assert.equal(await dialog.getByLabel("Comment").inputValue(), "on holiday");
+    await fits(page);
+    await pictures(page, "delegate");
+    await dialog.getByLabel("Until").fill(until);
+    await dialog.getByRole("button", { name: "Delegate" }).click();
+    await page.getByText("Bo can approve in your place until").waitFor();
+    const row = page.getByRole("row", { name: "on holiday" });
+    for (const text of ["Bo", "Ann (you)", "active", "finance", "stripe, crm.*"])
+      await row.getByText(text, { exact: true }).first().waitFor();
+    await fits(page);
+    await pictures(page, "delegations");
+
+    const id = await submit("stripe");
+    await openRequest(bo.page, id);
+    await paneOf(bo.page, id).getByText("You vote in the place of Ann, who delegated to you.").waitFor();
+    await vote(bo.page, "Approve", "checked");
+    await rowOf(bo.page, id).getByText("settled").waitFor();
+    const [given] = (await read(id)).approvals;
+    assert.deepEqual([given.approver, given.on_behalf_of], [`user:${bo.id}`, `user:${ann.id}`]);
+  });
+
+  it("revokes a delegation, and lists it with its end", async () => {
+    const { page } = ann;
+    await visit(page, "#/delegations", "Delegations");
+    await page.getByRole("button", { name: /^Revoke the delegation from Ann to Bo/ }).click();
+    await page.getByRole("dialog").getByLabel("Comment").fill("back early");
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await page.getByText("Bo no longer approves in the place of Ann.").waitFor();
+    await page.getByText("No delegation is active or scheduled.").waitFor();
+    await page.getByRole("button", { name: "Ended" }).click();
+    await page.getByText("back early").waitFor();
+    const id = await submit("stripe");
+    await openRequest(bo.page, id);
+    await paneOf(bo.page, id).getByText("You cannot approve it").waitFor();
+  });
+
+  it("approves alone in an emergency with a signed vote, and another person closes the review", async () => {
+    const { page } = bo;
+    const id = await submit("postgres");
+    await openRequest(page, id);
+    await paneOf(page, id).getByRole("button", { name: "Approve alone in an emergency…" }).click();
+    const dialog = page.getByRole("dialog");
+    assert.ok(await dialog.getByRole("button", { name: "Approve alone" }).isDisabled(), "a reason is required");
+    await dialog.getByLabel("Why can it not wait?").fill("the shop is down");
+    await fits(page);
+    await pictures(page, "break-glass-vote");
+    await dialog.getByRole("button", { name: "Approve alone" }).click();
+    await rowOf(page, id).getByText("settled").waitFor();
+    const { status, approvals } = await read(id);
+    assert.deepEqual([status, approvals[0].break_glass, approvals[0].reason], ["approved", true, "the shop is down"]);
+    const { body } = await service.call("GET", `/v1/events/page?type=approval&action_id=${id}`, { key: service.admin });
+    assert.equal(body.events[0].entry.gesture.kind, "passkey");
+
+    await visit(page, "#/break-glass", "Break-glass approvals");
+    await page.getByText("the shop is down").waitFor();
+    await page.getByText("You gave this approval, so someone else must review it.").waitFor();
+    assert.equal(await page.getByRole("button", { name: `Review ${id.slice(-6)}` }).count(), 0);
+    await fits(page);
+
+    const reviewer = ann.page;
+    await visit(reviewer, "#/break-glass", "Break-glass approvals");
+    await reviewer.getByRole("article").getByText("Bo", { exact: true }).waitFor();
+    await pictures(reviewer, "break-glass");
+    await reviewer.getByRole("button", { name: `Review ${id.slice(-6)}` }).click();
+    await reviewer.getByLabel("What did the review find?").fill("The outage was real.");
+    await fits(reviewer);
+    await reviewer.getByRole("button", { name: "Close the review" }).click();
+    await reviewer.getByText("The review is closed.").waitFor();
+    await reviewer.getByText("No review is open.").waitFor();
+    await reviewer.getByRole("button", { name: "Reviewed" }).click();
+    await reviewer.getByText("The outage was real.").waitFor();
+    await reviewer.getByRole("article").getByText("Ann", { exact: true }).waitFor();
+  });
+
+  it("offers no emergency approval without the role, nor where an ordinary vote is enough", async () => {
+    const [two, one] = [await submit("postgres"), await submit("stripe")];
+    for (const id of [two, one]) {
+      await openRequest(ann.page, id);
+      await paneOf(ann.page, id).getByRole("button", { name: "Approve", exact: true }).waitFor();
+      assert.equal(await ann.page.getByRole("button", { name: /alone in an emergency/ }).count(), 0);
+    }
+  });
+
+  it("reviews access, names what is open and unused, and saves CSV and JSON", async () => {
+    const id = await submit("postgres");
+    await openRequest(bo.page, id);
+    await paneOf(bo.page, id).getByRole("button", { name: "Approve alone in an emergency…" }).click();
+    await bo.page.getByLabel("Why can it not wait?").fill("again");
+    await bo.page.getByRole("button", { name: "Approve alone", exact: true }).click();
+    await rowOf(bo.page, id).getByText("settled").waitFor();
+    const { page } = await signIn("Audra", ["auditor"], []);
+    await visit(page, "#/access-review", "Access review");
+    await page.getByText("1 emergency approval without a review.").waitFor();
+    const row = page.getByRole("row", { name: /^Bo / });
+    await row.getByText("100 % approved").waitFor();
+    await row.getByText("(3 of 3, 2 alone in an emergency)").waitFor();
+    await row.getByText("everything").waitFor();
+    await page.getByRole("button", { name: "Unused (0)" }).click();
+    await page.getByText("Everything was used.").waitFor();
+    await page.getByRole("button", { name: /^All \(/ }).click();
+    await page
+      .getByRole("row", { name: /^Audra / })
+      .getByText("nothing")
+      .waitFor();
+    await fits(page);
+    await pictures(page, "access-review");
+    await page.getByLabel("Period").selectOption("30");
+    await page.waitForURL(/days=30$/);
+    for (const [format, head] of [
+      ["CSV", "kind,id,name,"],
+      ["JSON", '{"since":'],
+    ] as const) {
+      const [saved] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: `Download ${format}` }).click(),
+      ]);
+      assert.match(saved.suggestedFilename(), new RegExp(`^access-review-[\\d-]+\\.${format.toLowerCase()}$`));
+      const file = join(temporaryFolder("assent-download-"), saved.suggestedFilename());
+      await saved.saveAs(file);
+      const content = readFileSync(file, "utf8");
+      assert.ok(content.startsWith(head) && content.includes("Audra"), content.slice(0, 100));
+    }
+  });
+
+  it("says on each page what went wrong, and loads again", async () => {
+    const { page } = await signIn("Anton", ["auditor", "approver"], []);
+    for (const [address, title, api] of [
+      ["#/delegations", "Delegations", "**/v1/delegations*"],
+      ["#/break-glass", "Break-glass approvals", "**/v1/break-glass*"],
+      ["#/access-review", "Access review", "**/v1/access-review*"],
+    ] as const) {
+      await page.route(api, (route) =>
+        route.fulfill({ status: 503, json: { status: 503, detail: "the disk is full" } }),
+      );
+      await visit(page, address, title);
+      await page.getByRole("alert").getByText("the disk is full").waitFor();
+      await page.unroute(api);
+      await page.getByRole("button", { name: "Try again" }).click();
+      await page.getByText("the disk is full").waitFor({ state: "detached" });
+      await page.getByRole("status").getByText("Loading").waitFor({ state: "detached" });
+    }
+  });
+});
