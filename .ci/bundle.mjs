@@ -11,8 +11,16 @@ import { bundleConsole } from "./console.mjs";
 import { VENDORED } from "./vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Not bundled: for one runtime only, or with different files on each. */
-const LEFT = new Set(["@photostructure/sqlite", "tsx/esm/api", "srvx"]);
+/** Not bundled: for one runtime only, with different files on each, or optional. */
+const LEFT = new Set([
+  "@photostructure/sqlite",
+  "tsx/esm/api",
+  "srvx",
+  // The optional SDK of OpenTelemetry, which the operator installs.
+  "@opentelemetry/sdk-trace-base",
+  "@opentelemetry/exporter-trace-otlp-http",
+  "@opentelemetry/resources",
+]);
 
 /** `import … from "x"` and `export … from "x"`; `import("x")`. */
 const STATIC = /^((?:import|export)\b([^"';]*?)\bfrom\s*)"([^."][^"]*)"/gm;

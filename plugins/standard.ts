@@ -23,6 +23,7 @@ export const STANDARD = {
   "well-known": () => import("./well-known/index.ts"),
   health: () => import("./health/index.ts"),
   metrics: () => import("./metrics/index.ts"),
+  opentelemetry: () => import("./opentelemetry/index.ts"),
   deliveries: () => import("./deliveries/index.ts"),
   coverage: () => import("./coverage/index.ts"),
   "notify-webhook": () => import("./notify-webhook/index.ts"),

@@ -84,7 +84,7 @@ export {
   parseCompleteRequest,
   parseStoredRequest,
 } from "./domain/request.ts";
-export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta, isTraceparent } from "./domain/meta.ts";
+export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta } from "./domain/meta.ts";
 export { commitFacts, commitPast, decodePasts, findPast, restoreFacts } from "./domain/past.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts";
 export { findErasureBlocker } from "./domain/erasure.ts";

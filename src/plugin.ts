@@ -15,6 +15,7 @@ import type { PolicySource } from "./contract/policy-source.ts";
 import type { CompletedRequest, Route } from "./contract/resource.ts";
 import type { Reviewer } from "./contract/reviewer.ts";
 import type { Storage } from "./contract/storage.ts";
+import type { Tracer } from "./contract/tracer.ts";
 import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
 
@@ -34,6 +35,8 @@ export interface Contributions {
   authenticators?: Authenticator[];
   credentialIssuers?: CredentialIssuer[];
   gauges?: Gauge[];
+  /** At most one plugin contributes it. */
+  tracer?: Tracer;
   /** Called after each response is created. Must be fast. Errors are logged and do not affect the response. */
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
@@ -160,6 +163,10 @@ export type { Gauge } from "./contract/gauge.ts";
 
 // Credential issuers
 export type { CredentialAction, CredentialIssuer, IssuedCredential } from "./contract/credentials.ts";
+
+// Traces
+export type { RequestTrace, TracedAction, TracedExecution, Tracer, TraceStage } from "./contract/tracer.ts";
+export { isTraceparent } from "./domain/meta.ts";
 
 // Policy sources
 export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";

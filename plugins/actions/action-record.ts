@@ -32,6 +32,7 @@ import { ActionRecord, OUTCOME } from "./schemas.ts";
 import { countedVotes } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
+import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./vote-standing.ts";
 
 /** @param questions digest of the questions that the approver is shown; null in a link */
@@ -322,6 +323,7 @@ export async function actionReply(
   credential: Credential,
   { headers = {}, ...options }: { headers?: Record<string, string> } & Omit<RecordOptions, "token"> = {},
 ): Promise<Reply> {
+  host.trace()?.describeAction(tracedAction(row));
   const record = await readRecord(host, row, credential, { token: true, ...options });
   if (record.altered === true) throw recordAlteredError(row, ["request, meta or result"]);
   return { status: 200, json: record, headers };

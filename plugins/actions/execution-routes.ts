@@ -8,6 +8,7 @@ import { grantPermit } from "./grant-permit.ts";
 import { actionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
 import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
+import { tracedAction, tracedExecution } from "./traced-action.ts";
 
 export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
   return [
@@ -107,6 +108,8 @@ export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Ro
       errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
       async handle({ credential, params, body }) {
         const { row, isRetry } = await reportResult(host, credential, params.id, body);
+        const execution = isRetry ? null : tracedExecution(row);
+        if (execution !== null) host.trace()?.addExecution(tracedAction(row), execution);
         return actionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
       },
     }),

@@ -107,7 +107,7 @@ export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, wa
       async handle(context) {
         const { body, credential, headers, query } = context;
         const submission = sealSubmission(host, body, {
-          meta: readMeta(body, headers),
+          meta: readMeta(body, headers, host.trace()),
           idempotencyKey: readIdempotencyKey(headers),
           join: query.join === "open",
         });
@@ -152,7 +152,7 @@ export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, wa
       ],
       async handle({ body, credential, headers, query }) {
         const request = requestFromBody(body);
-        const meta = readMeta(body, headers);
+        const meta = readMeta(body, headers, host.trace());
         assertBinding(host, credential, request.agent_id);
         const preview = await prepareEvaluation(host, credential, request);
         if (query.record !== true) return previewDecision(host, preview, request);
@@ -213,7 +213,9 @@ async function waitIfPreferred(
     return { row, credential, grantedMs: null };
   context.releaseQueueSlot();
   const grantedMs = waiters.grantedMs(seconds);
+  const started = performance.now();
   const latest = await waiters.waitWhilePending(row, grantedMs, context);
+  host.trace()?.addStage("wait_for_approval", started, performance.now());
   return { row: latest ?? row, credential: await refreshCredential(host, credential), grantedMs };
 }
 

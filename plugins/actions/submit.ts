@@ -20,7 +20,6 @@ import {
   idempotencyConflict,
   idempotencyLookup,
   type IdempotentCall,
-  isTraceparent,
   type JsonObject,
   type LedgerTransaction,
   MAX_META_BYTES,
@@ -30,7 +29,7 @@ import {
   selectCountedLimits,
   toActor,
 } from "../../src/core.ts";
-import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
@@ -57,19 +56,23 @@ export function requestFromBody(body: ActionBody): ActionRequest {
 }
 
 /**
- * Returns the body's `meta`, with the header `traceparent` unless `meta` has that member. Throws VALIDATION_FAILED if
- * `meta` is too large.
+ * Returns the body's `meta`, with `traceparent` unless `meta` has that member: the header's, or else that of the service's
+ * own trace. Later requests about the action link to it. Throws VALIDATION_FAILED if `meta` is too large.
  */
-export function readMeta({ meta = {} }: ActionBody, headers: Headers): JsonObject {
+export function readMeta(
+  { meta = {} }: ActionBody,
+  headers: Headers,
+  trace: Pick<RequestTrace, "traceparent"> | null,
+): JsonObject {
   const bytes = countMetaBytes(meta as JsonObject);
   if (bytes > MAX_META_BYTES)
     throw new Refusal("VALIDATION_FAILED", "`meta` is too large; put what policies and approvers need into `context`", {
       errors: [{ pointer: "/meta", detail: `at most ${MAX_META_BYTES} bytes of canonical JSON; got ${bytes}` }],
     });
-  const traceparent = headers.get("traceparent");
+  const sent = headers.get("traceparent");
   // A malformed header counts as absent (Trace Context, section 4.3), so it does not reject the action.
-  if (traceparent === null || !isTraceparent(traceparent) || Object.hasOwn(meta, "traceparent"))
-    return meta as JsonObject;
+  const traceparent = sent !== null && isTraceparent(sent) ? sent : trace?.traceparent;
+  if (traceparent === undefined || Object.hasOwn(meta, "traceparent")) return meta as JsonObject;
   return { ...(meta as JsonObject), traceparent };
 }
 

@@ -23,6 +23,7 @@ import type { Policies } from "./policies.ts";
 import type { Reviewer } from "./reviewer.ts";
 import type { StopList } from "./stops.ts";
 import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
+import type { RequestTrace } from "./tracer.ts";
 import type { User, Users } from "../domain/users.ts";
 import type { GroupVisibility } from "../domain/visibility.ts";
 import type { VisibleReads } from "./visible-reads.ts";
@@ -242,6 +243,8 @@ export interface CoreHost extends Host {
   /** Available after start. */
   readonly suggestedRules: SuggestedRuleList;
   readonly containment: Containment;
+  /** Returns the trace of the running request; null if it is not traced. */
+  trace(): RequestTrace | null;
   /** Available after start. */
   readonly vault: Vault;
   /** Available after start. */

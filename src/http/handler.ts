@@ -6,6 +6,7 @@ import type { Authenticated, Authenticator } from "../contract/authenticator.ts"
 import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
+import type { Tracing, TraceStage } from "../contract/tracer.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
 import { listAddresses, allowHeader, acceptsMethod, type Address, type Endpoint } from "./addresses.ts";
@@ -42,6 +43,8 @@ interface FetchOptions {
   newId(): string;
   onResponse?(request: CompletedRequest): void;
   stopping: AbortSignal;
+  /** Null without a tracing plugin. */
+  tracing: Tracing | null;
   inFlight: RequestByteBudget;
   responses: ResponsesInFlight;
   queue: Queue;
@@ -90,7 +93,6 @@ class RequestHandler {
   }
 
   async serve(request: Request, info: RequestInfo): Promise<Response> {
-    const started = performance.now();
     const call: Call = {
       id: this.options.newId(),
       clientId: acceptRequestId(request.headers.get("x-request-id")),
@@ -102,6 +104,17 @@ class RequestHandler {
       session: NO_HEADERS,
       share: this.options.inFlight.share(),
     };
+    const { tracing } = this.options;
+    if (tracing === null) return this.answer(request, call, info);
+    return tracing.run(
+      request,
+      () => this.answer(request, call, info),
+      () => call.route,
+    );
+  }
+
+  private async answer(request: Request, call: Call, info: RequestInfo): Promise<Response> {
+    const started = performance.now();
     let response: Response;
     try {
       response = await this.dispatch(request, call, info);
@@ -173,14 +186,11 @@ class RequestHandler {
     const { route } = endpoint;
     // Checked first, so that refusing a request under load is cheap.
     if (route.queued === true) options.queue.assertRoom();
-    const credential = await this.authorize(route, request, call, info);
+    const credential = await this.stage("authenticate", () => this.authorize(route, request, call, info));
     const checkedParams = endpoint.params(Object.entries(params)) as Params;
     const query = endpoint.query(parseQuery(request.url));
-    const { body, contentType } = await endpoint.body.read(
-      request,
-      info,
-      route.urgent === true ? UNLIMITED_SHARE : call.share,
-    );
+    const share = route.urgent === true ? UNLIMITED_SHARE : call.share;
+    const { body, contentType } = await this.stage("read_body", () => endpoint.body.read(request, info, share));
     // Enter the queue only after the body has been read, so that a slow upload does not occupy a place.
     if (route.queued === true) call.leaveQueue = options.queue.enter();
     const context: RequestContext = {
@@ -201,6 +211,10 @@ class RequestHandler {
       log: options.log,
     };
     return route.handle(context);
+  }
+
+  private stage<T>(stage: TraceStage, work: () => Promise<T>): Promise<T> {
+    return this.options.tracing?.stage(stage, work) ?? work();
   }
 
   /** Authenticates, counts the request for its rate limit, and checks the scope. Returns null for a public route. */

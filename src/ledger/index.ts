@@ -5,6 +5,7 @@ import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Job, Ledger, LogKeyView, Prefetch, SignedCheckpoint, UrgentJob } from "../contract/ledger.ts";
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
+import type { RequestTrace } from "../contract/tracer.ts";
 import { NO_BREAK_GLASS } from "../domain/break-glass.ts";
 import { NO_DELEGATIONS } from "../domain/delegations.ts";
 import { NO_GRANTS } from "../domain/grants.ts";
@@ -53,6 +54,8 @@ export interface LedgerOptions {
   /** The log's keys, already read from the store. */
   logKeys: LogKeyBook;
   log: Logger;
+  /** Returns the trace of the running request. If absent, nothing is traced. */
+  trace?(): RequestTrace | null;
   clock: LedgerClock;
   origin: string;
   maxBatch: number;
@@ -226,6 +229,7 @@ class ProcessLedger implements OpenLedger {
       storage: options.storage,
       heads,
       log: options.log,
+      trace: options.trace ?? (() => null),
       clock: options.clock,
       maxBatch: options.maxBatch,
       jobMs: options.jobMs ?? DEFAULT_JOB_TIMEOUT_MS,

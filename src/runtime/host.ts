@@ -7,6 +7,7 @@ import type { Gauge } from "../contract/gauge.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
+import type { RequestTrace } from "../contract/tracer.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
 import { containment } from "../identity/containment.ts";
@@ -38,6 +39,7 @@ interface HostOptions {
   channels: Channels;
   reviewers: Reviewers;
   groups: Groups;
+  trace(): RequestTrace | null;
   declared: Declarations;
 }
 
@@ -136,7 +138,7 @@ function createCommon(
 
 /** Creates the members that only privileged plugins receive. */
 function createPrivileged(
-  { load, declared, channels, reviewers, groups, instance, credentialIssuers, gauges }: HostOptions,
+  { load, declared, channels, reviewers, groups, instance, credentialIssuers, gauges, trace }: HostOptions,
   part: Hosts["part"],
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
@@ -185,6 +187,7 @@ function createPrivileged(
     channels,
     reviewers,
     groups,
+    trace,
     get credentialIssuers() {
       const issuers = credentialIssuers();
       if (issuers === null) throw tooEarly("credentialIssuers");

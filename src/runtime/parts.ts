@@ -5,6 +5,7 @@ import type { Logger } from "../contract/host.ts";
 import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
+import type { RequestTrace } from "../contract/tracer.ts";
 import { Directory } from "../identity/directory.ts";
 import { createAgents, type AgentService } from "../identity/agents.ts";
 import { createGrants } from "../identity/grants.ts";
@@ -71,6 +72,7 @@ interface PartsOptions {
   /** Identifies this process among those that share the store. */
   instance: string;
   log: Logger;
+  trace(): RequestTrace | null;
   clock: LedgerClock;
   /** UUIDv7. */
   newId(): string;
@@ -167,6 +169,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     verify: vault.verify,
     logKeys: book,
     log,
+    trace: options.trace,
     clock: options.clock,
     origin,
     maxBatch: config.ledger.max_batch,

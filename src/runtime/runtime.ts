@@ -8,6 +8,7 @@ import type { Gauge } from "../contract/gauge.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
 import type { Reviewer } from "../contract/reviewer.ts";
+import type { Tracing } from "../contract/tracer.ts";
 import { createGroups } from "../identity/groups.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
@@ -39,6 +40,7 @@ import { collectDeclarations } from "./plugins/declarations.ts";
 import { assertGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
 import { collectContributions } from "./plugins/registry.ts";
 import { createStorage } from "./plugins/create-storage.ts";
+import { createTracing, logWithTraceIds } from "./tracing.ts";
 
 /** Page of the plugin that signs people in. */
 const SIGN_IN_PATH = "/sign-in";
@@ -98,7 +100,9 @@ export interface Runtime {
 }
 
 export async function createRuntime(config: Config, options: RuntimeOptions = {}): Promise<Runtime> {
-  const log = options.log ?? createLogger(config.log.level);
+  let tracing: Tracing | null = null;
+  const trace = () => tracing?.current() ?? null;
+  const log = logWithTraceIds(options.log ?? createLogger(config.log.level), trace);
   const ledgerClock = createLedgerClock(options.clock ?? Date.now, log);
   const clock = ledgerClock.now;
   const ids = new V7Generator();
@@ -140,12 +144,14 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     },
     groups,
     declared,
+    trace,
   });
   let channels: ReadonlyMap<string, Channel> = new Map();
   let reviewers: ReadonlyMap<string, Reviewer> = new Map();
   const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
   const registry = await collectContributions(plugins, declared, { hostOf, coreHostOf }, log);
   routes = registry.routes;
+  if (registry.tracer !== null) tracing = createTracing(registry.tracer, log);
   credentialIssuers = registry.credentialIssuers;
   gauges = registry.gauges;
   channels = readChannels(config.channels, registry.notifiers, rotas);
@@ -169,6 +175,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     log,
     newId,
     stopping: stopping.signal,
+    tracing,
     inFlight,
     responses,
     queue,
@@ -195,6 +202,7 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
           outbox,
           instance,
           log,
+          trace,
           clock: ledgerClock,
           newId,
           acceptRollback: options.acceptRollback === true,

@@ -1,14 +1,38 @@
 /** A job that waits for a batch, and the errors that remove a job from its batch. */
 import type { Refusal } from "../../contract/errors.ts";
 import type { Job, PreparationRequired, Prefetch } from "../../contract/ledger.ts";
+import type { RequestTrace } from "../../contract/tracer.ts";
 
 export interface QueuedJob {
   job: Job<unknown>;
   /** Urgent jobs run before all other jobs. */
   urgent: boolean;
   prefetch?: Prefetch | undefined;
+  /** Null if the job's request is not traced. */
+  timing: JobTiming | null;
   resolve(value: unknown): void;
   reject(error: unknown): void;
+}
+
+/** When a traced job passed each stage, in the time of `performance.now()`. The last run of its batch counts. */
+export interface JobTiming {
+  trace: RequestTrace;
+  queuedAt: number;
+  startedAt: number;
+  decidedAt: number;
+}
+
+export function startTiming(trace: RequestTrace | null): JobTiming | null {
+  if (trace === null) return null;
+  const now = performance.now();
+  return { trace, queuedAt: now, startedAt: now, decidedAt: now };
+}
+
+/** Adds the stages of a job to its trace. Call it after the commit. */
+export function reportTiming({ trace, queuedAt, startedAt, decidedAt }: JobTiming): void {
+  trace.addStage("queue", queuedAt, startedAt);
+  trace.addStage("decide", startedAt, decidedAt);
+  trace.addStage("commit", decidedAt, performance.now());
 }
 
 /** Returns the jobs of the next batch. Urgent jobs get a batch to themselves, because they run without policies. */

@@ -46,6 +46,7 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
     const expect = (): void => {
       for (const write of batch.expected.slice(before)) expecting.push({ pending, write });
     };
+    if (pending.timing !== null) pending.timing.startedAt = performance.now();
     try {
       outcomes.push({ pending, value: await Promise.race([pending.job(view), late]).finally(expect) });
       if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
@@ -56,6 +57,7 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
       if (!(error instanceof Refusal) || batch.changed) throw new JobFailedError(pending, error);
       outcomes.push({ pending, refusal: error });
     }
+    if (pending.timing !== null) pending.timing.decidedAt = performance.now();
     touched ||= batch.changed;
     batch.changed = false;
   }

@@ -2,6 +2,7 @@
  * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the next batch; a lone job
  * commits at once. docs/design.md describes what a crash means at each step.
  */
+import { AsyncResource } from "node:async_hooks";
 import { setImmediate } from "node:timers";
 import { setTimeout } from "node:timers/promises";
 import { Refusal } from "../../contract/errors.ts";
@@ -22,6 +23,7 @@ import {
   type StorageTransaction,
   type StoredHead,
 } from "../../contract/storage.ts";
+import type { RequestTrace } from "../../contract/tracer.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { rootFromEdge } from "../../domain/merkle.ts";
 import { emptyPolicySet } from "../../domain/policy/compile/compile.ts";
@@ -29,13 +31,23 @@ import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { HeadReader } from "../head-reader.ts";
 import type { LedgerClock } from "./clock.ts";
 import { extendsTrustedHead, canExtend, isSameHead, type TrustedHistory } from "./continuity.ts";
-import { insertAfterUrgent, takeBatch, JobFailedError, JobNotPreparedError, type QueuedJob } from "./job.ts";
+import {
+  insertAfterUrgent,
+  takeBatch,
+  JobFailedError,
+  JobNotPreparedError,
+  reportTiming,
+  startTiming,
+  type QueuedJob,
+} from "./job.ts";
 import { createPreparations, type Preparations } from "./preparations.ts";
 
 export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
   heads: HeadReader;
   log: Logger;
+  /** Returns the trace of the running request; null if it is not traced. */
+  trace(): RequestTrace | null;
   clock: LedgerClock;
   maxBatch: number;
   jobMs: BatchContext["jobMs"];
@@ -94,6 +106,8 @@ export class Sequencer {
   private readonly options: SequencerOptions;
   private readonly preparations: Preparations;
   private queue: QueuedJob[] = [];
+  /** The loop serves all requests, so it must not run in the trace of the request that started it. */
+  private readonly runDetached = AsyncResource.bind(() => this.run());
   private running: Promise<void> | null = null;
   /** The last head that this process committed, or verified to extend its own. */
   private trusted: LedgerHead;
@@ -150,18 +164,26 @@ export class Sequencer {
         new Refusal("SHUTTING_DOWN", "the service is stopping; send the request again to another process, or later"),
       );
     return new Promise<T>((resolve, reject) => {
-      const pending: QueuedJob = { job, urgent, prefetch, resolve: resolve as (value: unknown) => void, reject };
+      const timing = startTiming(this.options.trace());
+      const pending: QueuedJob = {
+        job,
+        urgent,
+        prefetch,
+        timing,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      };
       if (urgent) this.enqueue(pending);
       else {
         this.queue.push(pending);
-        this.running ??= this.run();
+        this.running ??= this.runDetached();
       }
     });
   }
 
   private enqueue(pending: QueuedJob): void {
     this.queue = insertAfterUrgent(this.queue, pending);
-    this.running ??= this.run();
+    this.running ??= this.runDetached();
   }
 
   private async run(): Promise<void> {
@@ -239,6 +261,7 @@ export class Sequencer {
     this.options.heads.lastCommitted = result.head;
     this.trusted = result.head;
     for (const outcome of result.outcomes) {
+      if (outcome.pending.timing !== null) reportTiming(outcome.pending.timing);
       if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
       else outcome.pending.resolve(outcome.value);
     }

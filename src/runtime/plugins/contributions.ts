@@ -28,6 +28,7 @@ const LISTS = {
 } as const satisfies Partial<Record<keyof Contributions, Members>>;
 
 const ONES = {
+  tracer: "object",
   onResponse: "function",
   start: "function",
   stop: "function",
@@ -48,6 +49,10 @@ export function findContributionFault(brought: unknown, declared: Declarations):
     const value = brought[name];
     if (value !== undefined && !isA(kind, value))
       return `"${name}" must be ${article(kind)}, and it is ${wordFor(value)}`;
+  }
+  if (brought["tracer"] !== undefined) {
+    const fault = itemFault(brought["tracer"], { startRequest: "function" });
+    if (fault !== null) return `"tracer" ${fault}`;
   }
   for (const [name, members] of Object.entries(LISTS)) {
     const items = brought[name];

@@ -9,6 +9,7 @@ import type { Page } from "../../contract/page.ts";
 import type { PolicySource } from "../../contract/policy-source.ts";
 import type { Route } from "../../contract/resource.ts";
 import type { Reviewer } from "../../contract/reviewer.ts";
+import type { Tracer } from "../../contract/tracer.ts";
 import type { Hosts } from "../host.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
@@ -26,6 +27,8 @@ interface Registry {
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   readonly reviewers: readonly Reviewer[];
+  /** Null if no plugin contributes one. */
+  readonly tracer: Tracer | null;
   onResponse(request: CompletedRequest): void;
   /** Starts the plugins in order. If one fails, stops the started ones in reverse and rejects with its error. */
   start(): Promise<void>;
@@ -107,6 +110,12 @@ export async function collectContributions(
     (gauge) => gauge.name,
     (gauge) => `the gauge "${gauge.name}"`,
   );
+  const tracers = unique(
+    parts,
+    ({ tracer }) => (tracer === undefined ? [] : [tracer]),
+    () => "tracer",
+    () => "the tracer",
+  );
   return Object.freeze({
     routes,
     pages,
@@ -117,6 +126,7 @@ export async function collectContributions(
     policySources,
     notifiers,
     reviewers,
+    tracer: tracers[0] ?? null,
     onResponse: observers(parts, log),
     ...lifecycle(parts, log),
   });
